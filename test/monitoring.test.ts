@@ -49,7 +49,7 @@ async function everything(): Promise<MetricsSnapshot> {
       ratesFaults: () => new Map([["late", 1]]),
       replicas: () => 1,
       database: () => ({ up: true, listening: true }),
-      answers: () => ({ bytes: 0, waiting: 0 }),
+      answers: () => ({ bytes: 0, waiting: 0, ended: 0 }),
       keyFileAgeMs: () => 1,
       info: { version: "1.0.0", schema: "9" },
     },

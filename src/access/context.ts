@@ -21,6 +21,12 @@ export interface AccessContext {
   readonly isExposed: boolean;
 }
 
+/** Where expired rows are removed, and the time for it. */
+export interface PruneContext extends Pick<AccessContext, "store"> {
+  /** Unix time; the same clock for all processes. */
+  readonly nowMs: number;
+}
+
 /** Origin of a request. */
 export interface Origin {
   /** As returned by `networkOf`; undefined for the command line, which is not throttled. */

@@ -3,7 +3,7 @@ import type { InvitationRecord, Role } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import { randomBase62 } from "./api-key.ts";
 import { isId, unknownId } from "./checks.ts";
-import type { AccessContext } from "./context.ts";
+import type { AccessContext, PruneContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
@@ -91,8 +91,8 @@ export async function revokeInvitation(
 }
 
 /** Removes invitations that ended a month ago; answers how many. */
-export async function pruneInvitations({ store, clock }: Pick<AccessContext, "store" | "clock">): Promise<number> {
-  const old = (await store.listInvitations()).filter(({ expiresAtMs }) => expiresAtMs + KEPT_MS < clock.now());
+export async function pruneInvitations({ store, nowMs }: PruneContext): Promise<number> {
+  const old = (await store.listInvitations()).filter(({ expiresAtMs }) => expiresAtMs + KEPT_MS < nowMs);
   for (const { id } of old) await store.removeInvitation(id);
   return old.length;
 }

@@ -79,11 +79,21 @@ export class KnownKeys {
     return old.map(({ principal }) => principal.hash);
   }
 
-  /** The keys that were confirmed last, as far as they may be used, at most `limit`. */
+  /**
+   * The keys that were confirmed last, as far as they may be used, at most `limit`: of each account as many, as far as it has them.
+   */
   list(limit: number): readonly ConfirmedKey[] {
     const usable = [...this.#entries.values()].filter((entry) => this.isUsable(entry));
     const latest = usable.toSorted((one, other) => other.principal.confirmedAtMs - one.principal.confirmedAtMs);
-    return latest.slice(0, limit).map(({ grant, principal: { hash, confirmedAtMs } }) => {
+    const counts = new Map<string, number>();
+    const ranked = latest.map((entry) => {
+      const rank = counts.get(entry.principal.accountId) ?? 0;
+      counts.set(entry.principal.accountId, rank + 1);
+      return { entry, rank };
+    });
+    const listed = ranked.toSorted((one, other) => one.rank - other.rank).slice(0, limit);
+    return listed.map(({ entry: { grant, principal } }) => {
+      const { hash, confirmedAtMs } = principal;
       return { hash, grant, confirmedAtMs: Math.floor(this.#toUnix(confirmedAtMs)) };
     });
   }

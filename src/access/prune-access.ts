@@ -1,6 +1,6 @@
 import { BROWSER_KNOWN_MS } from "./known-browsers.ts";
 import type { ThrottleStore } from "./account-store.ts";
-import type { AccessContext } from "./context.ts";
+import type { PruneContext } from "./context.ts";
 import { pruneInvitations } from "./invitations.ts";
 import { pruneSessions } from "./sessions.ts";
 
@@ -18,20 +18,18 @@ const MOST_EVENTS_OF_TYPE = 10_000;
 /** Number of removed rows of each kind. */
 export type Pruned = Readonly<Record<"sessions" | "browsers" | "invitations" | "events" | "throttles", number>>;
 
-/** Removes expired rows. Call it every few minutes, in any of the processes on a store. */
-export async function pruneAccess(
-  context: Pick<AccessContext, "store" | "clock"> & { readonly throttles: ThrottleStore },
-): Promise<Pruned> {
-  const { store, clock, throttles } = context;
+/** Removes rows that have expired by `nowMs`. Call it every few minutes, in any of the processes on a store. */
+export async function pruneAccess(context: PruneContext & { readonly throttles: ThrottleStore }): Promise<Pruned> {
+  const { store, nowMs, throttles } = context;
   return {
     sessions: await pruneSessions(context),
-    browsers: await store.pruneBrowsers(clock.now() - BROWSER_KNOWN_MS),
+    browsers: await store.pruneBrowsers(nowMs - BROWSER_KNOWN_MS),
     invitations: await pruneInvitations(context),
     events: await store.pruneEvents({
-      beforeMs: clock.now() - EVENTS_KEPT_MS,
+      beforeMs: nowMs - EVENTS_KEPT_MS,
       mostAnonymous: MOST_ANONYMOUS_EVENTS,
       mostOfType: MOST_EVENTS_OF_TYPE,
     }),
-    throttles: await throttles.prune({ beforeMs: clock.now() - THROTTLES_KEPT_MS, most: MOST_THROTTLES }),
+    throttles: await throttles.prune({ beforeMs: nowMs - THROTTLES_KEPT_MS, most: MOST_THROTTLES }),
   };
 }

@@ -1,6 +1,6 @@
 import { Failure } from "../core/failure.ts";
 import type { AccountRecord, SessionRecord } from "./account-store.ts";
-import type { AccessContext, Origin } from "./context.ts";
+import type { AccessContext, Origin, PruneContext } from "./context.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const MINUTE_MS = 60_000;
@@ -133,8 +133,7 @@ export async function signOutElsewhere(
   return ended;
 }
 
-/** Removes expired sessions; answers how many. */
-export function pruneSessions({ store, clock }: Pick<AccessContext, "store" | "clock">): Promise<number> {
-  const nowMs = clock.now();
+/** Removes sessions that have expired by `nowMs`; answers how many. */
+export function pruneSessions({ store, nowMs }: PruneContext): Promise<number> {
   return store.pruneSessions({ createdBeforeMs: nowMs - SESSION_LIFETIME_MS, seenBeforeMs: nowMs - IDLE_MS });
 }

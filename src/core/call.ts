@@ -54,7 +54,7 @@ export interface CallerShare {
   /** Counts the bytes of an answer that is there, as far as they exceed what is held. Refuses nothing: later answers may not fit. */
   answered(bytes: number): void;
   /** Begins to count a large answer of a provider that is read, until it is sent. Undefined when it is not counted. */
-  openAnswer(): LargeAnswer | undefined;
+  openAnswer(source: AnswerSource): LargeAnswer | undefined;
   /** What is read of the providers' answers stays in memory until all is sent. Default: until it was emitted. */
   keepAnswers(): void;
   /** Runs synchronous work and counts its time. */
@@ -66,6 +66,14 @@ export interface CallerShare {
   workInTurn<T>(run: () => T): Promise<T>;
 }
 
+/** Where a large answer comes from. */
+export interface AnswerSource {
+  /** Identity of the provider. */
+  readonly provider: object;
+  /** Reads nothing more: the provider sends too slowly while others wait for memory. */
+  readonly abandon: () => void;
+}
+
 /** A large answer of a provider, whose bytes in memory count for the caller. */
 export interface LargeAnswer {
   /**
@@ -73,6 +81,12 @@ export interface LargeAnswer {
    * rejects with the reason of the signal.
    */
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined;
+  /** Nothing is read before the turn that it waits for. */
+  pause(): void;
+  /** Its turn has come. */
+  resume(): void;
+  /** What was read is given to the caller, who may not have room for it. */
+  emitting(): void;
   /** What was read is emitted. */
   passed(): void;
   /** What was read is dropped, with all that was emitted: the attempt has failed. */

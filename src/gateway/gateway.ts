@@ -255,7 +255,7 @@ async function assemble(
   });
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
-  const answers = createAnswerMemory(config);
+  const answers = createAnswerMemory(config, clock);
   const calls = new Calls(clock, answers);
   const readScheduler = new ReadScheduler();
   const { maxCalls, sockets } = createProviderSockets(config, log);

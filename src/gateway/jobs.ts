@@ -108,10 +108,15 @@ export function connectionsJob({
 }
 
 /** The gateway's jobs on the database. Several replicas may run them at the same time. */
-export function jobsOf(
-  { ledger, responses }: Config,
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
-): Job[] {
+export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
+  const { store, clock } = ports;
+  /** Removes what was kept for `keptMs`, until nothing is left. */
+  const past =
+    (keptMs: number, remove: (beforeMs: number) => Promise<number>): Job["run"] =>
+    async (signal) => {
+      const beforeMs = (await readTime(ports)) - keptMs;
+      return untilNone(() => remove(beforeMs), signal);
+    };
   return [
     {
       name: "free budgets whose holds have expired",
@@ -125,10 +130,16 @@ export function jobsOf(
       run: () => store.ledger.flush().then(() => 0),
     },
     {
+      name: "drop ledger entries whose month is being removed",
+      everyMs: MINUTE_MS,
+      run: async () => store.ledger.takeDropped(),
+    },
+    {
       name: "remove expired sessions, known browsers, invitations, throttles and security events",
       everyMs: 10 * MINUTE_MS,
       async run() {
-        const pruned = await pruneAccess({ store: store.accounts, clock, throttles: store.throttles });
+        const nowMs = await readTime(ports);
+        const pruned = await pruneAccess({ store: store.accounts, nowMs, throttles: store.throttles });
         return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },
     },
@@ -145,34 +156,54 @@ export function jobsOf(
     {
       name: "remove ledger entries past their retention",
       everyMs: 10 * MINUTE_MS,
-      run: (signal) => untilNone(() => store.ledger.prune(clock.now() - ledger.retentionMs), signal),
+      run: past(ledger.retentionMs, (beforeMs) => store.ledger.prune(beforeMs)),
     },
     {
       name: "remove stored responses past their retention",
       everyMs: 10 * MINUTE_MS,
       // Without a retention all are removed: those of an earlier configuration.
-      run: (signal) => untilNone(() => store.responses.prune(clock.now() - responses.keptMs), signal),
+      run: past(responses.keptMs, (beforeMs) => store.responses.prune(beforeMs)),
     },
     {
       name: "remove usage sums past their retention",
       everyMs: HOUR_MS,
       // Never before the entries that they sum up.
-      run: (signal) =>
-        untilNone(() => store.usage.prune(clock.now() - Math.max(USAGE_KEPT_MS, ledger.retentionMs)), signal),
+      run: past(Math.max(USAGE_KEPT_MS, ledger.retentionMs), (beforeMs) => store.usage.prune(beforeMs)),
     },
     {
       name: "remove usage sums of minutes past their retention",
       everyMs: 10 * MINUTE_MS,
-      run: (signal) => untilNone(() => store.usage.pruneMinutes(clock.now() - MINUTES_KEPT_MS), signal),
+      run: past(MINUTES_KEPT_MS, (beforeMs) => store.usage.pruneMinutes(beforeMs)),
     },
     {
       name: "remove samples of refused requests past their retention",
       everyMs: 10 * MINUTE_MS,
-      run: (signal) =>
-        untilNone(() => store.refusals.prune(clock.now() - Math.min(REFUSALS_KEPT_MS, ledger.retentionMs)), signal),
+      run: past(Math.min(REFUSALS_KEPT_MS, ledger.retentionMs), (beforeMs) => store.refusals.prune(beforeMs)),
     },
     rankJob({ usage: store.usage, clock }),
   ];
+}
+
+/** Difference of the clocks of this process and the database from which on nothing is removed. */
+const MOST_SKEW_MS = HOUR_MS;
+
+interface JobPorts {
+  readonly store: Store;
+  readonly clock: Clock;
+}
+
+/**
+ * The database's time, by which rows are removed. Rejects when this process's clock differs much: one of the two is wrong, and what is
+ * removed by a wrong one is lost.
+ */
+async function readTime({ store, clock }: JobPorts): Promise<number> {
+  const nowMs = await store.nowMs();
+  const skewMs = Math.abs(nowMs - clock.now());
+  if (skewMs <= MOST_SKEW_MS) return nowMs;
+  const hours = Math.round(skewMs / HOUR_MS);
+  throw new Error(
+    `the clocks of this process and of the database differ by ${hours} h, so nothing is removed; synchronize both with NTP`,
+  );
 }
 
 /** Days of one call. Earlier days are looked at once: after an update none is ranked. */

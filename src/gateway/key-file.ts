@@ -1,6 +1,6 @@
-import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Authenticator } from "../access/key-cache.ts";
 import type { ConfirmedKey } from "../access/known-keys.ts";
 import type { Config } from "../config/config.ts";
@@ -8,23 +8,24 @@ import { type Clock, sleep } from "../core/clock.ts";
 import { type Cipher, createCipher, keyOfDirectory, readKey } from "../store/cipher.ts";
 import { describeLocation } from "../store/database.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { encodeKeys, readPiece } from "./key-file-content.ts";
 
 /** File of the encryption key in the data directory. */
 const KEY_FILE = "known-keys.key";
 /** Files of known keys, one for each worker. */
 const FILE = /^known-keys-(\d+)\.sealed$/;
 /** Content of another version is not read. */
-const VERSION = "1";
-/** Keys of a file, those that were confirmed last, and bytes of their text. */
+const VERSION = "2";
+/** Keys of a file, and bytes of their text. */
 const MAX_KEYS = 10_000;
-const MAX_BYTES = 32 * 2 ** 20;
-/** Base64 of that. */
-const MAX_FILE_BYTES = 44 * 2 ** 20;
-/** Keys that are encoded without a pause. */
-const KEYS_PER_TURN = 500;
-/** Interval of writes after which other keys are known than before, and of those that only have later times. */
+const MAX_BYTES = 16 * 2 ** 20;
+/** Base64 of that, with what the pieces of an account repeat. */
+const MAX_FILE_BYTES = 28 * 2 ** 20;
+/** Interval of writes after which other keys are known than before, at least, and of those that only have later times. */
 const CHANGED_MS = 2_000;
 const UNCHANGED_MS = 60_000;
+/** Text of keys that is encoded in a second on average, however often they change. */
+const BYTES_PER_SECOND = 2 ** 20;
 
 /** What a process needs to serve without its database. */
 export interface KnownBefore {
@@ -35,24 +36,16 @@ export interface KnownBefore {
   readonly replicas: number;
 }
 
-interface Content {
+/** The beginning of a file. */
+interface Head {
+  /** Random; the other pieces are bound to it. */
+  readonly id: string;
   readonly stateSecret: string;
   readonly replicas: number;
-  readonly keys: readonly StoredKey[];
 }
 
-/** A key as JSON has it. */
-type StoredKey = Omit<ConfirmedKey, "grant"> & {
-  readonly grant: Omit<ConfirmedKey["grant"], "routing"> & { readonly routing?: StoredRouting | undefined };
-};
-
-type Routing = NonNullable<ConfirmedKey["grant"]["routing"]>;
-
-interface StoredRouting extends Pick<Routing, "aliases"> {
-  readonly credentials: readonly (readonly [
-    string,
-    Routing["credentials"] extends ReadonlyMap<string, infer V> ? V : never,
-  ])[];
+interface Content extends Head {
+  readonly keys: readonly ConfirmedKey[];
 }
 
 interface KeyFilePorts {
@@ -64,7 +57,8 @@ interface KeyFilePorts {
 
 /**
  * The keys that a process knows, in a file of the data directory, encrypted and authenticated, for the next process that starts while
- * the database is unavailable. Bound to the database's address: another one has other keys.
+ * the database is unavailable. Bound to the database's address: another one has other keys. A line is one piece: the head, pieces of
+ * keys, and an empty one at the end.
  */
 export class KeyFile {
   readonly #config: Config;
@@ -103,15 +97,15 @@ export class KeyFile {
     const keys = contents.flatMap((content) => content.keys).filter(({ confirmedAtMs }) => confirmedAtMs >= sinceMs);
     if (first === undefined || keys.length === 0) return undefined;
     return {
-      keys: keys.toSorted((one, other) => other.confirmedAtMs - one.confirmedAtMs).map(fromStored),
+      keys: keys.toSorted((one, other) => other.confirmedAtMs - one.confirmedAtMs),
       stateSecret: Buffer.from(first.stateSecret, "base64"),
       replicas: Math.max(...contents.map(({ replicas }) => replicas)),
     };
   }
 
   /**
-   * Writes the file again when other keys are known, or their times are a minute old, until it is stopped. The returned function does
-   * so once more.
+   * Writes the file again when other keys are known, the larger it is the less often, or their times are a minute old, until it is
+   * stopped. The returned function does so once more.
    */
   keep(
     keys: Pick<Authenticator, "confirmedKeys" | "changes">,
@@ -121,10 +115,13 @@ export class KeyFile {
     const stopped = new AbortController();
     let isFailing = false;
     let changes = -1;
+    let pauseMs = CHANGED_MS;
     const write = async (): Promise<void> => {
       changes = keys.changes();
       try {
-        await this.#write({ ...facts, replicas: facts.replicas(), keys: await keys.confirmedKeys(MAX_KEYS) });
+        const known = { ...facts, replicas: facts.replicas(), keys: await keys.confirmedKeys(MAX_KEYS) };
+        const seconds = (await this.#write(known)) / BYTES_PER_SECOND;
+        pauseMs = Math.min(Math.max(CHANGED_MS, seconds * 1_000), UNCHANGED_MS);
         isFailing = false;
       } catch (cause) {
         if (!isFailing) log.error({ cause: String(cause) }, "known keys cannot be written to data_dir");
@@ -134,7 +131,7 @@ export class KeyFile {
     const repeat = async (): Promise<void> => {
       let dueMs = clock.monotonic();
       for (;;) {
-        await sleep(clock, CHANGED_MS, stopped.signal);
+        await sleep(clock, pauseMs, stopped.signal);
         if (stopped.signal.aborted) return;
         if (changes === keys.changes() && clock.monotonic() < dueMs) continue;
         dueMs = clock.monotonic() + Math.min(UNCHANGED_MS, this.#config.outage.serveMs / 4);
@@ -151,30 +148,33 @@ export class KeyFile {
 
   async #readOne(path: string): Promise<Content | undefined> {
     if ((await stat(path)).size > MAX_FILE_BYTES) return undefined;
-    const text = this.#seal().open(await readFile(path, "utf8"), this.#boundTo());
-    return text && (JSON.parse(text.toString()) as Content);
+    const [first = "", ...pieces] = (await readFile(path, "utf8")).split("\n");
+    const end = pieces.pop();
+    const head = this.#open(first, "head");
+    if (head === undefined || end === undefined) return undefined;
+    const { id, ...facts } = JSON.parse(head) as Head;
+    if (this.#open(end, id, "end", String(pieces.length)) === undefined) return undefined;
+    const keys: ConfirmedKey[] = [];
+    for (const [index, piece] of pieces.entries()) {
+      const text = this.#open(piece, id, String(index));
+      if (text === undefined) return undefined;
+      keys.push(...readPiece(text));
+    }
+    return { id, ...facts, keys };
   }
 
-  async #write({ keys, stateSecret, replicas }: KnownBefore): Promise<void> {
+  /** Returns the number of bytes that all keys would take. */
+  async #write({ keys, stateSecret, replicas }: KnownBefore): Promise<number> {
     const { dataDir } = this.#config;
-    const texts: string[] = [];
-    let bytes = 0;
-    for (const [index, key] of keys.entries()) {
-      if (index % KEYS_PER_TURN === KEYS_PER_TURN - 1) await nextTurn();
-      const text = JSON.stringify(toStored(key));
-      bytes += Buffer.byteLength(text) + 1;
-      if (bytes > MAX_BYTES) break;
-      texts.push(text);
-    }
-    const head = JSON.stringify({ stateSecret: stateSecret.toString("base64"), replicas, keys: [] } satisfies Content);
-    const content = Buffer.from(`${head.slice(0, -2)}${texts.join()}]}`);
+    const { pieces, totalBytes } = await encodeKeys(keys, MAX_BYTES);
+    const head: Head = { id: randomUUID(), stateSecret: stateSecret.toString("base64"), replicas };
     const path = join(dataDir, `known-keys-${this.#ports.worker}.sealed`);
     const unfinished = `${path}.part`;
     try {
       await mkdir(dataDir, { recursive: true, mode: 0o700 });
       const file = await open(unfinished, "w", 0o600);
       try {
-        await file.writeFile(this.#seal().seal(content, this.#boundTo()));
+        await this.#writePieces(file, head, pieces);
         await file.sync();
       } finally {
         await file.close();
@@ -186,6 +186,15 @@ export class KeyFile {
     }
     if (this.#writtenAtMs === undefined && this.#ports.worker <= 1) await this.#removeUnused();
     this.#writtenAtMs = this.#ports.clock.now();
+    return totalBytes;
+  }
+
+  /** Encrypts and writes one piece after the other, so that the memory has one at a time. */
+  async #writePieces(file: FileHandle, head: Head, pieces: Iterable<string>): Promise<void> {
+    await file.appendFile(this.#sealed(JSON.stringify(head), "head"));
+    let count = 0;
+    for (const piece of pieces) await file.appendFile(`\n${this.#sealed(piece, head.id, String(count++))}`);
+    await file.appendFile(`\n${this.#sealed("", head.id, "end", String(count))}`);
   }
 
   /** Removes the files that no process writes any more, such as after a start with fewer workers: revoked keys would stay in them. */
@@ -206,36 +215,15 @@ export class KeyFile {
     return this.#cipher;
   }
 
-  #boundTo(): string[] {
-    return ["known-keys", VERSION, describeLocation(this.#config)];
+  #sealed(text: string, ...place: readonly string[]): string {
+    return this.#seal().seal(Buffer.from(text), this.#boundTo(place));
   }
-}
 
-function toStored({ grant: { record, accountLimits, accountDisabled, routing }, ...key }: ConfirmedKey): StoredKey {
-  // The fields of a grant: records of the store have more.
-  const { id, keyFamilyId, accountId, name, models, capabilities, limits, options, requiredLabels, tags } = record;
-  const { expiresAtMs, revokedAtMs } = record;
-  const named = { id, keyFamilyId, accountId, name, expiresAtMs, revokedAtMs };
-  const permitted = { models, capabilities, limits, options, requiredLabels, tags };
-  return {
-    ...key,
-    grant: {
-      record: { ...named, ...permitted },
-      accountLimits,
-      accountDisabled,
-      routing: routing && { aliases: routing.aliases, credentials: [...routing.credentials] },
-    },
-  };
-}
+  #open(sealed: string, ...place: readonly string[]): string | undefined {
+    return this.#seal().open(sealed, this.#boundTo(place))?.toString();
+  }
 
-function fromStored({ grant: { record, routing, ...account }, ...key }: StoredKey): ConfirmedKey {
-  return {
-    ...key,
-    grant: {
-      ...account,
-      // JSON has no undefined.
-      record: { ...record, expiresAtMs: record.expiresAtMs, revokedAtMs: record.revokedAtMs },
-      routing: routing && { aliases: routing.aliases, credentials: new Map(routing.credentials) },
-    },
-  };
+  #boundTo(place: readonly string[]): string[] {
+    return ["known-keys", VERSION, describeLocation(this.#config), ...place];
+  }
 }

@@ -67,10 +67,10 @@ function arrivingBytesOf(memoryBytes: number): { key: number; account: number; p
  * Bounds the providers' large answers in memory: an eighth of V8's heap limit or of the memory, whichever is less. While it is read and
  * written, an answer is in memory several times, in part on the heap.
  */
-export function createAnswerMemory({ workers }: Pick<Config, "workers">): AnswerMemory {
+export function createAnswerMemory({ workers }: Pick<Config, "workers">, clock: Clock): AnswerMemory {
   const memoryBytes = Math.min(containerShareBytes(workers), totalmem() / workers);
   const process = Math.min(oldGenerationBytes(), memoryBytes) / 8;
-  return new AnswerMemory({ process, account: process / 2, key: process / 4 });
+  return new AnswerMemory({ process, provider: process / 2, account: process / 2, key: process / 4 }, clock);
 }
 
 /** Limit of V8's old generation. */

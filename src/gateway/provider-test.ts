@@ -54,6 +54,22 @@ export async function testModel(model: Model): Promise<ProviderTest> {
   }
 }
 
+/** Reads no large answers: one token is no reason for one. */
+const SHORT_ANSWERS: NonNullable<UpstreamCall["share"]> = {
+  work: (run) => run(),
+  keepAnswers: () => undefined,
+  openAnswer: () => ({
+    take: () =>
+      Promise.reject(new Failure("upstream_protocol", "The upstream provider's answer is too long for one token.")),
+    pause: () => undefined,
+    resume: () => undefined,
+    emitting: () => undefined,
+    passed: () => undefined,
+    drop: () => undefined,
+    read: () => undefined,
+  }),
+};
+
 /** Asks a model for one token; returns what the provider counted. */
 export async function askOneToken(model: Model, signal: AbortSignal) {
   const { provider, upstream, timeouts } = model;
@@ -63,7 +79,13 @@ export async function askOneToken(model: Model, signal: AbortSignal) {
     maxOutputTokens: 1,
   });
   const translation = provider.translate(request, upstream, { mode: "whole" });
-  const call: UpstreamCall = { model: upstream, translation, signal, idleMs: timeouts.firstContentMs };
+  const call: UpstreamCall = {
+    model: upstream,
+    translation,
+    signal,
+    idleMs: timeouts.firstContentMs,
+    share: SHORT_ANSWERS,
+  };
   if (!translation.streamed) return (await provider.create(call)).usage;
   let usage: Awaited<ReturnType<typeof provider.create>>["usage"];
   await provider.stream(call, (batch) => {

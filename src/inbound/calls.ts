@@ -1,10 +1,11 @@
 import { fillWithRandomBase62, writeBase62 } from "../access/api-key.ts";
 import type { KeyPrincipal } from "../access/principal.ts";
-import type { CallerShare, LargeAnswer } from "../core/call.ts";
+import type { AnswerSource, CallerShare, LargeAnswer } from "../core/call.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { deadlinePassed, Failure } from "../core/failure.ts";
 import type { Needs } from "../core/principal.ts";
-import { type AnswerHold, AnswerMemory } from "../scheduling/answer-memory.ts";
+import type { AnswerHold } from "../scheduling/answer-hold.ts";
+import { AnswerMemory } from "../scheduling/answer-memory.ts";
 
 /** One call in flight, from its arrival to the last byte of its answer. Without a slot it counts no share. */
 export interface OpenCall extends CallerShare {
@@ -14,6 +15,8 @@ export interface OpenCall extends CallerShare {
   readonly expiresMs: number | undefined;
   /** The caller disconnected. Without effect on a closed call. */
   leave(): void;
+  /** The caller has read some bytes of its answer. */
+  wrote(bytes: number): void;
   /** Ends the call with a reason that is sent to the caller. Without effect on a closed call. */
   end(reason: Failure): void;
   /** Binds the call to its key: it ends when the key stops working. */
@@ -39,7 +42,7 @@ export interface CallSlot extends Omit<CallerShare, "workInTurn" | "openAnswer" 
 }
 
 /** A call whose answer is being written. */
-export type Answering = Pick<OpenCall, "signal" | "leave">;
+export type Answering = Pick<OpenCall, "signal" | "leave" | "wrote">;
 
 /** Longest deadline with a timer; later deadlines exceed the models' own time limits. */
 const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
@@ -98,6 +101,10 @@ class InFlightCall implements OpenCall {
     this.end(new Failure("cancelled", "The caller left."));
   }
 
+  wrote(bytes: number): void {
+    if (this.#holds !== undefined) for (const hold of this.#holds) hold.moved(bytes);
+  }
+
   end(reason: Failure): void {
     if (!this.#isOpen) return;
     this.#completion.abort(reason);
@@ -121,9 +128,11 @@ class InFlightCall implements OpenCall {
     this.#slot?.answered(bytes);
   }
 
-  openAnswer(): LargeAnswer | undefined {
+  openAnswer({ provider, abandon }: AnswerSource): LargeAnswer | undefined {
     if (this.principal === undefined) return undefined;
-    const hold = this.#ports.answers.open(this.principal, (until) => this.#slot?.rest(until));
+    const { keyFamilyId, accountId } = this.principal;
+    const owner = { keyFamilyId, accountId, provider, abandon, leave: () => this.leave() };
+    const hold = this.#ports.answers.open(owner, (until) => this.#slot?.rest(until));
     if (this.#keepsAnswers) hold.keep();
     if (this.#isOpen) (this.#holds ??= []).push(hold);
     else hold.sent();
@@ -150,7 +159,7 @@ class InFlightCall implements OpenCall {
   answering(): Answering {
     this.#answer ??= new AbortController();
     if (this.#ended !== undefined) this.#answer.abort(this.#ended);
-    return { signal: this.#answer.signal, leave: () => this.leave() };
+    return { signal: this.#answer.signal, leave: () => this.leave(), wrote: (bytes) => this.wrote(bytes) };
   }
 
   close(): void {
@@ -165,6 +174,8 @@ class InFlightCall implements OpenCall {
   }
 }
 
+const UNLIMITED = { key: Infinity, account: Infinity, provider: Infinity, process: Infinity };
+
 /** All calls in flight of this process: a drain waits for them. */
 export class Calls {
   readonly #ports: InFlightPorts;
@@ -173,7 +184,7 @@ export class Calls {
   readonly #waiting = new Set<{ readonly left: Set<InFlightCall>; readonly resolve: () => void }>();
 
   /** `answers` default: without limits. */
-  constructor(clock: Clock, answers = new AnswerMemory({ key: Infinity, account: Infinity, process: Infinity })) {
+  constructor(clock: Clock, answers = new AnswerMemory(UNLIMITED, clock)) {
     this.#ports = { clock, answers, closed: (one) => this.#closed(one) };
   }
 

@@ -38,6 +38,7 @@ export async function drained(sink: Drainable, { clock, call, bytes }: Pace): Pr
       sink.once("drain", go);
       signal.addEventListener("abort", stop, { once: true });
     });
+    call.wrote(bytes);
   } finally {
     cancelStall();
   }

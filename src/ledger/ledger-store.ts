@@ -64,6 +64,11 @@ export interface LedgerStore {
    */
   flush(): Promise<void>;
   /**
+   * Number of entries that this process has dropped since the last call, because the month in which they started is being removed
+   * past its retention. Their holds were settled.
+   */
+  takeDropped(): number;
+  /**
    * A page of the log, latest end first, then largest ID. Filters without an index (model, outcome) search a bounded number of
    * entries: a page that is not full may have a next one.
    */

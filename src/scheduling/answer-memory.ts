@@ -1,87 +1,112 @@
-import { FairQueue, type Waiter } from "./fair-queue.ts";
+import { AnswerHold, type AnswerOwner } from "./answer-hold.ts";
 
-/** Limits of the bytes of large answers in memory, each at least that of its part. */
+/** Limits of the bytes of large answers in memory, each at least that of a key. */
 export interface AnswerLimits {
   readonly key: number;
   readonly account: number;
+  readonly provider: number;
   readonly process: number;
 }
 
-/** Whose answer it is. */
-export interface AnswerOwner {
-  readonly keyFamilyId: string;
-  readonly accountId: string;
+/** Timers, such as those of a clock. */
+interface Timers {
+  /** Calls back once after this many milliseconds. The returned function cancels it. */
+  after(delayMs: number, callback: () => void): () => void;
 }
 
-/** Bytes are counted in steps of this size. */
-const STEP_BYTES = 1024 * 1024;
+/** Time in ms between two looks at the progress of answers. Less is counted while the event loop is blocked. */
+const TICK_MS = 500;
 
-/** The bytes of a key's answers, of an account's keys or of all accounts. */
+/** Most bytes of a turn: most pictures are smaller. */
+const MAX_TURN_BYTES = 16 * 1024 * 1024;
+
+/** The bytes of the answers of a key, an account, a provider or the process. */
 class Share {
-  readonly id: string;
   readonly max: number;
-  readonly whole: Share | undefined;
   bytes = 0;
-  /** Holds of a key, or shares of an account or of the process. */
-  parts = 0;
+  /** Holds that count in it. */
+  holds = 0;
+  /** Number of the last step that was granted in it. */
+  turn = 0;
 
-  constructor(id: string, max: number, whole?: Share) {
-    this.id = id;
+  constructor(max: number) {
     this.max = max;
-    this.whole = whole;
   }
 
-  /** Bytes that count for the whole: what a key has beyond its own limit takes nothing from other keys. */
-  get counted(): number {
-    return Math.min(this.bytes, this.max);
-  }
-
-  add(bytes: number): void {
-    const before = this.counted;
-    this.bytes += bytes;
-    this.whole?.add(this.counted - before);
+  /** Whether an answer with `own` bytes may have more: all others are within the limit. */
+  hasRoom(own: number): boolean {
+    return this.bytes - own <= this.max;
   }
 }
 
-interface WaitingHold extends Waiter {
+/** The shares in which an answer counts. */
+export interface Shares {
+  readonly key: Share;
+  readonly account: Share;
+  readonly provider: Share;
+  readonly all: readonly Share[];
+}
+
+/** An answer that waits for more bytes. */
+export interface WaitingHold {
   readonly hold: AnswerHold;
+  /** What it gets in its turn. */
   readonly bytes: number;
+  readonly shares: Shares;
   /** Resolves its promise; it is no longer queued. */
   readonly end: () => void;
 }
 
 /**
- * Bounds the bytes of large answers in memory, from their reading until their callers have them: for a key, for an account and for the
- * process. An answer that does not fit waits, and its provider is not read meanwhile; keys have turns.
+ * Bounds the bytes of large answers in memory, from their reading until their callers have them: for a key, an account, a provider and
+ * the process. An answer is read on while all others together are within each of these limits, because nobody knows how large it
+ * becomes: the process holds at most its limit and one answer. Otherwise it waits, and its provider is not read. Providers have turns,
+ * of each its accounts, and of each of those its keys: whoever got memory last is the last to get more. A turn is worth
+ * MAX_TURN_BYTES, at most the limit of a key, so that most answers need one.
  *
- * Nobody knows how large an answer becomes, so several may have begun that do not fit together. An answer may therefore exceed a limit
- * while the others are within it. No deadlock: of the unfinished answers that have exceeded one, that which was the last to do so may
- * go on to its end, because the others have grown within the limits since, if at all. What it held is then free, and the same holds
- * for the one before it. An answer whose caller does not read it keeps its bytes, but it holds back other keys by no more than the
- * limit of its key, by which they may exceed that of the account, and other accounts likewise.
+ * No deadlock: of the unfinished answers that made a sum exceed its limit, the last one may go on to its end, because the others have
+ * not grown since in that sum, and grown within the limits in others. What it held is then free, and the same holds for the one before
+ * it.
+ *
+ * A provider that stalls, and a caller that does not read, would hold memory for minutes: their answers end while others need it. See
+ * `AnswerHold.isLate`.
  */
 export class AnswerMemory {
+  readonly #timers: Timers;
   readonly #limits: AnswerLimits;
   readonly #process: Share;
-  readonly #accounts = new Map<string, Share>();
+  /** Bytes that a waiting answer gets in its turn. */
+  readonly #turnBytes: number;
   readonly #keys = new Map<string, Share>();
-  readonly #waiting = new FairQueue<WaitingHold>();
+  readonly #accounts = new Map<string, Share>();
+  readonly #providers = new Map<object, Share>();
+  readonly #waiting = new Set<WaitingHold>();
+  /** Holds with bytes. */
+  readonly #held = new Set<AnswerHold>();
+  #turns = 0;
+  #ended = 0;
+  #cancelTick: (() => void) | undefined;
 
-  constructor(limits: AnswerLimits) {
+  constructor(limits: AnswerLimits, timers: Timers) {
     this.#limits = limits;
-    this.#process = new Share("", limits.process);
+    this.#timers = timers;
+    this.#process = new Share(limits.process);
+    this.#turnBytes = Math.min(limits.key, MAX_TURN_BYTES);
   }
 
   /** Bytes of large answers in memory. */
   get bytes(): number {
-    let bytes = 0;
-    for (const key of this.#keys.values()) bytes += key.bytes;
-    return bytes;
+    return this.#process.bytes;
   }
 
   /** Number of answers that wait. */
   get waiting(): number {
     return this.#waiting.size;
+  }
+
+  /** Number of answers that ended because others needed their memory. */
+  get ended(): number {
+    return this.#ended;
   }
 
   /** Begins an answer, with no bytes. `waits` is called when it has to wait. */
@@ -91,16 +116,16 @@ export class AnswerMemory {
 
   /** Counts the bytes, or waits for them. Called by holds. */
   take(hold: AnswerHold, bytes: number, signal: AbortSignal): Promise<void> | undefined {
-    hold.share ??= this.#shareOf(hold.owner);
-    if (fits(hold.share, hold.bytes, bytes)) {
-      this.#add(hold, bytes);
+    const shares = (hold.shares ??= this.#sharesOf(hold.owner));
+    if (hasRoom(shares, hold.bytes)) {
+      this.#add(hold, shares, bytes);
       return undefined;
     }
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {
         hold.waiting = undefined;
-        this.#waiting.remove(waiting);
+        this.#waiting.delete(waiting);
         signal.removeEventListener("abort", abort);
       };
       const abort = (): void => {
@@ -111,134 +136,144 @@ export class AnswerMemory {
         leave();
         resolve();
       };
-      const waiting = { key: hold.owner.keyFamilyId, hold, bytes, end };
+      const waiting = { hold, bytes: Math.max(bytes, this.#turnBytes), shares, end };
       signal.addEventListener("abort", abort, { once: true });
       hold.waiting = waiting;
       this.#waiting.add(waiting);
+      this.#endLate();
     });
+  }
+
+  /** Releases what a hold has beyond these bytes. Called by holds. */
+  trim(hold: AnswerHold, toBytes: number): void {
+    const more = hold.bytes - toBytes;
+    if (hold.shares === undefined || more <= 0) return;
+    hold.bytes -= more;
+    for (const share of hold.shares.all) share.bytes -= more;
+    this.#grant();
   }
 
   /** Releases all bytes of a hold, which waits no longer. Called by holds. */
   free(hold: AnswerHold): void {
+    this.#release(hold);
+    this.#grant();
+  }
+
+  #add(hold: AnswerHold, { all }: Shares, bytes: number): void {
+    hold.bytes += bytes;
+    this.#turns += 1;
+    for (const share of all) {
+      share.bytes += bytes;
+      share.turn = this.#turns;
+    }
+    this.#held.add(hold);
+    this.#arm();
+  }
+
+  #release(hold: AnswerHold): void {
     hold.waiting?.end();
-    const { share } = hold;
-    if (share === undefined) return;
-    share.add(-hold.bytes);
+    const { shares, bytes } = hold;
+    if (shares === undefined) return;
     hold.bytes = 0;
-    hold.share = undefined;
-    this.#forget(share);
-    const isNext = ({ hold: { share: key, bytes: own }, bytes }: WaitingHold): boolean => fits(key!, own, bytes);
-    for (let next = this.#waiting.nextOfAny(isNext); next !== undefined; next = this.#waiting.nextOfAny(isNext)) {
-      this.#add(next.hold, next.bytes);
+    hold.shares = undefined;
+    this.#held.delete(hold);
+    for (const share of shares.all) {
+      share.bytes -= bytes;
+      share.holds -= 1;
+    }
+    const { keyFamilyId, accountId, provider } = hold.owner;
+    if (shares.key.holds === 0) this.#keys.delete(keyFamilyId);
+    if (shares.account.holds === 0) this.#accounts.delete(accountId);
+    if (shares.provider.holds === 0) this.#providers.delete(provider);
+    if (this.#held.size === 0) this.#disarm();
+  }
+
+  /** Gives what is free to those that wait. */
+  #grant(): void {
+    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+      this.#add(next.hold, next.shares, next.bytes);
       next.end();
     }
   }
 
-  #add(hold: AnswerHold, bytes: number): void {
-    hold.bytes += bytes;
-    hold.share!.add(bytes);
-  }
-
-  #shareOf({ keyFamilyId, accountId }: AnswerOwner): Share {
-    let key = this.#keys.get(keyFamilyId);
-    if (key === undefined) {
-      let account = this.#accounts.get(accountId);
-      if (account === undefined)
-        this.#accounts.set(accountId, (account = new Share(accountId, this.#limits.account, this.#process)));
-      account.parts += 1;
-      this.#keys.set(keyFamilyId, (key = new Share(keyFamilyId, this.#limits.key, account)));
+  /** The first in turn that has room. */
+  #next(): WaitingHold | undefined {
+    let first: WaitingHold | undefined;
+    for (const waiting of this.#waiting) {
+      if (!hasRoom(waiting.shares, waiting.hold.bytes)) continue;
+      if (first === undefined || byTurn(waiting, first) < 0) first = waiting;
     }
-    key.parts += 1;
-    return key;
+    return first;
   }
 
-  #forget(key: Share): void {
-    key.parts -= 1;
-    if (key.parts > 0) return;
-    this.#keys.delete(key.id);
-    const account = key.whole!;
-    account.parts -= 1;
-    if (account.parts === 0) this.#accounts.delete(account.id);
+  /** Ends late answers in the way of others, until these have room. */
+  #endLate(): void {
+    if (![...this.#held].some(({ isLate }) => isLate)) return;
+    for (const waiting of [...this.#waiting].toSorted(byTurn)) {
+      for (let late = this.#lateBefore(waiting); late !== undefined; late = this.#lateBefore(waiting)) {
+        this.#ended += 1;
+        this.#release(late);
+        late.end();
+      }
+      this.#grant();
+    }
+  }
+
+  /** The late answer in the way of one that waits whose account has most, and of those the largest. */
+  #lateBefore({ hold, shares }: WaitingHold): AnswerHold | undefined {
+    // It may have been granted its bytes by the end of another one.
+    if (hold.waiting === undefined) return undefined;
+    const full = shares.all.filter((share) => !share.hasRoom(hold.bytes));
+    const late = [...this.#held].filter(
+      (other) => other.isLate && !isOfSame(other, hold) && full.some((share) => other.shares!.all.includes(share)),
+    );
+    const accountBytes = (one: AnswerHold): number => one.shares!.account.bytes;
+    return late.toSorted((one, other) => accountBytes(other) - accountBytes(one) || other.bytes - one.bytes)[0];
+  }
+
+  /** Looks at the progress of all answers in memory while there are some. */
+  #arm(): void {
+    this.#cancelTick ??= this.#timers.after(TICK_MS, () => {
+      this.#cancelTick = undefined;
+      for (const hold of this.#held) hold.tick(TICK_MS);
+      this.#endLate();
+      if (this.#held.size > 0) this.#arm();
+    });
+  }
+
+  #disarm(): void {
+    this.#cancelTick?.();
+    this.#cancelTick = undefined;
+  }
+
+  #sharesOf({ keyFamilyId, accountId, provider }: AnswerOwner): Shares {
+    const key = shareOf(this.#keys, keyFamilyId, this.#limits.key);
+    const account = shareOf(this.#accounts, accountId, this.#limits.account);
+    const ofProvider = shareOf(this.#providers, provider, this.#limits.provider);
+    const all = [key, account, ofProvider, this.#process];
+    for (const share of all) share.holds += 1;
+    return { key, account, provider: ofProvider, all };
   }
 }
 
-/** Whether `bytes` more fit for an answer with `own` bytes, or all other answers are within the limits. */
-function fits(key: Share, own: number, bytes: number): boolean {
-  let [added, part, slack] = [bytes, own, 0];
-  for (let share: Share | undefined = key; share !== undefined && added > 0; share = share.whole) {
-    if (share.bytes + added > share.max && share.bytes - part > share.max + slack) return false;
-    part = share.counted;
-    added = Math.min(share.bytes + added, share.max) - part;
-    slack = share.max;
-  }
-  return true;
+function shareOf<K>(shares: Map<K, Share>, id: K, max: number): Share {
+  let share = shares.get(id);
+  if (share === undefined) shares.set(id, (share = new Share(max)));
+  return share;
 }
 
-/** The bytes of one answer of a provider. */
-export class AnswerHold {
-  readonly owner: AnswerOwner;
-  /** Of `AnswerMemory`: counted bytes, and the share in which they count, while there are some. */
-  bytes = 0;
-  share: Share | undefined;
-  /** Of `AnswerMemory`: set while it waits for more bytes. */
-  waiting: Pick<WaitingHold, "end"> | undefined;
-  readonly #memory: AnswerMemory;
-  readonly #waits: ((until: Promise<void>) => void) | undefined;
-  /** Bytes of parts that are read and kept. */
-  #kept = 0;
-  #isKept = false;
-  #isRead = false;
-  #isSent = false;
+function hasRoom({ all }: Shares, own: number): boolean {
+  return all.every((share) => share.hasRoom(own));
+}
 
-  constructor(memory: AnswerMemory, owner: AnswerOwner, waits?: (until: Promise<void>) => void) {
-    this.#memory = memory;
-    this.owner = owner;
-    this.#waits = waits;
-  }
+/** Order of those that wait, below 0 if the first is before the second; of equal ones the older is first. */
+function byTurn({ shares: one }: WaitingHold, { shares: other }: WaitingHold): number {
+  return (
+    one.provider.turn - other.provider.turn || one.account.turn - other.account.turn || one.key.turn - other.key.turn
+  );
+}
 
-  /**
-   * Counts the bytes read of an unfinished part. Returns a promise when they do not fit, which resolves when they do, or when
-   * nothing more is read; nothing is to be read or counted meanwhile. It rejects with the reason of the signal.
-   */
-  take(bytes: number, signal: AbortSignal): Promise<void> | undefined {
-    const more = this.#kept + bytes - this.bytes;
-    if (more <= 0) return undefined;
-    const waiting = this.#memory.take(this, Math.ceil(more / STEP_BYTES) * STEP_BYTES, signal);
-    if (waiting !== undefined) this.#waits?.(waiting);
-    return waiting;
-  }
-
-  /** What was read is no longer in memory, unless it is kept. */
-  passed(): void {
-    if (this.#isKept && !this.#isSent) this.#kept = this.bytes;
-    else this.#free();
-  }
-
-  /** What was read is no longer in memory, nor what is kept. */
-  drop(): void {
-    this.#free();
-  }
-
-  /** What is read of the answer is kept until it is sent. */
-  keep(): void {
-    this.#isKept = true;
-  }
-
-  /** Nothing more is read. */
-  read(): void {
-    this.#isRead = true;
-    this.waiting?.end();
-    if (this.#isSent) this.#free();
-  }
-
-  /** The caller has its answer, or is gone; a provider may still be read, for its count of tokens. */
-  sent(): void {
-    this.#isSent = true;
-    if (this.#isRead) this.#free();
-  }
-
-  #free(): void {
-    this.#kept = 0;
-    this.#memory.free(this);
-  }
+/** Whether two answers are of the same key and provider: those wait for each other as long as their time limits allow. */
+function isOfSame({ owner: one }: AnswerHold, { owner: other }: AnswerHold): boolean {
+  return one.keyFamilyId === other.keyFamilyId && one.provider === other.provider;
 }

@@ -56,6 +56,8 @@ export interface Store {
   createHealthNotes(options: { readonly replica: string }): HealthNotes;
   /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */
   readonly keyChanges: KeyChangeFeed;
+  /** Unix time of the clock that all processes on the database share: the server's, or with SQLite the machine's. */
+  nowMs(): Promise<number>;
   /** Reachability of the database. */
   health(): StoreHealth;
   /**
@@ -138,6 +140,7 @@ export async function openStore(
       reports.resize(ofReports);
       return share;
     },
+    nowMs: () => database.nowMs(database.query),
     health: () => ({ up: database.isUp(), listening: listener?.isListening }),
     versions,
     opening,

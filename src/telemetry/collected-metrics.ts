@@ -36,8 +36,8 @@ export interface Gauges {
     readonly memoryIsShort: boolean;
     readonly refused: Readonly<Record<string, number>>;
   };
-  /** Bytes of providers' large answers in memory, and those that wait for it. Default: the metrics are omitted. */
-  readonly answers?: () => { readonly bytes: number; readonly waiting: number };
+  /** Bytes of providers' large answers in memory, those that wait for it and that ended for it. Default: the metrics are omitted. */
+  readonly answers?: () => { readonly bytes: number; readonly waiting: number; readonly ended: number };
   /** Connections that were closed because too many were open. */
   readonly connectionsRefused: () => number;
 }
@@ -217,6 +217,12 @@ function answersOf(answers: NonNullable<Gauges["answers"]>): Collected[] {
       help: "Large answers of providers that are not read on, because there is no memory for them.",
       type: "gauge",
       read: one(() => answers().waiting),
+    },
+    {
+      name: "parley_large_answers_ended_total",
+      help: "Large answers that ended because their provider or caller was too slow while others waited for memory.",
+      type: "counter",
+      read: one(() => answers().ended),
     },
   ];
 }

@@ -50,6 +50,22 @@ describe("keys known to an earlier process", () => {
     expect(await after.confirmedKeys(10)).toEqual([]);
   });
 
+  it("are of all accounts where there are too many of one", async () => {
+    const { clock, start, keys } = setUp();
+    const before = start();
+    const use = async (accountId: string, name: string): Promise<string> => {
+      const { secret, record } = await createKey(keys, { name, accountId });
+      clock.advance(1);
+      await before.authenticate(secret);
+      return record.id;
+    };
+    const first = await use("acct_few", "few");
+    const many: string[] = [];
+    for (let index = 0; index < 5; index++) many.push(await use("acct_many", `many ${index}`));
+    const handed = (await before.confirmedKeys(3)).map(({ grant }) => grant.record.id);
+    expect(handed.toSorted()).toEqual([first, ...many.slice(-2)].toSorted());
+  });
+
   it("are confirmed by the store with their first use", async () => {
     const { start, keys } = setUp();
     const { secret, record } = await createKey(keys, { name: "a" });

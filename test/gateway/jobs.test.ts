@@ -1,5 +1,5 @@
 import { pino } from "pino";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Config } from "../../src/config/config.ts";
 import { type Job, jobsOf, rankJob, startJobs } from "../../src/gateway/jobs.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -67,9 +67,17 @@ const log = createLogger("silent");
 
 /** The ledger's jobs on a store with this `prune`. */
 function pruning(clock: FakeClock, prune: (beforeMs: number) => Promise<number>): Job[] {
-  const store = { ledger: { prune } } as unknown as Store;
-  const config = { ledger: { retentionMs: 400 * DAY_MS } } as Config;
-  return jobsOf(config, { store, clock }).filter(({ name }) => name.includes("ledger"));
+  return pruningBy(clock, { prune, nowMs: async () => clock.now() });
+}
+
+/** The same with the time of the database. */
+function pruningBy(
+  clock: FakeClock,
+  { prune, nowMs }: { prune: (beforeMs: number) => Promise<number>; nowMs: () => Promise<number> },
+): Job[] {
+  const store = { ledger: { prune }, nowMs } as unknown as Store;
+  const config = { ledger: { retentionMs: 400 * DAY_MS }, responses: { keptMs: DAY_MS } } as Config;
+  return jobsOf(config, { store, clock }).filter(({ name }) => name.includes("ledger entries past"));
 }
 
 describe("the gateway's jobs", () => {
@@ -99,11 +107,38 @@ describe("the gateway's jobs", () => {
       asked.push(beforeMs);
       return 0;
     };
-    const config = { ledger: { retentionMs: entryDays * DAY_MS } } as Config;
-    const jobs = jobsOf(config, { store: { usage: { prune } } as unknown as Store, clock });
+    const config = { ledger: { retentionMs: entryDays * DAY_MS }, responses: { keptMs: DAY_MS } } as Config;
+    const store = { usage: { prune }, nowMs: async () => clock.now() } as unknown as Store;
+    const jobs = jobsOf(config, { store, clock });
     await jobs.find(({ name }) => name.includes("sums"))?.run(new AbortController().signal);
     expect(asked).toEqual([(1_000 - usageDays) * DAY_MS]);
   });
+
+  it("removes by the database's time", async () => {
+    const clock = new FakeClock(500 * DAY_MS);
+    const prune = vi.fn<(beforeMs: number) => Promise<number>>(async () => 0);
+    const [job] = pruningBy(clock, { prune, nowMs: async () => 500 * DAY_MS - 1_800_000 });
+    await job!.run(new AbortController().signal);
+    expect(prune.mock.calls).toEqual([[100 * DAY_MS - 1_800_000]]);
+  });
+
+  it.each([900 * DAY_MS, -2 * 3_600_000])(
+    "removes nothing while the database's clock is %i ms ahead of the process's",
+    async (aheadMs) => {
+      const clock = new FakeClock(1_000 * DAY_MS);
+      const all = vi.fn<() => Promise<number>>(async () => 0);
+      const store = new Proxy(
+        { nowMs: async () => clock.now() + aheadMs },
+        { get: (own, name) => Reflect.get(own, name) ?? new Proxy({}, { get: () => all }) },
+      ) as unknown as Store;
+      const config = { ledger: { retentionMs: 400 * DAY_MS }, responses: { keptMs: DAY_MS } } as Config;
+      const removals = jobsOf(config, { store, clock }).filter(({ name }) => name.startsWith("remove "));
+      expect(removals.length).toBeGreaterThanOrEqual(4);
+      for (const { run } of removals)
+        await expect(run(new AbortController().signal)).rejects.toThrow(/clocks .* differ by \d+ h/);
+      expect(all).not.toHaveBeenCalled();
+    },
+  );
 
   it("stops between two removals when the gateway closes", async () => {
     const clock = new FakeClock(500 * DAY_MS);

@@ -65,7 +65,9 @@ describe("stored responses", () => {
     clock.advance(1);
     expect(await responses.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
     expect(await responses.remove(DEFAULT_ACCOUNT_ID, ID)).toBe(false);
-    const job = jobsOf(configOf({ store_days: 2 }), { store, clock }).find(({ name }) => name.includes("stored"))!;
+    const byClock = { ...store, nowMs: async () => clock.now() };
+    const jobs = jobsOf(configOf({ store_days: 2 }), { store: byClock, clock });
+    const job = jobs.find(({ name }) => name.includes("stored"))!;
     expect(await job.run(new AbortController().signal)).toBe(1);
     expect(await store.responses.find(DEFAULT_ACCOUNT_ID, ID, 0)).toBeUndefined();
   });

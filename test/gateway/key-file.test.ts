@@ -35,6 +35,12 @@ function keyOf(hash: string, confirmedAtMs: number): ConfirmedKey {
   };
 }
 
+function flipByte(sealed: string): string {
+  const bytes = Buffer.from(sealed, "base64");
+  bytes[40]! ^= 1;
+  return bytes.toString("base64");
+}
+
 function setUp() {
   const home = mkdtempSync(join(tmpdir(), "parley-keys-"));
   onTestFinished(() => rmSync(home, { recursive: true }));
@@ -84,14 +90,69 @@ describe("the file of known keys", () => {
     expect(await open(written).read()).toBeDefined();
   });
 
-  it("that was changed by another program is not used", async () => {
+  it.each<[string, (lines: string[], other: string[]) => readonly string[]]>([
+    ["with a changed byte", ([first, ...rest]) => [flipByte(first!), ...rest]],
+    ["with a changed piece", (lines) => lines.with(1, flipByte(lines[1]!))],
+    ["without a piece", (lines) => lines.toSpliced(1, 1)],
+    ["with pieces in another order", ([head, one, two, ...rest]) => [head!, two!, one!, ...rest]],
+    ["without its end", (lines) => lines.slice(0, -1)],
+    ["with a piece of another write", (lines, other) => lines.with(1, other[1]!)],
+  ])("is not used %s", async (_, change) => {
     const { dataDir, clock, open, write } = setUp();
-    await write(open(), [keyOf("one", clock.now())]);
     const path = join(dataDir, "known-keys-0.sealed");
-    const bytes = Buffer.from(readFileSync(path, "utf8"), "base64");
-    bytes[40]! ^= 1;
-    writeFileSync(path, bytes.toString("base64"));
+    const keys = Array.from({ length: 3_000 }, (__, index) => keyOf(`${index}`, clock.now()));
+    const linesOf = async (): Promise<string[]> => {
+      await write(open(), keys);
+      return readFileSync(path, "utf8").split("\n");
+    };
+    const [other, lines] = [await linesOf(), await linesOf()];
+    expect(lines.length).toBeGreaterThan(3);
+    expect((await open().read())?.keys).toHaveLength(3_000);
+    writeFileSync(path, change(lines, other).join("\n"));
     expect(await open().read()).toBeUndefined();
+  });
+
+  it("has the aliases and credentials of an account once, in pieces of bounded size", async () => {
+    const { dataDir, clock, open, write } = setUp();
+    const aliases = Array.from({ length: 50 }, (_, index) => [`${index}-`.padEnd(255, "x"), "m"] as const);
+    const keys = Array.from({ length: 3_000 }, (_, index) => {
+      const key = keyOf(`${index}`, clock.now());
+      const record = { ...key.grant.record, accountId: `acct_${index % 3}` };
+      return { ...key, grant: { ...key.grant, record, routing: { ...key.grant.routing!, aliases } } };
+    });
+    await write(open(), keys);
+    const path = join(dataDir, "known-keys-0.sealed");
+    expect(statSync(path).size).toBeLessThan(2 * 2 ** 20);
+    const lengths = readFileSync(path, "utf8")
+      .split("\n")
+      .map(({ length }) => length);
+    expect(Math.max(...lengths)).toBeLessThan(2 ** 19);
+    const read = (await open().read())!.keys;
+    expect(new Set(read.map(({ hash }) => hash)).size).toBe(3_000);
+    expect(read.find(({ hash }) => hash === "7")).toEqual(keys[7]);
+    const ofAccount = read.filter(({ grant }) => grant.record.accountId === "acct_1").map(({ grant }) => grant.routing);
+    expect(new Set(ofAccount).size).toBeLessThan(10);
+  });
+
+  it("is written less often the larger it is", async () => {
+    const { clock, open } = setUp();
+    // 5.9 MiB.
+    const large = Array.from({ length: 60 }, (_, index) => {
+      const key = keyOf(`${index}`, clock.now());
+      const record = { ...key.grant.record, name: "x".repeat(100 * 2 ** 10) };
+      return { ...key, grant: { ...key.grant, record } };
+    });
+    let changes = 0;
+    const confirmedKeys = vi.fn<Authenticator["confirmedKeys"]>(async () => large);
+    const file = open();
+    const stop = file.keep({ changes: () => ++changes, confirmedKeys }, FACTS);
+    await clock.pass(2_000);
+    await expect.poll(() => [file.ageMs, clock.pending]).toEqual([0, 1]);
+    await clock.pass(5_000);
+    expect(confirmedKeys).toHaveBeenCalledTimes(1);
+    await clock.pass(1_000);
+    await expect.poll(() => [confirmedKeys.mock.calls.length, clock.pending]).toEqual([2, 1]);
+    await stop();
   });
 
   it("has the keys of all workers, without those that are too old", async () => {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Calls, type CallSlot, type OpenCall } from "../../src/inbound/calls.ts";
+import { PATIENCE_MS } from "../../src/scheduling/answer-hold.ts";
 import { AnswerMemory } from "../../src/scheduling/answer-memory.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
@@ -139,9 +140,10 @@ describe("a drain", () => {
 describe("the large answers of a call", () => {
   const MIB = 1024 * 1024;
   const never = new AbortController().signal;
+  const source = { provider: {}, abandon: () => undefined };
   let memory: AnswerMemory;
   beforeEach(() => {
-    memory = new AnswerMemory({ key: MIB, account: MIB, process: MIB });
+    memory = new AnswerMemory({ key: MIB, account: MIB, provider: MIB, process: MIB }, clock);
     calls = new Calls(clock, memory);
   });
   const openFor = (keyFamilyId: string): OpenCall => {
@@ -152,7 +154,7 @@ describe("the large answers of a call", () => {
 
   it("count for its key until it is closed, when they are read", () => {
     const call = openFor("k");
-    const answer = call.openAnswer()!;
+    const answer = call.openAnswer(source)!;
     expect(answer.take(3 * MIB, never)).toBeUndefined();
     answer.read();
     expect(memory.bytes).toBe(3 * MIB);
@@ -162,10 +164,10 @@ describe("the large answers of a call", () => {
 
   it("count until they are read, when it is closed before", () => {
     const call = openFor("k");
-    const answer = call.openAnswer()!;
+    const answer = call.openAnswer(source)!;
     expect(answer.take(3 * MIB, never)).toBeUndefined();
     call.close();
-    const later = call.openAnswer()!;
+    const later = call.openAnswer(source)!;
     expect(later.take(MIB, never)).toBeInstanceOf(Promise);
     answer.read();
     expect(memory.bytes).toBe(MIB);
@@ -176,26 +178,41 @@ describe("the large answers of a call", () => {
   it("are kept from event to event if all of them are written at the end", () => {
     const call = openFor("k");
     call.keepAnswers();
-    const answer = call.openAnswer()!;
+    const answer = call.openAnswer(source)!;
     void answer.take(2 * MIB, never);
     answer.passed();
     void answer.take(2 * MIB, never);
     expect(memory.bytes).toBe(4 * MIB);
   });
 
+  it("end it when its caller does not read them while another key waits", () => {
+    const call = openFor("slow");
+    const answer = call.openAnswer(source)!;
+    void answer.take(4 * MIB, never);
+    answer.read();
+    void openFor("k").openAnswer(source)!.take(MIB, never);
+    clock.advance(PATIENCE_MS - 1_000);
+    call.answering().wrote(MIB);
+    clock.advance(2_000);
+    expect(call.signal.aborted).toBe(false);
+    clock.advance(2_000);
+    expect(call.signal.reason).toMatchObject({ code: "cancelled" });
+    expect([memory.ended, memory.waiting]).toEqual([1, 0]);
+  });
+
   it("make it rest while they wait", () => {
     const rests: Promise<void>[] = [];
     const slot = { rest: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
     void openFor("k")
-      .openAnswer()!
+      .openAnswer(source)!
       .take(3 * MIB, never);
     const call = openFor("k");
     call.entered(slot);
-    const waiting = call.openAnswer()!.take(MIB, never);
+    const waiting = call.openAnswer(source)!.take(MIB, never);
     expect(rests).toEqual([waiting]);
   });
 
   it("are not counted for a call without a key", () => {
-    expect(calls.open(undefined).openAnswer()).toBeUndefined();
+    expect(calls.open(undefined).openAnswer(source)).toBeUndefined();
   });
 });

@@ -1,18 +1,36 @@
 import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type AnswerHold, AnswerMemory } from "../../src/scheduling/answer-memory.ts";
+import { type AnswerHold, PATIENCE_MS } from "../../src/scheduling/answer-hold.ts";
+import { AnswerMemory } from "../../src/scheduling/answer-memory.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
 
+const LIMITS = { key: 10 * MIB, account: 20 * MIB, provider: 40 * MIB, process: 40 * MIB };
+
+let clock: FakeClock;
 let memory: AnswerMemory;
+/** The ends of answers: `a1 abandoned` by the provider's fault, `a1 left` by the caller's. */
+let ends: string[];
 beforeEach(() => {
-  memory = new AnswerMemory({ key: 10 * MIB, account: 20 * MIB, process: 40 * MIB });
+  clock = new FakeClock();
+  memory = new AnswerMemory(LIMITS, clock);
+  ends = [];
 });
 
+const provider = { name: "first" };
+const otherProvider = { name: "other" };
+
 /** An answer of a key, named like `a1` after its account. `mib`: its size, if given. */
-function open(key: string, mib = 0): AnswerHold {
-  const hold = memory.open({ keyFamilyId: key, accountId: key[0]! });
+function open(key: string, mib = 0, from: object = provider): AnswerHold {
+  const hold = memory.open({
+    keyFamilyId: key,
+    accountId: key[0]!,
+    provider: from,
+    abandon: () => void ends.push(`${key} abandoned`),
+    leave: () => void ends.push(`${key} left`),
+  });
   if (hold.take(mib * MIB, never) !== undefined) throw new Error(`There is no room for ${mib} MiB of ${key}.`);
   return hold;
 }
@@ -40,35 +58,78 @@ describe("the memory of large answers", () => {
     expect([second.isThere, memory.waiting]).toEqual([false, 1]);
     end(first);
     await second.end;
-    expect([memory.bytes, memory.waiting]).toEqual([4 * MIB, 0]);
+    expect([memory.bytes, memory.waiting]).toEqual([10 * MIB, 0]);
+  });
+
+  it("gives as much as the limit of a key in a turn, and takes back what was not needed", async () => {
+    const first = open("a1", 11);
+    const hold = open("a1");
+    const second = ask(hold, 4);
+    end(first);
+    await second.end;
+    expect(ask(hold, 9).isThere).toBe(true);
+    expect(hold.bytes).toBe(10 * MIB);
+    hold.read();
+    expect([hold.bytes, memory.bytes]).toEqual([9 * MIB, 9 * MIB]);
   });
 
   it("takes one answer that is larger than the limits", () => {
-    open("a1", 60);
-    expect(ask(open("b1"), 10).isThere).toBe(true);
+    expect(open("a1", 60).bytes).toBe(60 * MIB);
   });
 
-  it("lets other keys and accounts read on beside the large answer of one", () => {
+  it.each([
+    ["a key", "a1", provider],
+    ["an account", "a2", provider],
+    ["a provider", "b1", provider],
+    ["the process", "b1", otherProvider],
+  ])("counts all bytes for %s: an answer waits while another one is beyond its limit", (_, key, from) => {
+    memory = new AnswerMemory({ ...LIMITS, provider: 30 * MIB }, clock);
     open("a1", 60);
-    expect(ask(open("a1"), 1).isThere).toBe(false);
-    expect(ask(open("a2"), 10).isThere).toBe(true);
-    expect(ask(open("b1"), 10).isThere).toBe(true);
+    expect(ask(open(key, 0, from), 1).isThere).toBe(false);
+  });
+
+  it("holds no more than the limit of the process and one answer, whoever asks", () => {
+    memory = new AnswerMemory(LIMITS, clock);
+    for (const account of ["a", "b", "c", "d"])
+      for (const key of [1, 2, 3, 4]) {
+        const hold = open(`${account}${key}`, 0, { account });
+        for (let mib = 1; mib <= 60 && hold.waiting === undefined; mib += 1) void ask(hold, mib);
+      }
+    expect(memory.bytes).toBeLessThanOrEqual(100 * MIB);
+  });
+
+  it("leaves half of the memory to other providers", () => {
+    memory = new AnswerMemory({ ...LIMITS, provider: 20 * MIB }, clock);
+    open("a1", 10);
+    open("b1", 10);
     expect(ask(open("c1"), 10).isThere).toBe(true);
+    expect(ask(open("d1"), 10).isThere).toBe(false);
+    expect(ask(open("d1", 0, otherProvider), 10).isThere).toBe(true);
   });
 
-  it("gives what becomes free to the keys in turn", async () => {
-    memory = new AnswerMemory({ key: 40 * MIB, account: 40 * MIB, process: 20 * MIB });
-    const large = ["a1", "b1"].map((key) => open(key, 60));
+  it("gives what becomes free to providers in turn, of each its accounts, and of each of those its keys", async () => {
+    memory = new AnswerMemory({ key: 40 * MIB, account: 40 * MIB, provider: 40 * MIB, process: 20 * MIB }, clock);
+    const large = open("x1", 60);
     const order: string[] = [];
-    for (const name of ["d1 first", "d1 second", "e1 first"])
-      void open(name.slice(0, 2))
-        .take(20 * MIB, never)
-        ?.then(() => order.push(name));
-    for (const hold of large) {
-      end(hold);
+    const asked: [string, object][] = [
+      ["d1 first", provider],
+      ["d1 second", provider],
+      ["d2", provider],
+      ["e1", provider],
+      ["d3", otherProvider],
+    ];
+    const holds = asked.map(([name, from]) => {
+      const hold = open(name.slice(0, 2), 0, from);
+      void hold.take(20 * MIB, never)?.then(() => order.push(name));
+      return hold;
+    });
+    end(large);
+    for (let round = 0; round < asked.length; round++) {
       await turn();
+      const [last] = order.slice(-1);
+      end(holds[asked.findIndex(([name]) => name === last)]!);
     }
-    expect(order).toEqual(["d1 first", "e1 first", "d1 second"]);
+    expect(order).toEqual(["d3", "e1", "d1 first", "d2", "d1 second"]);
   });
 
   it("lets the last one that exceeded a limit go on, whatever waits before it", async () => {
@@ -107,20 +168,20 @@ describe("the memory of large answers", () => {
     expect([hold.bytes, memory.waiting]).toEqual([0, 1]);
     end(first);
     await next.end;
-    expect([memory.bytes, memory.waiting]).toEqual([2 * MIB, 0]);
+    expect([memory.bytes, memory.waiting]).toEqual([10 * MIB, 0]);
   });
 
   it("waits no longer for an answer that is read, and counts what it has until it is sent", async () => {
-    open("a1", 11);
     const hold = open("a2", 5);
     open("a2", 11);
+    open("a1", 3);
     const waiting = ask(hold, 8);
     expect(waiting.isThere).toBe(false);
     hold.read();
     await waiting.end;
     expect([hold.bytes, memory.waiting]).toEqual([5 * MIB, 0]);
     hold.sent();
-    expect([hold.bytes, memory.bytes]).toEqual([0, 22 * MIB]);
+    expect([hold.bytes, memory.bytes]).toEqual([0, 14 * MIB]);
   });
 
   it("frees what is kept of an answer that is dropped", () => {
@@ -131,7 +192,7 @@ describe("the memory of large answers", () => {
     expect(ask(open("a1"), 1).isThere).toBe(false);
     hold.drop();
     expect(memory.waiting).toBe(0);
-    expect(memory.bytes).toBe(MIB);
+    expect(memory.bytes).toBe(10 * MIB);
   });
 
   it("frees what was passed on, unless it is kept until the answer is sent", () => {
@@ -162,15 +223,16 @@ describe("the memory of large answers", () => {
       key: fc.constantFrom("a1", "a2", "b1", "b2", "c1", "d1", "e1"),
       parts: fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 3 }),
       keeps: fc.boolean(),
+      from: fc.constantFrom(provider, otherProvider),
     });
     await fc.assert(
       fc.asyncProperty(
         fc.array(answer, { minLength: 2, maxLength: 25 }),
         fc.infiniteStream(fc.nat(1000)),
         async (answers, dice) => {
-          memory = new AnswerMemory({ key: 10 * MIB, account: 20 * MIB, process: 40 * MIB });
-          const reading = answers.map(({ key, parts, keeps }) => {
-            const hold = open(key);
+          memory = new AnswerMemory({ ...LIMITS, provider: 20 * MIB }, clock);
+          const reading = answers.map(({ key, parts, keeps, from }) => {
+            const hold = open(key, 0, from);
             if (keeps) hold.keep();
             return { hold, parts, read: 0, part: 0, isWaiting: false };
           });
@@ -199,5 +261,124 @@ describe("the memory of large answers", () => {
       ),
       { numRuns: 60 },
     );
+  });
+});
+
+describe("a large answer that is late", () => {
+  /** Reads or sends on for some seconds, at so many MiB in each. */
+  function move(hold: AnswerHold, seconds: number, mib: number): void {
+    for (let second = 0; second < seconds; second++) {
+      clock.advance(1_000);
+      hold.moved(mib * MIB);
+    }
+  }
+
+  it.each<[string, string, (hold: AnswerHold) => void]>([
+    ["its provider stalls", "abandoned", () => undefined],
+    ["its caller does not read", "left", (hold) => hold.read()],
+    ["its caller has no room for a part", "left", (hold) => hold.emitting()],
+  ])("ends when %s and another key waits", async (_, ending, stall) => {
+    const hold = open("a1", 60);
+    stall(hold);
+    const waiting = ask(open("b1"), 8);
+    clock.advance(PATIENCE_MS - 1_000);
+    expect([ends, waiting.isThere]).toEqual([[], false]);
+    clock.advance(1_000);
+    await waiting.end;
+    expect([ends, memory.ended, memory.bytes, memory.waiting]).toEqual([[`a1 ${ending}`], 1, 10 * MIB, 0]);
+  });
+
+  it("ends at once when it was late before another key came", () => {
+    open("a1", 60);
+    clock.advance(60_000);
+    expect(ends).toEqual([]);
+    void ask(open("b1"), 8);
+    expect(ends).toEqual(["a1 abandoned"]);
+  });
+
+  it("goes on while only answers of its key and provider wait", () => {
+    open("a1", 60);
+    void ask(open("a1"), 8);
+    clock.advance(60_000);
+    expect([ends, memory.waiting]).toEqual([[], 1]);
+    void ask(open("a1", 0, otherProvider), 8);
+    expect(ends).toEqual(["a1 abandoned"]);
+  });
+
+  it("goes on at a tenth of its bytes in a second, and ends below", () => {
+    const hold = open("a1", 41);
+    hold.read();
+    void ask(open("b1"), 8);
+    move(hold, 60, 4.1);
+    expect(ends).toEqual([]);
+    move(hold, 15, 1);
+    expect(ends).toEqual(["a1 left"]);
+  });
+
+  it("is late no more when it goes on after a long silence", () => {
+    const hold = open("a1", 60);
+    clock.advance(600_000);
+    hold.moved(12 * MIB);
+    void ask(open("b1"), 8);
+    clock.advance(1_500);
+    expect(ends).toEqual([]);
+    clock.advance(500);
+    expect(ends).toEqual(["a1 abandoned"]);
+  });
+
+  it("has all its time again for its caller", () => {
+    const hold = open("a1", 60);
+    clock.advance(PATIENCE_MS - 1_000);
+    hold.read();
+    void ask(open("b1"), 8);
+    clock.advance(PATIENCE_MS - 1_000);
+    expect(ends).toEqual([]);
+  });
+
+  it("is not late while it waits for its turn", () => {
+    const hold = open("a1", 60);
+    hold.pause();
+    void ask(open("b1"), 8);
+    clock.advance(60_000);
+    expect(ends).toEqual([]);
+    hold.resume();
+    clock.advance(PATIENCE_MS);
+    expect(ends).toEqual(["a1 abandoned"]);
+  });
+
+  it("is not late while it waits for memory", () => {
+    const [first, second] = [open("a1", 8), open("a2", 21)];
+    void ask(first, 30);
+    expect(first.waiting).toBeDefined();
+    void ask(open("a3"), 8);
+    second.pause();
+    clock.advance(60_000);
+    expect(ends).toEqual([]);
+  });
+
+  it("is not ended when it is not in the way", () => {
+    memory = new AnswerMemory({ ...LIMITS, process: 400 * MIB }, clock);
+    open("a1", 5);
+    open("b1", 60);
+    void ask(open("b2"), 1);
+    clock.advance(60_000);
+    expect(ends).toEqual(["b1 abandoned"]);
+  });
+
+  it("of the account with most bytes ends first", () => {
+    open("a1", 15);
+    open("b1", 10);
+    open("b2", 10);
+    open("c1", 6);
+    void ask(open("d1"), 1);
+    clock.advance(PATIENCE_MS);
+    expect(ends).toEqual(["b1 abandoned"]);
+  });
+
+  it("leaves no timer when nothing is in memory", () => {
+    const hold = open("a1", 5);
+    expect(clock.pending).toBe(1);
+    end(hold);
+    expect(clock.pending).toBe(0);
   });
 });

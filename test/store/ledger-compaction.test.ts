@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/store/database.ts";
+import type { Compacted } from "../../src/store/ledger/ledger-journal.ts";
 import { createLedgerCompaction, type LedgerCompaction } from "../../src/store/ledger/ledger-store.ts";
 
 beforeEach(() => vi.useFakeTimers());
@@ -11,9 +12,9 @@ function startCompaction(tookMs: number): { compaction: LedgerCompaction; begunM
   const database = {
     kind: "sqlite",
     perform: () =>
-      new Promise<boolean>((resolve) => {
+      new Promise<Compacted>((resolve) => {
         begunMs.push(performance.now() - originMs);
-        setTimeout(() => resolve(false), tookMs);
+        setTimeout(() => resolve({ hasMore: false, dropped: 0 }), tookMs);
       }),
   };
   const originMs = performance.now();

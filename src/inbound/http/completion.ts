@@ -14,6 +14,7 @@ import type {
   ReadEmbedding,
   ReadExplanation,
 } from "../../formats/format.ts";
+import type { JsonText } from "../../formats/held-strings.ts";
 import { writeRoutePlan } from "../../formats/route-plan.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
@@ -22,11 +23,11 @@ import { serveCompletion } from "../serve-completion.ts";
 import { beginTrace } from "../begin-trace.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
-import { type Exchange, openCall, parseBodyText } from "./exchange.ts";
+import { type Exchange, type LateEnd, openCall, parseBodyText } from "./exchange.ts";
 import { isFormType, parseForm } from "./form.ts";
 import { toFormatRequest } from "./format-requests.ts";
 import { templateOf } from "./routes.ts";
-import { StreamWriter } from "./stream.ts";
+import { isSmall, StreamWriter } from "./stream.ts";
 
 const STREAM_HEADERS = [
   "cache-control",
@@ -261,17 +262,31 @@ async function whole(
   exchange: Exchange,
   { read, call, open }: { read: ReadCompletion; call: Call; open: OpenCall },
 ): Promise<void> {
-  const answer = await services.completions.create(read.request, call);
-  const facts = routingOfCompletion(answer, read.request.model, services.clock.monotonic() - call.arrivedMs);
+  const { json, facts, kept } = await writeAnswer(services, { read, call, open });
+  const end = read.keeping && kept && lateEnd(read.keeping, kept);
+  await exchange.largeJson(json, facts, { clock: services.clock, open, ...(end !== undefined && { end }) });
+}
+
+/**
+ * The answer of a whole completion, a large one in buffers. A function of its own, which is over while the caller reads: a suspended one
+ * would keep the answer and its text in V8's heap.
+ */
+async function writeAnswer(
+  { completions, responses, clock }: EdgeServices,
+  { read, call, open }: { read: ReadCompletion; call: Call; open: OpenCall },
+): Promise<{ readonly json: JsonText; readonly facts: RoutingFacts; readonly kept: Promise<boolean> | undefined }> {
+  const answer = await completions.create(read.request, call);
+  const facts = routingOfCompletion(answer, read.request.model, clock.monotonic() - call.arrivedMs);
   const write = () => read.writeWhole(answer);
   const isLong = (answer.usage?.outputTokens ?? Infinity) > SHORT_TOKENS;
   const text = isLong ? open.work(write) : write();
   const { keeping } = read;
-  const kept =
-    keeping && open.work(() => services.responses?.keep(call.principal.accountId, keeping.whole(answer, text)));
-  const end = keeping &&
-    kept && { bytes: keeping.endBytes, text: async (as: string) => ((await kept) ? as : keeping.withdraw(as)) };
-  await exchange.largeJson(text, facts, { clock: services.clock, open, ...(end !== undefined && { end }) });
+  const kept = keeping && open.work(() => responses?.keep(call.principal.accountId, keeping.whole(answer, text)));
+  return { json: typeof text === "string" && !isSmall(text) ? [Buffer.from(text)] : text, facts, kept };
+}
+
+function lateEnd(keeping: NonNullable<ReadCompletion["keeping"]>, kept: Promise<boolean>): LateEnd {
+  return { bytes: keeping.endBytes, text: async (as) => ((await kept) ? as : keeping.withdraw(as)) };
 }
 
 async function streamed(

@@ -35,7 +35,7 @@ interface Refusal {
 }
 
 /** The end of a body that is known later than the rest. */
-interface LateEnd {
+export interface LateEnd {
   /** Its length. */
   readonly bytes: number;
   /** Returns the end in place of the one as written, of the same length. */

@@ -139,7 +139,8 @@ export async function writeSlices(
 ): Promise<void> {
   for (const piece of pieces)
     for (const slice of slicesOf(piece))
-      if (!response.write(slice)) await drained(response, { clock, call, bytes: SLICE_BYTES });
+      if (response.write(slice)) call.wrote(slice.length);
+      else await drained(response, { clock, call, bytes: slice.length });
 }
 
 /** Parts of a buffer that are written one by one. */

@@ -159,8 +159,15 @@ function carry<Head>(
   };
 }
 
-/** Asks for memory for bytes of an answer. Returns a promise that resolves when there is some; undefined when there is some now. */
-type RoomFor = (bytes: number) => Promise<void> | undefined;
+/** Memory of a body that is read. */
+export interface BodyRoom {
+  /** Asks for memory for the bytes so far. Returns a promise that resolves when there is some; undefined when there is some now. */
+  take(bytes: number): Promise<void> | undefined;
+  /** Nothing is read before the turn that the body waits for. */
+  pause(): void;
+  /** Its turn has come. */
+  resume(): void;
+}
 
 /** A response whose status and headers have arrived. The body is read on demand, with back-pressure to the provider. */
 export interface UpstreamResponse {
@@ -172,16 +179,16 @@ export interface UpstreamResponse {
    */
   read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
   /**
-   * Returns the rest of the body as the received buffers. `roomFor` is called with the bytes so far, from TURN_BYTES on: nothing is read
-   * until its promise resolves. Throws a Failure, or the signal's reason.
+   * Returns the rest of the body as the received buffers. From TURN_BYTES on it takes memory of `room`: nothing is read until there is
+   * some. `maxBytes` default: MAX_RESPONSE_BYTES. Throws `upstream_protocol` beyond it, another Failure, or the signal's reason.
    */
-  body(roomFor?: RoomFor): Promise<readonly Buffer[]>;
+  body(room?: BodyRoom, maxBytes?: number): Promise<readonly Buffer[]>;
   /** Reads nothing of the socket until the promise settles; the provider's silence meanwhile does not count. Settles as it does. */
   pause(until: Promise<void>): Promise<void>;
   /** The answer is complete: keeps the connection if the body ends within LINGER_MS. */
   complete(): void;
-  /** Discards the response and closes the connection unless the body has ended. */
-  abandon(): void;
+  /** Discards the response and closes the connection unless the body has ended. Reads then throw the reason. */
+  abandon(reason?: Failure): void;
 }
 
 interface ExchangePorts {
@@ -220,9 +227,10 @@ class Exchange implements ResponseListener, UpstreamResponse {
   /** Whether the reader is queued in the read scheduler. */
   #isQueued = false;
   #lingering: NodeJS.Timeout | undefined;
-  /** Set while the whole body is collected: the socket is read up to MAX_RESPONSE_BYTES and pauses only for other calls. */
+  /** Set while the whole body is collected: the socket is read up to `#maxBytes` and pauses only for other calls. */
   #collecting = false;
-  #roomFor: RoomFor | undefined;
+  #maxBytes = MAX_RESPONSE_BYTES;
+  #room: BodyRoom | undefined;
   /** Whether memory was asked for that is not there yet. */
   #waitsForRoom = false;
   /** Start of collecting on the monotonic clock, and bytes received since the scheduler last resumed it. */
@@ -273,7 +281,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#arrivedBytes += chunk.length;
     if (this.#collecting) {
       this.#turnBytes += chunk.length;
-      if (this.#arrivedBytes > MAX_RESPONSE_BYTES || this.#arrived.length > MAX_PIECES) this.#fail(tooLarge());
+      if (this.#arrivedBytes > this.#maxBytes || this.#arrived.length > MAX_PIECES) this.#fail(tooLarge());
       else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn();
       return;
     }
@@ -309,14 +317,17 @@ class Exchange implements ResponseListener, UpstreamResponse {
     });
   }
 
-  async body(roomFor?: RoomFor): Promise<readonly Buffer[]> {
+  async body(room?: BodyRoom, maxBytes = MAX_RESPONSE_BYTES): Promise<readonly Buffer[]> {
     this.#collecting = true;
-    this.#roomFor = roomFor;
+    this.#maxBytes = maxBytes;
+    this.#room = room;
     this.#collectingSince = performance.now();
-    if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
+    if (this.#arrivedBytes > maxBytes) this.#fail(tooLarge());
     this.connection?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
+    // A short response may have come as a whole before.
+    if (this.#arrivedBytes > maxBytes) throw tooLarge();
     const pieces = this.#arrived;
     this.#arrived = [];
     return pieces;
@@ -336,9 +347,9 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#lingering = setTimeout(() => this.abandon(), LINGER_MS).unref();
   }
 
-  abandon(): void {
+  abandon(reason?: Failure): void {
     if (this.#state === "open" || this.#state === "lingering")
-      this.#fail(new Failure("cancelled", "The response was abandoned."));
+      this.#fail(reason ?? new Failure("cancelled", "The response was abandoned."));
   }
 
   /** Settles a read: all received bytes, undefined if there are none, or the failure if the exchange has failed. */
@@ -359,12 +370,16 @@ class Exchange implements ResponseListener, UpstreamResponse {
     if (this.#waitsForRoom) return;
     const wait = (): void => {
       this.#waitsForRoom = false;
-      this.#turns.wait(this.#collectingSince, () => this.connection?.resume());
+      this.#room?.pause();
+      this.#turns.wait(this.#collectingSince, () => {
+        this.#room?.resume();
+        this.connection?.resume();
+      });
     };
-    const room = this.#roomFor?.(this.#arrivedBytes);
-    if (room === undefined) return wait();
+    const waiting = this.#room?.take(this.#arrivedBytes);
+    if (waiting === undefined) return wait();
     this.#waitsForRoom = true;
-    room.then(wait, (reason: unknown) => this.#fail(reason));
+    waiting.then(wait, (reason: unknown) => this.#fail(reason));
   }
 
   #arrival(): Promise<void> {

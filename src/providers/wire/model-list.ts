@@ -6,6 +6,9 @@ import { type DialectCall, fetchWhole } from "./response.ts";
 /** Models of one list that are read: OpenRouter, which lists most, has some 700. */
 const MAX_LISTED = 2_000;
 
+/** Size limit of a list, with some kilobytes for each model. */
+const MAX_LIST_BYTES = 8 * 1024 * 1024;
+
 /** Length of a name that is read. */
 const MAX_NAME_CHARS = 256;
 
@@ -37,7 +40,14 @@ export function listAt(
   request: Pick<DialectCall, "path" | "headers" | "toFailure">,
 ): NonNullable<Provider["list"]> {
   return (signal) => {
-    const call: DialectCall = { ...request, method: "GET", body: Buffer.alloc(0), signal, idleMs: LIST_IDLE_MS };
+    const call: DialectCall = {
+      ...request,
+      method: "GET",
+      body: Buffer.alloc(0),
+      signal,
+      idleMs: LIST_IDLE_MS,
+      maxBytes: MAX_LIST_BYTES,
+    };
     return fetchWhole(upstream, call, readModelList);
   };
 }

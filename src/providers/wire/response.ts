@@ -6,7 +6,13 @@ import { MAX_ANSWER_BYTES } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Emit, UpstreamCall } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
-import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamRequest, type UpstreamResponse } from "../transport/http.ts";
+import {
+  type BodyRoom,
+  MAX_RESPONSE_BYTES,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from "../transport/http.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
 import { type JsonSize, MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import { count, object, isTooComplex } from "./json.ts";
@@ -115,6 +121,8 @@ export interface Refusal {
 export interface DialectCall extends UpstreamRequest {
   /** Counts the work of reading a whole answer, and the bytes of a large one. Default: they are not counted. */
   readonly share?: UpstreamCall["share"];
+  /** Size limit of a whole response. Default: MAX_RESPONSE_BYTES. */
+  readonly maxBytes?: number | undefined;
   readonly toFailure: (refusal: Refusal) => Failure;
 }
 
@@ -164,6 +172,9 @@ export interface StreamHandling<Event extends StreamEvent> {
   readonly emit: Emit;
 }
 
+/** Size limit of a response with a count of tokens, which has some dozens of bytes. */
+const MAX_COUNT_BYTES = 64 * 1024;
+
 /** Bytes read of a refusal's body: the error is at its beginning. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
@@ -193,7 +204,7 @@ export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (jso
 
 /** Posts and returns the whole number at a field of the response. Throws `upstream_protocol` for a response without it. */
 export function fetchCount(upstream: Upstream, call: DialectCall, field: string): Promise<number> {
-  return fetchWhole(upstream, call, (json) => {
+  return fetchWhole(upstream, { ...call, maxBytes: MAX_COUNT_BYTES }, (json) => {
     const found = count(object(json)[field]);
     if (found === undefined) throw new Failure("upstream_protocol", `The provider's response has no ${field}.`);
     return found;
@@ -206,10 +217,10 @@ async function fetchBody<T>(
   read: (pieces: readonly Buffer[]) => T | Promise<T>,
 ): Promise<T> {
   const response = await upstream.post(call, "application/json");
-  const room = new AnswerRoom(call);
+  const room = new AnswerRoom(call, upstream, response);
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    const pieces = await response.body(room.roomFor);
+    const pieces = await response.body(room, call.maxBytes);
     // Of others, counting would cost more than the work.
     const isLong = pieces.length > 1 || (pieces[0]?.length ?? 0) > SHORT_BYTES;
     return await (isLong && call.share !== undefined ? call.share.work(() => read(pieces)) : read(pieces));
@@ -243,13 +254,13 @@ export async function fetchFramedStream<Event extends StreamEvent>(
 ): Promise<void> {
   const response = await upstream.post(call, framing.mediaType);
   call.body = NOTHING;
-  const room = new AnswerRoom(call);
+  const room = new AnswerRoom(call, upstream, response);
   let over = false;
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
     const type = String(response.headers["content-type"] ?? "");
     if (isOfType(type, "application/json")) {
-      const pieces = await response.body(room.roomFor);
+      const pieces = await response.body(room);
       const read = () => whole(parseResponse(pieces, MAX_EVENT_JSON));
       await emit(call.share === undefined ? read() : call.share.work(read));
       return;
@@ -262,7 +273,10 @@ export async function fetchFramedStream<Event extends StreamEvent>(
       const bytes = await readMore(response, reader);
       const { chunks, failure } = readChunks(bytes, events);
       const emitted = chunks.length > 0 ? emit(chunks) : undefined;
-      if (emitted !== undefined) await emitted;
+      if (emitted !== undefined) {
+        room.emitting();
+        await emitted;
+      }
       if (failure !== undefined) throw failure.reason;
       over = reader.complete || bytes === undefined;
       if (chunks.length > 0) room.passed();
@@ -281,27 +295,47 @@ export async function fetchFramedStream<Event extends StreamEvent>(
 
 /** Waits until there is memory for more than these bytes of an event. */
 async function readOn(response: UpstreamResponse, room: AnswerRoom, bytes: number): Promise<void> {
-  const waiting = room.roomFor(bytes);
+  const waiting = room.take(bytes);
   if (waiting !== undefined) await response.pause(waiting);
 }
 
 /** Memory of one answer while it is read. Ordinary answers take none. */
-class AnswerRoom {
+class AnswerRoom implements BodyRoom {
   readonly #call: DialectCall;
+  readonly #upstream: Upstream;
+  readonly #response: UpstreamResponse;
   #answer: LargeAnswer | undefined;
 
-  constructor(call: DialectCall) {
+  constructor(call: DialectCall, upstream: Upstream, response: UpstreamResponse) {
     this.#call = call;
+    this.#upstream = upstream;
+    this.#response = response;
   }
 
   /** Asks for memory for the bytes of an unfinished event or body, beyond LARGE_BYTES. Returns a promise while there is none. */
-  readonly roomFor = (bytes: number): Promise<void> | undefined => {
+  take(bytes: number): Promise<void> | undefined {
     const { share, signal, progress } = this.#call;
-    this.#answer ??= share?.openAnswer();
+    this.#answer ??= share?.openAnswer({
+      provider: this.#upstream,
+      abandon: () => this.#response.abandon(tooSlow()),
+    });
     const waiting = this.#answer?.take(bytes, signal);
     if (waiting !== undefined) progress?.paused?.(waiting);
     return waiting;
-  };
+  }
+
+  pause(): void {
+    this.#answer?.pause();
+  }
+
+  resume(): void {
+    this.#answer?.resume();
+  }
+
+  /** What was read is emitted, and the caller has no room for it yet. */
+  emitting(): void {
+    this.#answer?.emitting();
+  }
 
   /** What was read is emitted. */
   passed(): void {
@@ -318,6 +352,12 @@ class AnswerRoom {
     this.#answer?.read();
   }
 }
+
+const tooSlow = (): Failure =>
+  new Failure(
+    "upstream_timeout",
+    "The upstream provider sent a large answer too slowly while others waited for memory.",
+  );
 
 function isOfType(type: string, mediaType: string): boolean {
   return type.split(";", 1)[0]!.trim().toLowerCase() === mediaType;

@@ -3,7 +3,7 @@ import { type NewLedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
 import { compare, releaseHolds, SpendingChanges } from "../limits/spending.ts";
 import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
-import { createPartitions } from "../postgres/partitions.ts";
+import { createPartitions, findLeavingMonths } from "../postgres/partitions.ts";
 import { toCompletionRow } from "./ledger-rows.ts";
 import { addUsage, minutesFromMs } from "./usage-hours.ts";
 
@@ -24,20 +24,26 @@ interface Insertion {
 
 /**
  * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys and
- * accounts and to the usage of their minutes and hours, and updates when the keys were last used.
+ * accounts and to the usage of their minutes and hours, and updates when the keys were last used. Of an entry whose month is being
+ * removed only the hold is settled. Answers the number of these entries.
  */
-export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<void> {
+export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<number> {
   await forgetBegun(
     statements,
     entries.map(({ completionId }) => completionId),
   );
   const changes = new SpendingChanges();
   const fromMs = await minutesFromMs(statements);
-  const written = await insertNew(statements, { entries, changes, fromMs });
-  if (written.length === 0) return;
-  const ids = written.map(({ row }) => row.id);
+  const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
+  const all = [...distinct.values()].map((entry): Written => ({ entry, row: toCompletionRow(entry) }));
+  const isLeaving = await findLeavingMonths(statements);
+  const leaving = all.filter(({ row }) => isLeaving(row.started_at_ms));
+  const written = await insertNew(statements, { all: all.filter((each) => !leaving.includes(each)), changes, fromMs });
+  const ids = [...written, ...leaving].map(({ row }) => row.id);
   const monthsHeld = await releaseHolds(statements, { ids, changes });
-  for (const { entry, row } of written) {
+  // An entry without a row may come again; its hold does not.
+  const settled = leaving.filter(({ entry }) => monthsHeld.has(entry.completionId));
+  for (const { entry, row } of [...written, ...settled]) {
     const { completionId, keyId, keyFamilyId = keyId, accountId, costMicroUsd } = entry;
     // The month of the hold, if there is one: by the database's clock, not the replica's.
     const month = monthsHeld.get(completionId) ?? spendingMonthOf(row);
@@ -48,6 +54,7 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   const rows = written.map(({ row }) => row);
   await addUsage(statements, rows, { fromMs });
   await noteUse(statements, rows);
+  return leaving.length;
 }
 
 function spendingMonthOf({ spending_month, started_at_ms }: CompletionRow): string {
@@ -66,19 +73,17 @@ async function forgetBegun(statements: Statements, ids: readonly string[]): Prom
  */
 async function insertNew(
   statements: Statements,
-  { entries, ...context }: Insertion & { readonly entries: readonly NewLedgerEntry[] },
+  { all, ...context }: Insertion & { readonly all: readonly Written[] },
 ): Promise<Written[]> {
-  const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
-  const sorted = [...distinct.values()].toSorted((a, b) => compare(a.completionId, b.completionId));
-  const all = sorted.map((entry): Written => ({ entry, row: toCompletionRow(entry) }));
-  const startsMs = all.map(({ row }) => row.started_at_ms);
+  const sorted = all.toSorted((left, right) => compare(left.row.id, right.row.id));
+  const startsMs = sorted.map(({ row }) => row.started_at_ms);
   await createPartitions(statements, {
     completions: startsMs,
     usage_hours: startsMs,
     usage_minutes: startsMs.filter((startMs) => startMs >= context.fromMs),
   });
-  const written = await insertRowsOf(statements, all);
-  const known = all.filter((each) => !written.includes(each));
+  const written = await insertRowsOf(statements, sorted);
+  const known = sorted.filter((each) => !written.includes(each));
   if (known.length === 0) return written;
   const replaceable = await takeOutLost(statements, { entries: known, ...context });
   return [...written, ...(await insertRowsOf(statements, replaceable))];
@@ -165,22 +170,31 @@ export async function appendSegment(statements: Statements, entries: string): Pr
   await statements.run("insert into ledger_segments (entries) values (?)", [entries]);
 }
 
-/** Compacts the oldest segments, and answers whether there may be more. */
-export async function compactJournal(statements: Statements): Promise<boolean> {
+/** Result of a compaction. */
+export interface Compacted {
+  /** Whether there may be more segments. */
+  readonly hasMore: boolean;
+  /** Entries that were left out because their month is being removed. */
+  readonly dropped: number;
+}
+
+/** Compacts the oldest segments, or the one with this ID. */
+export async function compactJournal(statements: Statements, segmentId: number | undefined): Promise<Compacted> {
   // A compaction lost in a crash of the server leaves its segments and is repeated.
   if (statements.kind === "postgres") await statements.run("set local synchronous_commit = off", []);
   const oldest = `select id from ledger_segments order by id limit ? ${forUpdate(statements)}`;
-  const taken = `delete from ledger_segments where id in (${oldest}) returning entries`;
-  const segments = await statements.run<Pick<LedgerSegmentRow, "entries">>(taken, [MAX_SEGMENTS]);
-  if (segments.length === 0) return false;
-  await insertEntries(
+  const which = segmentId === undefined ? `id in (${oldest})` : "id = ?";
+  const taken = `delete from ledger_segments where ${which} returning entries`;
+  const segments = await statements.run<Pick<LedgerSegmentRow, "entries">>(taken, [segmentId ?? MAX_SEGMENTS]);
+  if (segments.length === 0) return { hasMore: false, dropped: 0 };
+  const dropped = await insertEntries(
     statements,
     segments.flatMap(({ entries }) => JSON.parse(entries) as NewLedgerEntry[]),
   );
-  return segments.length === MAX_SEGMENTS;
+  return { hasMore: segments.length === MAX_SEGMENTS, dropped };
 }
 
 /** Compacts all segments, before a decision that depends on spending. */
 export async function compactWholeJournal(statements: Statements): Promise<void> {
-  while (await compactJournal(statements));
+  while ((await compactJournal(statements, undefined)).hasMore);
 }

@@ -4,7 +4,7 @@ import { type Database, skipLocked } from "../database.ts";
 import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
-import { retryWhileBusy } from "../store-error.ts";
+import { retryWhileBusy, StoreError } from "../store-error.ts";
 import { createRequestLog } from "./request-log.ts";
 
 /** Entries removed per transaction: other transactions wait meanwhile. */
@@ -58,6 +58,8 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
     async flush() {
       await compaction.flush();
     },
+
+    takeDropped: () => compaction.takeDropped(),
 
     async list(selection) {
       await compaction.flushed();
@@ -135,6 +137,9 @@ const ENOUGH_PENDING = 100;
 const PAUSE_MS = 40;
 /** Compact without a pause from this many pending entries on: it bounds the wait of budgets and readers. */
 const MAX_PENDING = 500;
+/** Segments that are listed together after a failure, and failures after which a compaction ends. */
+const SEGMENTS_LISTED = 1_000;
+const MAX_FAILURES = 100;
 
 /** Compacts the segments of the ledger's journal into its tables. */
 export interface LedgerCompaction {
@@ -147,6 +152,8 @@ export interface LedgerCompaction {
   flush(): Promise<boolean>;
   /** The same for readers: never rejects, because their query then fails with the database's error. */
   flushed(): Promise<void>;
+  /** As `LedgerStore.takeDropped`. */
+  takeDropped(): number;
   /** Compacts the entries of this process, and schedules nothing more. Never rejects. */
   close(): Promise<void>;
 }
@@ -167,9 +174,16 @@ class JournalCompaction implements LedgerCompaction {
   /** Begins when the latest has ended: the latest may have missed entries written since it began. */
   #next: Promise<void> | undefined;
   #closed = false;
+  #dropped = 0;
 
   constructor(database: Database) {
     this.#database = database;
+  }
+
+  takeDropped(): number {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
   }
 
   appended(entries: number): void {
@@ -228,7 +242,39 @@ class JournalCompaction implements LedgerCompaction {
     clearTimeout(this.#timer);
     this.#dueMs = Infinity;
     this.#pending = 0;
-    while (await this.#database.perform("compactJournal", undefined));
+    try {
+      while (await this.#compactSome());
+    } catch (error) {
+      // The database cannot be used: no segment can be compacted.
+      if (error instanceof StoreError) throw error;
+      await this.#compactEach();
+    }
+  }
+
+  async #compactSome(segmentId?: number): Promise<boolean> {
+    const { hasMore, dropped } = await this.#database.perform("compactJournal", segmentId);
+    this.#dropped += dropped;
+    return hasMore;
+  }
+
+  /** Compacts segments one by one, so that one which cannot be compacted holds back no other. Rejects with the first failure. */
+  async #compactEach(): Promise<void> {
+    const failures: unknown[] = [];
+    let after = 0;
+    for (;;) {
+      const next = this.#database.query.selectFrom("ledger_segments").select("id").where("id", ">", after);
+      const segments = await retryWhileBusy(() => next.orderBy("id").limit(SEGMENTS_LISTED).execute());
+      for (const { id } of segments) {
+        await this.#compactSome(id).catch((error: unknown) => {
+          if (error instanceof StoreError) throw error;
+          failures.push(error);
+        });
+        if (failures.length === MAX_FAILURES) throw failures[0];
+        after = id;
+      }
+      if (segments.length < SEGMENTS_LISTED) break;
+    }
+    if (failures.length > 0) throw failures[0];
   }
 
   #onCompacted(): void {

@@ -51,6 +51,7 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
     cancel,
     async reap() {
       await cancelAll();
+      await compaction.flushed();
       return database.perform("reapHolds", REAP_ROWS);
     },
   };

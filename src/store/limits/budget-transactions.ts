@@ -45,9 +45,15 @@ export async function cancelHolds(statements: Statements, ids: readonly string[]
   await changes.apply(statements);
 }
 
-/** Releases expired holds, at most `limit`, and answers for how many completions. */
+/**
+ * Releases expired holds, at most `limit`, and answers for how many completions. A hold whose entry waits in the journal stays: its
+ * money is spent.
+ */
 export async function reapHolds(statements: Statements, limit: number): Promise<number> {
-  const ended = `select * from budget_holds where expires_at_ms <= ? order by expires_at_ms, id limit ?`;
+  const position = statements.kind === "sqlite" ? "instr" : "strpos";
+  const isWritten = `select 1 from ledger_segments where ${position}(entries, budget_holds.id) > 0`;
+  const which = `expires_at_ms <= ? and not exists (${isWritten})`;
+  const ended = `select * from budget_holds where ${which} order by expires_at_ms, id limit ?`;
   const sql = `${ended} ${forUpdate(statements, "skip locked")}`;
   const holds = await statements.run<BudgetHoldRow>(sql, [await nowMs(statements), limit]);
   for (const { id, subject } of holds)

@@ -97,6 +97,17 @@ export async function createPartitions(statements: Statements, times: RowTimes):
   return missing.length;
 }
 
+/**
+ * Returns whether a time is in a month whose partition retention is removing: PostgreSQL accepts no rows for it, and no other
+ * partition in its place, until all transactions that may read it have ended. No month is for SQLite.
+ */
+export async function findLeavingMonths(statements: Statements): Promise<(timeMs: number) => boolean> {
+  if (statements.kind === "sqlite") return () => false;
+  const partitions = await listPartitions(statements);
+  const leaving = partitions.filter(({ table, isDetaching }) => isDetaching && PARTITIONED_TABLES[table].by === "month");
+  return (timeMs) => leaving.some(({ fromMs, toMs }) => fromMs <= timeMs && timeMs < toMs);
+}
+
 /** A bound of a partition in SQL. */
 export function boundOf(timeMs: number): string {
   if (Number.isFinite(timeMs)) return String(timeMs);

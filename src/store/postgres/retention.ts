@@ -8,7 +8,7 @@ const LOCK_NUMBER = 7_165_424;
 /**
  * Removes the months or days of a table that ended before a time, or else, of rows older than the partitions, at most `most` of those
  * with `column` before it. Returns the number of partitions or rows: call it until none is left. Neither readers nor writers of the
- * table wait for it. Answers 0 while another process is at it.
+ * table wait for it. Answers 0 while another process is at it. No month or day is removed that has not ended by the server's clock.
  */
 export async function removeOld(
   database: Database,
@@ -24,7 +24,8 @@ export async function removeOld(
   return database.query.transaction().execute(async (guard) => {
     const lock = sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(LOCK_NUMBER)}) as taken`;
     if (!(await lock.execute(guard)).rows[0]!.taken) return 0;
-    return (await dropPartitions(database, options)) || removeRows(database, options);
+    const beforeMs = Math.min(options.beforeMs, await database.nowMs(guard));
+    return (await dropPartitions(database, { ...options, beforeMs })) || removeRows(database, options);
   });
 }
 

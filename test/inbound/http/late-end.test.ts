@@ -20,7 +20,9 @@ it("sends all but the end of a body whose end is known later", async () => {
       formatOf: () => openaiResponses,
       connection: request.socket,
     });
-    const open = { answering: () => ({ signal: new AbortController().signal, leave: () => undefined }) };
+    const open = {
+      answering: () => ({ signal: new AbortController().signal, leave: () => undefined, wrote: () => undefined }),
+    };
     void exchange.largeJson(BODY, [], {
       clock: systemClock,
       open,

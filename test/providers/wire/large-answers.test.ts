@@ -9,8 +9,16 @@ import { deltaChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../../../src/providers/transport/http.ts";
-import { type DialectCall, fetchStream, fetchWhole, type StreamReader } from "../../../src/providers/wire/response.ts";
-import { type AnswerHold, AnswerMemory } from "../../../src/scheduling/answer-memory.ts";
+import {
+  type DialectCall,
+  fetchCount,
+  fetchStream,
+  fetchWhole,
+  type StreamReader,
+} from "../../../src/providers/wire/response.ts";
+import { type AnswerHold, type AnswerOwner, PATIENCE_MS } from "../../../src/scheduling/answer-hold.ts";
+import { AnswerMemory } from "../../../src/scheduling/answer-memory.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { localhost } from "../transport/localhost-certificate.ts";
 import { type RawServer, startRawServer } from "../transport/raw-server.ts";
 
@@ -19,13 +27,15 @@ const IDLE_MS = 300;
 const PICTURE = "A".repeat(4 * MIB);
 
 let servers: RawServer[];
+let clock: FakeClock;
 let memory: AnswerMemory;
 /** Of all answers, in their order. */
 let holds: AnswerHold[];
 let paused: number;
 beforeEach(() => {
   servers = [];
-  memory = new AnswerMemory({ key: MIB, account: MIB, process: MIB });
+  clock = new FakeClock();
+  memory = new AnswerMemory({ key: MIB, account: 40 * MIB, provider: 40 * MIB, process: 40 * MIB }, clock);
   holds = [];
   paused = 0;
 });
@@ -52,8 +62,8 @@ function callOf(key: string, signal = new AbortController().signal): DialectCall
     progress: { unsent: true, paused: () => void (paused += 1) },
     share: {
       work: (run) => run(),
-      openAnswer() {
-        const hold = memory.open({ keyFamilyId: key, accountId: key });
+      openAnswer(source) {
+        const hold = memory.open({ ...ownerOf(key), ...source });
         holds.push(hold);
         return hold;
       },
@@ -63,9 +73,13 @@ function callOf(key: string, signal = new AbortController().signal): DialectCall
   };
 }
 
+function ownerOf(key: string): AnswerOwner {
+  return { keyFamilyId: key, accountId: key, provider: {}, abandon: () => undefined, leave: () => undefined };
+}
+
 /** Fills the memory of a key. */
 function fill(key: string): AnswerHold {
-  const hold = memory.open({ keyFamilyId: key, accountId: key });
+  const hold = memory.open(ownerOf(key));
   expect(hold.take(40 * MIB, new AbortController().signal)).toBeUndefined();
   return hold;
 }
@@ -227,9 +241,13 @@ describe("a large answer over HTTP/2", () => {
     const full = fill("k");
     const response = await upstream.post(callOf("k"), "application/json");
     let asked = 0;
-    const pieces = await response.body(() => {
-      asked += 1;
-      return new Promise(() => undefined);
+    const pieces = await response.body({
+      take() {
+        asked += 1;
+        return new Promise(() => undefined);
+      },
+      pause: () => undefined,
+      resume: () => undefined,
     });
     expect([Buffer.concat([...pieces]).length, asked]).toEqual([body.length, 1]);
     expect(await fetchWhole(upstream, callOf("k"), () => "read")).toBe("read");
@@ -247,7 +265,7 @@ describe("a large answer over HTTP/2", () => {
     const full = fill("k");
     const reading = fetchWhole(upstream, callOf("k"), () => 0);
     await expect.poll(() => memory.waiting, { timeout: 5_000 }).toBe(1);
-    const next = memory.open({ keyFamilyId: "k", accountId: "k" });
+    const next = memory.open(ownerOf("k"));
     const waiting = next.take(MIB, new AbortController().signal);
     cut();
     await expect(reading).rejects.toThrow("closed the connection before its answer was complete");
@@ -265,8 +283,8 @@ describe("a stream that fails", () => {
     const call = callOf("k");
     const { openAnswer } = call.share!;
     let kept = 0;
-    const keep = (): AnswerHold => {
-      const hold = openAnswer()! as AnswerHold;
+    const keep: typeof openAnswer = (source) => {
+      const hold = openAnswer(source)! as AnswerHold;
       hold.keep();
       return hold;
     };
@@ -286,5 +304,42 @@ describe("a stream that fails", () => {
     await expect(reading).rejects.toThrow("broken");
     expect(kept).toBeGreaterThanOrEqual(3.5 * MIB);
     expect(memory.bytes).toBe(0);
+  });
+});
+
+describe("the large answer of a provider that stalls", () => {
+  it.each([
+    ["a whole answer", "application/json", kinds[1]![3]],
+    ["a stream", "text/event-stream", kinds[0]![3]],
+  ])("ends as %s while another key waits for memory", async (_, type, read) => {
+    const server = await startRawServer((socket) =>
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\n\r\ndata: ${"A".repeat(3 * MIB)}`),
+    );
+    servers.push(server);
+    const upstream = connectUpstream({
+      baseUrl: `http://127.0.0.1:${server.port}`,
+      allowPrivate: true,
+      connectMs: 5_000,
+    });
+    const reading = read(upstream, { ...callOf("k"), idleMs: 60_000 }, () => undefined);
+    reading.catch(() => undefined);
+    await expect.poll(() => memory.bytes, { timeout: 5_000 }).toBeGreaterThanOrEqual(3 * MIB);
+    fill("other").pause();
+    const waiting = memory.open(ownerOf("third"));
+    const room = waiting.take(4 * MIB, new AbortController().signal);
+    clock.advance(PATIENCE_MS);
+    await expect(reading).rejects.toMatchObject({ code: "upstream_timeout" });
+    expect(memory.ended).toBeGreaterThanOrEqual(1);
+    await room;
+  });
+});
+
+describe("a count of tokens", () => {
+  it("is not read beyond the size that a count has", async () => {
+    const upstream = await serve("application/json", `{"input_tokens":1,"more":"${"A".repeat(70_000)}"}`);
+    const { share: _, ...call } = callOf("k");
+    await expect(fetchCount(upstream, call, "input_tokens")).rejects.toThrow("larger than this gateway reads");
+    const short = await serve("application/json", `{"input_tokens":1,"more":"${"A".repeat(7_000)}"}`);
+    expect(await fetchCount(short, call, "input_tokens")).toBe(1);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../../src/store/store.ts";
 import { demand } from "./demands.ts";
-import { entry } from "./entries.ts";
+import { entry, UNREADABLE } from "./entries.ts";
 
 const month = (): string => new Date().toISOString().slice(0, 7);
 
@@ -40,6 +40,16 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       await ledger.insert([entry({ completionId: all.id, keyId: "k", costMicroUsd: 30 })]);
       expect(await budgets.hold(demand({ amountMicroUsd: 970 }))).toEqual({ admitted: true });
       expect(await budgets.hold(demand({ amountMicroUsd: 1 }))).toMatchObject({ takenMicroUsd: 1000 });
+    });
+
+    it("keep an expired hold as long as its entry waits to be written", async () => {
+      const { budgets, ledger } = await open();
+      const [waiting, lost] = [demand({ lastsMs: 0 }), demand({ lastsMs: 0 })];
+      for (const each of [waiting, lost]) await budgets.hold(each);
+      await ledger.insert([entry({ completionId: waiting.id, keyId: "k" }), UNREADABLE]);
+      expect(await budgets.reap()).toBe(1);
+      expect(await budgets.reap()).toBe(0);
+      expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
     });
 
     it("extend the hold of a completion for another attempt, until its entry is written", async () => {

@@ -1,5 +1,5 @@
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
-import type { LedgerEntry } from "../../../src/core/ledger.ts";
+import type { LedgerEntry, NewLedgerEntry } from "../../../src/core/ledger.ts";
 
 /** Default start of entries. */
 export const NOON = Date.UTC(2026, 10, 21, 12);
@@ -31,3 +31,6 @@ export function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
     ...changes,
   };
 }
+
+/** An entry of which no version of the program can make rows. */
+export const UNREADABLE = null as unknown as NewLedgerEntry;

@@ -4,7 +4,7 @@ import { createKey } from "../../../src/access/keys.ts";
 import { monthOf, systemClock } from "../../../src/core/clock.ts";
 import type { LedgerStore, LogPosition, LogQuery } from "../../../src/ledger/ledger-store.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { entry, NOON } from "./entries.ts";
+import { entry, NOON, UNREADABLE } from "./entries.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
 const DAY_MS = 86_400_000;
@@ -125,6 +125,15 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending(["key:key_gone"], "2026-12")).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
+    it("writes entries beside one that cannot be written", async () => {
+      const { ledger } = await open();
+      await ledger.insert([entry()]);
+      await ledger.insert([UNREADABLE]);
+      await ledger.insert([entry()]);
+      await expect(ledger.flush()).rejects.toThrow(/null/);
+      expect((await ledger.list({ limit: 9 })).entries).toHaveLength(2);
+    });
+
     it("charges the family of a rotated key, in the month of its hold", async () => {
       const { ledger, budgets } = await open();
       const holds = [{ subject: "key:key_first", limitMicroUsd: 1_000 }];
@@ -170,12 +179,14 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
     it("keeps the last use to the minute after the entries were pruned", async () => {
       const { ledger, keys } = await open();
       const { record } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
-      for (const endedAtMs of [NOON, NOON + 59_999, NOON + 60_000, NOON + 90_000]) {
-        await ledger.insert([entry({ keyId: record.id, endedAtMs })]);
+      const startedAtMs = NOON - 31 * DAY_MS;
+      for (const durationMs of [0, 59_999, 60_000, 90_000]) {
+        const endedAtMs = startedAtMs + durationMs;
+        await ledger.insert([entry({ keyId: record.id, startedAtMs, endedAtMs })]);
         expect((await keys.find(record.id))?.lastUsedAtMs).toBe(endedAtMs);
       }
-      await ledger.prune(NOON + 31 * DAY_MS);
-      expect((await keys.find(record.id))?.lastUsedAtMs).toBe(NOON + 60_000);
+      await ledger.prune(NOON);
+      expect((await keys.find(record.id))?.lastUsedAtMs).toBe(startedAtMs + 60_000);
     });
 
     it("settles a hold in the month of the hold", async () => {
