@@ -9,7 +9,7 @@ import { hashApiKey } from "../src/access/api-key.ts";
 import type { LedgerEntry } from "../src/core/ledger.ts";
 import { STEP_MS } from "../src/ledger/usage-store.ts";
 import { openStore, type Store } from "../src/store/store.ts";
-import { MONTHLY_TABLES, monthAt } from "../src/store/postgres/months.ts";
+import { MONTHLY_TABLES, type Period, periodAt } from "../src/store/postgres/partitions.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 
 const { values: options } = parseArgs({
@@ -60,12 +60,9 @@ function settings(): Record<string, string> {
   return { fsync: "on", shared_buffers: "1GB", max_wal_size: "4GB", maintenance_work_mem: "512MB" };
 }
 
-function lastMonths(
-  count: number,
-  endMs: number,
-): { readonly fromMs: number; readonly toMs: number; readonly suffix: string }[] {
-  const found = [monthAt(endMs)];
-  while (found.length < count) found.unshift(monthAt(found[0]!.fromMs - 1));
+function lastMonths(count: number, endMs: number): Period[] {
+  const found = [periodAt("completions", endMs)];
+  while (found.length < count) found.unshift(periodAt("completions", found[0]!.fromMs - 1));
   return found;
 }
 
@@ -120,7 +117,7 @@ function lastDays(count: number): { readonly sinceMs: number; readonly untilMs: 
 }
 
 async function printSizes(): Promise<void> {
-  for (const table of Object.keys(MONTHLY_TABLES)) {
+  for (const table of MONTHLY_TABLES) {
     const { rows } = await sql.query<{ rows: string; size: string }>(
       `select sum(reltuples)::bigint as rows, pg_size_pretty(sum(pg_total_relation_size(oid))) as size from pg_class
       where oid in (select inhrelid from pg_inherits where inhparent = '${table}'::regclass)`,

@@ -11,6 +11,7 @@ import { Loading, Starting } from "./components/page.tsx";
 import { isPagePath, PATHS } from "./paths.ts";
 import { Shell } from "./layout/shell.tsx";
 
+const Overview = lazy(() => import("./overview/overview.tsx"));
 const Keys = lazy(() => import("./keys/keys.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
 const Administration = lazy(() => import("./administration/pages.tsx"));
@@ -59,6 +60,7 @@ function Inside() {
       <Breakage path={path}>
         <Suspense fallback={<Loading what="the page" />}>
           <Switch>
+            <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />
             <Route path={PATHS.usage} component={Usage} />
             <Route path={PATHS.requests} component={Requests} />
@@ -71,7 +73,7 @@ function Inside() {
             {path.startsWith(`${PATHS.admin}/`) && isPagePath(path) && <Route component={Administration} />}
             <Route path={PATHS.account} component={Account} />
             {readLinkToken("invitation") !== "" && <Route path={PATHS.signUp} component={Invited} />}
-            <Route>{isPagePath(path) ? <Redirect to={PATHS.keys} replace /> : <NotFound />}</Route>
+            <Route>{isPagePath(path) ? <Redirect to={PATHS.home} replace /> : <NotFound />}</Route>
           </Switch>
         </Suspense>
       </Breakage>

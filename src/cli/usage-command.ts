@@ -1,5 +1,5 @@
 import { systemClock } from "../core/clock.ts";
-import { totalOf, type UsageRow, type UsageSums, wholeHours } from "../ledger/usage-store.ts";
+import { totalOf, type UsageRow, type UsageSums, wholeSteps } from "../ledger/usage-store.ts";
 import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson, parseDuration } from "./command.ts";
 import { formatTable } from "./output.ts";
 import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
@@ -36,7 +36,7 @@ export const usage: Command = {
       const { flags, switches } = invocation;
       const nowMs = systemClock.now();
       const by = readGroup(flags["by"] ?? "model");
-      const span = wholeHours({
+      const span = wholeSteps({
         sinceMs: readMoment(flags["since"] ?? DEFAULT_SINCE, "--since", nowMs),
         untilMs: flags["until"] === undefined ? nowMs + 1 : readMoment(flags["until"], "--until", nowMs),
       });
@@ -107,18 +107,18 @@ function toJson(row: UsageRow): object {
     image_tokens: sums.imageTokens,
     cost_micro_usd: sums.costMicroUsd,
     own_cost_micro_usd: sums.ownCostMicroUsd,
+    refused: sums.refused,
   };
 }
 
 function toTable(by: Group, rows: readonly UsageRow[]): string {
   const hasOwn = totalOf(rows).ownCostMicroUsd > 0;
-  const columns = ["COMPLETIONS", "FAILED", "ESTIMATED", "TOKENS IN", "CACHED", "TOKENS OUT", "USD"];
+  const columns = ["COMPLETIONS", "FAILED", "REFUSED", "ESTIMATED", "TOKENS IN", "CACHED", "TOKENS OUT", "USD"];
   const heading = [by.toUpperCase(), ...columns, ...(hasOwn ? ["OF IT OWN"] : [])];
   const cells = (group: string, sums: UsageSums): string[] => [
     group,
-    ...[sums.completions, sums.failed, sums.estimated, sums.promptTokens, sums.cachedTokens, sums.completionTokens].map(
-      String,
-    ),
+    ...[sums.completions, sums.failed, sums.refused, sums.estimated].map(String),
+    ...[sums.promptTokens, sums.cachedTokens, sums.completionTokens].map(String),
     (sums.costMicroUsd / MICRO_USD).toFixed(6),
     ...(hasOwn ? [(sums.ownCostMicroUsd / MICRO_USD).toFixed(6)] : []),
   ];

@@ -6,6 +6,7 @@ import { readVersion } from "../config/version.ts";
 import type { Completions } from "../core/completions.ts";
 import { builtFilesOf } from "../inbound/dashboard/built-files.ts";
 import { type Console, createConsole } from "../inbound/dashboard/console.ts";
+import type { InstallationFacts } from "../inbound/dashboard/overview-service.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import type { ConfigurationInForce } from "../inbound/dashboard/settings-service.ts";
 import { createDocuments, type Documents } from "../inbound/http/documents.ts";
@@ -72,13 +73,16 @@ export async function consoleOf(
     {
       access,
       keys: store.keys,
+      keyNotices: store.keyNotices,
       ledger: store.ledger,
       usage: store.usage,
+      refusals: store.refusals,
       feed,
       models: () => router.list(),
       health,
       openingOf: (model) => router.openingOf(model),
       configuration: () => describeConfiguration(inForce(), { store, rates }),
+      installation: () => installationOf(inForce(), store),
       stored: configurationPortsOf({
         store: store.configuration,
         cipher: credentials,
@@ -106,6 +110,14 @@ export async function consoleOf(
     { ...http, hasTls: http.tls !== undefined, files },
   );
   return { console, hasPages: files !== undefined };
+}
+
+function installationOf({ http: { publicUrl, tls }, providers }: Config, { kind }: Store): InstallationFacts {
+  return {
+    providerConnected: providers.some(({ simulated }) => !simulated),
+    addressSecured: publicUrl === undefined ? tls !== undefined : publicUrl.startsWith("https:"),
+    database: kind,
+  };
 }
 
 function describeConfiguration(

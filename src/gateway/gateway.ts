@@ -48,6 +48,7 @@ import { exportMetrics } from "./metric-export.ts";
 import { type Readiness, startOperations } from "./operations.ts";
 import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
+import { keepRefusals } from "./refusals.ts";
 import { shareHealth } from "./shared-health.ts";
 import { NO_SOURCE } from "./stored-service.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
@@ -310,12 +311,16 @@ async function assemble(
   });
   if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
   undo.push(startHealthChecks({ config: () => inForce, router, clock }));
-  const feed = new RequestFeed(clock);
+  const feed = new RequestFeed();
   const health = createHealthRecorder(router, clock);
   const healthObserver: Observer = { record: (entry) => health.record(entry), refused: () => undefined };
+  const find = (name: string) => router.find(name);
+  const refusals = keepRefusals({ store: store.refusals, feed: role === "core" ? undefined : feed, clock, find, log });
+  undo.push(() => refusals.close());
   const observer = joinObservers([
-    createObserver({ log, metrics, clock, find: (name) => router.find(name) }),
-    ...(role === "core" ? [] : [feed, healthObserver]),
+    createObserver({ log, metrics, clock, find }),
+    refusals.observer,
+    ...(role === "core" ? [] : [healthObserver]),
   ]);
   const authenticator = createAuthenticator({
     store: timed(store.keys, KEY_OPERATIONS, ofDatabase),

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Lease } from "../ledger/lease.ts";
 import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
-import type { UsageStore } from "../ledger/usage-store.ts";
+import { MINUTES_KEPT_MS, type UsageStore } from "../ledger/usage-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -63,6 +63,9 @@ const HOUR_MS = 60 * MINUTE_MS;
 const SHORTEST_MONTH_MS = 28 * 24 * HOUR_MS;
 /** Retention of usage sums: more than two years, so that a year can be compared with the one before it. */
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
+
+/** Retention of samples of refused requests, unless entries of the ledger are kept shorter. */
+const REFUSALS_KEPT_MS = 7 * 24 * HOUR_MS;
 
 /** Settles completions of other processes. */
 export function settleJob(lease: Pick<Lease, "settle">): Job {
@@ -141,9 +144,14 @@ export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
       },
     },
     {
-      name: "create the tables of the coming months",
+      name: "create the tables of the coming months and days",
       everyMs: HOUR_MS,
-      run: () => store.ledger.prepareMonths([0, 1, 2].map((months) => clock.now() + months * SHORTEST_MONTH_MS)),
+      async run() {
+        const [months, days] = [SHORTEST_MONTH_MS, 24 * HOUR_MS].map((periodMs) =>
+          [0, 1, 2].map((periods) => clock.now() + periods * periodMs),
+        ) as [number[], number[]];
+        return (await store.ledger.prepareMonths(months)) + (await store.refusals.prepareDays(days));
+      },
     },
     {
       name: "remove ledger entries past their retention",
@@ -161,6 +169,16 @@ export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
       everyMs: HOUR_MS,
       // Never before the entries that they sum up.
       run: past(Math.max(USAGE_KEPT_MS, ledger.retentionMs), (beforeMs) => store.usage.prune(beforeMs)),
+    },
+    {
+      name: "remove usage sums of minutes past their retention",
+      everyMs: 10 * MINUTE_MS,
+      run: past(MINUTES_KEPT_MS, (beforeMs) => store.usage.pruneMinutes(beforeMs)),
+    },
+    {
+      name: "remove samples of refused requests past their retention",
+      everyMs: 10 * MINUTE_MS,
+      run: past(Math.min(REFUSALS_KEPT_MS, ledger.retentionMs), (beforeMs) => store.refusals.prune(beforeMs)),
     },
     rankJob({ usage: store.usage, clock }),
   ];

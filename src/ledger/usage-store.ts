@@ -1,11 +1,24 @@
+import type { ZoneOffsets } from "./time-zone.ts";
+
 /** Grouping of usage; `none`: one group with an empty name. */
 export type UsageGroup = "none" | "model" | "key" | "account" | "outcome";
 
-/** Time steps of sums; `all`: one step. Days are in UTC. */
-export type UsageStep = "all" | "hour" | "day";
+/** What sums are read from: those of minutes, which are kept for MINUTES_KEPT_MS, or of hours. */
+export type UsageGrain = "minute" | "hour";
 
-/** Length of each step in milliseconds. */
-export const STEP_MS: Readonly<Record<Exclude<UsageStep, "all">, number>> = { hour: 3_600_000, day: 86_400_000 };
+/** Time steps of sums; `all`: one step. Steps shorter than an hour need the grain `minute`. */
+export type UsageStep = "all" | "minute" | "five_minutes" | "hour" | "day";
+
+/** Length of each step in milliseconds; a day in which clocks change has another. */
+export const STEP_MS: Readonly<Record<Exclude<UsageStep, "all">, number>> = {
+  minute: 60_000,
+  five_minutes: 300_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+};
+
+/** Retention of the sums of minutes. */
+export const MINUTES_KEPT_MS = 2 * STEP_MS.day;
 
 /** A time range in Unix milliseconds, without its end. */
 export interface Span {
@@ -13,19 +26,17 @@ export interface Span {
   readonly untilMs: number;
 }
 
-/** The whole hours that contain a time range. */
-export function wholeHours({ sinceMs, untilMs }: Span): Span {
-  return {
-    sinceMs: Math.floor(sinceMs / STEP_MS.hour) * STEP_MS.hour,
-    untilMs: Math.ceil(untilMs / STEP_MS.hour) * STEP_MS.hour,
-  };
+/** The whole minutes or hours that contain a time range. */
+export function wholeSteps({ sinceMs, untilMs }: Span, grain: UsageGrain = "hour"): Span {
+  const stepMs = STEP_MS[grain];
+  return { sinceMs: Math.floor(sinceMs / stepMs) * stepMs, untilMs: Math.ceil(untilMs / stepMs) * stepMs };
 }
 
-/** Filter of completions; absent fields do not filter. */
+/** Filter of requests; absent fields do not filter. */
 export interface UsageFilter extends Span {
   readonly accountId?: string | undefined;
   readonly keyId?: string | undefined;
-  /** The model that served, or the requested one if none did. */
+  /** The model that served, or the requested one if none did; UNKNOWN_MODEL for refused requests without one. */
   readonly model?: string | undefined;
   /** `served`, a failure code, or `failed` for all but `served`. */
   readonly outcome?: string | undefined;
@@ -35,14 +46,18 @@ export interface UsageFilter extends Span {
 export interface UsageQuery extends UsageFilter {
   readonly by: UsageGroup;
   readonly step: UsageStep;
+  /** Default: `hour`. */
+  readonly grain?: UsageGrain | undefined;
+  /** The time zone of days. Default: UTC. An hour that midnight divides belongs to the day in which it begins. */
+  readonly offsets?: ZoneOffsets | undefined;
   /** Groups with their own rows, by largest cost; all others share one. Undefined: all groups. */
   readonly maxGroups?: number | undefined;
 }
 
-/** Sums of completions. */
+/** Sums of requests. */
 export interface UsageSums {
   readonly completions: number;
-  /** Those that were not served. */
+  /** Completions that were not served. */
   readonly failed: number;
   readonly partial: number;
   readonly estimated: number;
@@ -54,6 +69,8 @@ export interface UsageSums {
   readonly costMicroUsd: number;
   /** Part of the cost: with accounts' own credentials. */
   readonly ownCostMicroUsd: number;
+  /** Requests that were refused: no completions, so not among the failed ones. */
+  readonly refused: number;
 }
 
 /** Sums of one group and step. */
@@ -69,7 +86,7 @@ export interface UsageRow {
 
 /** The answer to a query of sums. */
 export interface UsageSummary {
-  /** By time, then largest cost first and all others last; groups without completions have no row. */
+  /** By time, then largest cost first and all others last; groups without requests have no row. */
   readonly rows: readonly UsageRow[];
   /**
    * Whether there were too many keys (or accounts) to add up each. Then the groups with rows of their own are the largest of some
@@ -81,7 +98,7 @@ export interface UsageSummary {
 }
 
 /** A query of durations, by end of the completions. */
-export interface LatencyQuery extends UsageFilter {
+export interface LatencyQuery extends UsageFilter, Pick<UsageQuery, "offsets"> {
   readonly step: UsageStep;
 }
 
@@ -114,7 +131,7 @@ export interface Latency {
 
 /** The store of reports. Methods except `rank` answer or reject within a few seconds. */
 export interface UsageStore {
-  /** Sums of the completions that started in these whole hours. */
+  /** Sums of the completions that started, and of the requests that were refused, in these whole hours or minutes. */
   summarize(query: UsageQuery): Promise<UsageSummary>;
   /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
@@ -129,6 +146,8 @@ export interface UsageStore {
    * that ended before it. Returns the number of sums or months: call it until none is left.
    */
   prune(beforeMs: number): Promise<number>;
+  /** The same for the sums of minutes; each day has a table of its own where each month has. */
+  pruneMinutes(beforeMs: number): Promise<number>;
 }
 
 /** Total of rows. */
@@ -146,5 +165,6 @@ export function totalOf(rows: readonly Pick<UsageRow, "sums">[]): UsageSums {
     imageTokens: add("imageTokens"),
     costMicroUsd: add("costMicroUsd"),
     ownCostMicroUsd: add("ownCostMicroUsd"),
+    refused: add("refused"),
   };
 }

@@ -1,5 +1,6 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
+import { refusals } from "./migrations/refusals.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -503,4 +504,5 @@ export const MIGRATIONS: readonly Migration[] = [
   monthlyPartitions,
   usageLeaders,
   storedConfiguration,
+  refusals,
 ];

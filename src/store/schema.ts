@@ -15,6 +15,8 @@ export interface Schema {
   readonly ledger_segments: LedgerSegmentRow;
   readonly begun_completions: BegunCompletionRow;
   readonly usage_hours: UsageHourRow;
+  readonly usage_minutes: UsageMinuteRow;
+  readonly refusals: RefusalRow;
   readonly usage_leaders: UsageLeaderRow;
   readonly spending: SpendingRow;
   readonly budget_holds: BudgetHoldRow;
@@ -181,13 +183,12 @@ export interface BegunCompletionRow {
   readonly entry: string;
 }
 
-/** Sums of the completions that started in one hour, by account, key, model and outcome. */
-export interface UsageHourRow {
-  readonly hour_ms: number;
-  /** Empty, with the key, in the row of all accounts. */
+/** Sums of requests by account, key, model and outcome. */
+export interface UsageSumsRow {
+  /** Empty, with the key, in the row of all accounts; `none`, with the key, for requests refused without a valid key. */
   readonly account_id: string;
   readonly key_id: string;
-  /** The served model, or the requested one when none answered. */
+  /** The served model, or the requested one when none answered; `unknown` when a refused request named none that exists. */
   readonly model: string;
   readonly outcome: string;
   readonly completions: number;
@@ -201,6 +202,34 @@ export interface UsageHourRow {
   readonly cost_micro_usd: number;
   /** Part of the cost. */
   readonly own_cost_micro_usd: number;
+  /** Refused requests, which are no completions. */
+  readonly refused: number;
+}
+
+/** Sums of the completions that started, and the requests that were refused, in one hour. */
+export interface UsageHourRow extends UsageSumsRow {
+  readonly hour_ms: number;
+}
+
+/** The same of one minute. */
+export interface UsageMinuteRow extends UsageSumsRow {
+  readonly minute_ms: number;
+}
+
+/** A sample of the refused requests. */
+export interface RefusalRow {
+  readonly id: string;
+  readonly ended_at_ms: number;
+  readonly request_id: string;
+  /** `none`, with the key, without a valid key. */
+  readonly account_id: string;
+  readonly key_id: string;
+  readonly requested_model: string;
+  readonly outcome: string;
+  /** Error message that the caller got. */
+  readonly message: string;
+  /** A `LedgerEntry` as JSON. */
+  readonly entry: string;
 }
 
 /** What a key or account of the largest cost of a day (UTC) used on it, or all accounts together, when the day was ranked. */

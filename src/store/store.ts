@@ -1,13 +1,16 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
+import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
+import type { RefusalStore } from "../ledger/refusal-store.ts";
 import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./access/account-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
+import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
@@ -21,6 +24,7 @@ import {
   type DatabaseLocation,
 } from "./database.ts";
 import { createLedgerCompaction, createLedgerStore } from "./ledger/ledger-store.ts";
+import { createRefusalStore } from "./ledger/refusals.ts";
 import { createUsageStore } from "./ledger/usage.ts";
 import { createBudgetStore } from "./limits/budget-store.ts";
 import { createRateStore } from "./limits/rate-store.ts";
@@ -36,10 +40,12 @@ import type { KeyListener } from "./postgres/key-listener.ts";
 export interface Store {
   readonly kind: "sqlite" | "postgres";
   readonly keys: KeyStore;
+  readonly keyNotices: KeyNotices;
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
+  readonly refusals: RefusalStore;
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
   readonly configuration: ConfigurationStore;
@@ -108,6 +114,7 @@ export async function openStore(
   return {
     kind: database.kind,
     keys: createKeyStore(database, changes, compaction),
+    keyNotices: createKeyNotices(reports),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
@@ -116,6 +123,7 @@ export async function openStore(
       connectRanking: () => connectRanking(location),
       exactRows: exactUsageRows,
     }),
+    refusals: createRefusalStore(ledger),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
     configuration: createConfigurationStore(database),

@@ -2,18 +2,20 @@ import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transaction
 import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
-import { createMonths } from "./postgres/months.ts";
+import { addRefusals } from "./ledger/add-refusals.ts";
+import { createPartitions } from "./postgres/partitions.ts";
 import type { Statements } from "./statements.ts";
 
 /**
- * Transactions on the path of every completion. Named, so that one message to SQLite's thread runs a whole transaction:
+ * Transactions on the path of every completion, and of many requests. Named, so that one message to SQLite's thread runs a whole transaction:
  * sending its statements one by one would cost more than running them. Their inputs and answers can be sent to a thread, and
  * they wait only for their statements.
  */
 const TRANSACTIONS = {
   appendSegment,
   compactJournal,
-  createMonths,
+  addRefusals,
+  createPartitions,
   writeLeaders,
   beginCompletions,
   settleLostCompletions,
@@ -24,7 +26,7 @@ const TRANSACTIONS = {
 };
 
 /** Transactions that do not wait for the disk: a crash of the machine may undo them, but not the end of a process. */
-export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions"]);
+export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions", "addRefusals"]);
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];

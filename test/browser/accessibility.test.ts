@@ -49,6 +49,14 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
   });
 
+  it("has no violation in the overview, empty and with what needs attention", async () => {
+    const { page } = visit;
+    await page.goto(site.product.url);
+    await page.getByRole("heading", { name: "First steps" }).waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.goto(`${site.product.url}/keys`);
+  });
+
   it("has no violation in the list of keys and its dialogs", async () => {
     const { page } = visit;
     await createKey(page, "laptop");
@@ -195,6 +203,9 @@ describe("keyboard navigation", () => {
     await page.keyboard.type("ada@example.com");
     await tabTo(page, "Password");
     await page.keyboard.type(PASSWORD);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await tabTo(page, "Keys");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
 

@@ -2,7 +2,7 @@ import OpenAI from "openai";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
-import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { createKey, openKeys, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 /** Text that would execute, or close an element, if it were not escaped. */
 const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>evil`;
@@ -82,7 +82,7 @@ describe("an invitation", () => {
   it("shows a signed-in user a notice, and continues after sign-out", async () => {
     bob = await site.visit("/sign-in");
     await signIn(bob, "ada@example.com");
-    await bob.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await bob.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     await bob.page.goto(link);
     await bob.page.reload();
     await bob.page.getByRole("heading", { name: "Already signed in" }).waitFor();
@@ -97,7 +97,8 @@ describe("an invitation", () => {
     await page.getByLabel("Name (optional)").fill("Bob");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Create account" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await openKeys(page);
     bobsKey = await createKey(page, "Bob's program");
     expect(await ask(bobsKey)).toBe(200);
     await ada.page.reload();
@@ -382,7 +383,7 @@ describe("sessions", () => {
   it("are listed on the account page, where other sessions can be ended", async () => {
     const elsewhere = await site.visit("/sign-in");
     await signIn(elsewhere, "ada@example.com");
-    await elsewhere.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await elsewhere.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     const { page } = ada;
     await go(ada, "/account", "Account");
     const sessions = page.getByRole("list", { name: "Sessions" }).getByRole("listitem");

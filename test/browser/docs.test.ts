@@ -162,7 +162,7 @@ describe("links to the reference and back", () => {
     await page.getByRole("link", { name: "API reference" }).click();
     await page.getByRole("heading", { name: "API reference" }).waitFor();
     await page.getByRole("link", { name: "Dashboard" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     expect(complaints).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { createKey, openKeys, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 /** Text that would execute, or close an element, if it were not escaped. */
 const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>{{7*7}}evil`;
@@ -76,6 +76,8 @@ describe("the sign-up by invitation", () => {
     await bob.page.getByLabel("E-mail").fill("bob@example.com");
     await bob.page.getByLabel("Password").fill(PASSWORD);
     await bob.page.getByRole("button", { name: "Create account" }).click();
+    await bob.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await openKeys(bob.page);
     await bob.page.getByText("No active keys").waitFor();
     await createKey(bob.page, "bob's");
     expect(await bob.page.getByText("first key").count()).toBe(0);
@@ -173,7 +175,7 @@ describe("the password change", () => {
     await elsewhere.page.getByLabel("E-mail").fill("ada@example.com");
     await elsewhere.page.getByLabel("Password").fill(PASSWORD);
     await elsewhere.page.getByRole("button", { name: "Sign in" }).click();
-    await elsewhere.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await elsewhere.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
 
     const { page } = ada;
     await page.goto(`${site.product.url}/account`);

@@ -21,8 +21,8 @@ describe("an unknown URL", () => {
       expect(response?.status()).toBe(404);
       await page.getByRole("heading", { name: "Page not found" }).waitFor();
       expect(await findBarriersEverywhere(page)).toEqual([]);
-      await page.getByRole("link", { name: "Go to Keys" }).click();
-      await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+      await page.getByRole("link", { name: "Go to Overview" }).click();
+      await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     },
   );
 
@@ -36,8 +36,8 @@ describe("an unknown URL", () => {
 
   it("with a trailing slash redirects to the page", async () => {
     const { page } = visit;
-    await page.goto(`${site.product.url}/usage/?days=7`);
+    await page.goto(`${site.product.url}/usage/?range=7d`);
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
-    expect(page.url()).toBe(`${site.product.url}/usage?days=7`);
+    expect(page.url()).toBe(`${site.product.url}/usage?range=7d`);
   });
 });

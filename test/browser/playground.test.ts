@@ -375,7 +375,7 @@ describe("the key", () => {
     await stranger.page.getByLabel("E-mail").fill("bob@example.com");
     await stranger.page.getByLabel("Password").fill(PASSWORD);
     await stranger.page.getByRole("button", { name: "Create" }).click();
-    await stranger.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await stranger.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     await stranger.page.goto(`${site.product.url}/playground`);
     await stranger.page.getByText("No active key").waitFor();
     const [ada, bob] = [await servicesOf(page), await servicesOf(stranger.page)];

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { openStore } from "../../src/store/store.ts";
 import { writeHistory } from "../support/history.ts";
-import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { createKey, openKeys, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const HOSTILE = "<img src=x onerror=alert(1)>";
 
@@ -252,7 +252,8 @@ describe("another account", () => {
     await bob.page.getByLabel("E-mail").fill("bob@example.com");
     await bob.page.getByLabel("Password").fill(PASSWORD);
     await bob.page.getByRole("button", { name: "Create" }).click();
-    await bob.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await bob.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await openKeys(bob.page);
     await openLog("", bob.page);
     const bobsKey = await createKeyOf(bob.page);
     await openLog("", bob.page);

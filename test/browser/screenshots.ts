@@ -242,13 +242,16 @@ try {
   await store.close();
   for (const [name, search] of [
     ["usage-by-model", ""],
-    ["usage-of-a-day", "?days=1&by=none"],
-    ["usage-by-key", "?days=90&by=key"],
+    ["usage-of-a-day", "?range=24h&by=none"],
+    ["usage-by-key", "?range=90d&by=key"],
+    ["usage-of-an-hour", "?range=1h&by=outcome"],
   ] as const) {
     await go(`/usage${search}`, "Usage");
     await page.locator("canvas").first().waitFor();
     await shoot(name);
   }
+  await go("/", "Overview");
+  await shoot("overview");
   await go("/usage", "Usage");
   await page.locator("canvas").first().waitFor();
   await picture("usage");

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { openKeys, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 /** Attack pages by path. */
 const PAGES: Readonly<Record<string, (target: string) => string>> = {
@@ -105,7 +105,7 @@ describe("a session", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     const after = await sessionCookie(page.context());
     expect(after?.value).not.toBe(planted.value);
     expect(after?.value).not.toBe(before?.value);
@@ -120,7 +120,7 @@ describe("a session", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     const kept = (await sessionCookie(page.context()))!;
     const tab = await page.context().newPage();
     await tab.goto(`${site.product.url}/usage`);
@@ -138,6 +138,7 @@ describe("a session", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
+    await openKeys(page);
     await page.getByText("first key").waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();

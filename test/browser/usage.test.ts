@@ -102,7 +102,7 @@ describe("the usage page", () => {
     await open(page);
     expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher than the previous 30 days/);
     expect(await figure(page, "Error rate").innerText()).toMatch(/▼ 50 points\s+lower than the previous 30 days/);
-    await open(page, "?days=90");
+    await open(page, "?range=90d");
     expect(await figures(page)).toMatchObject({ Requests: "5", "Error rate": "20%" });
     expect(await figure(page, "Requests").innerText()).toContain("–");
   });
@@ -119,7 +119,7 @@ describe("the usage page", () => {
     await page.getByRole("region", { name: "Usage by status" }).getByText("Provider timeout").waitFor();
     await choose("Status", "All that");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
-    expect(new URL(page.url()).search).toBe("?days=90&by=outcome&outcome=failed");
+    expect(new URL(page.url()).search).toBe("?range=90d&by=outcome&outcome=failed");
     await page.reload();
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
     await choose("Status", "All statuses");
@@ -137,8 +137,8 @@ describe("the usage page", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
-    for (const search of ["?days=1", "?days=30", "?days=365"]) {
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    for (const search of ["?range=1h", "?range=6h", "?range=24h", "?range=30d", "?range=1y"]) {
       await open(page, search);
       await expect.poll(() => page.locator("canvas").count()).toBe(5);
       expect(await page.evaluate<number>("globalThis.labels.length")).toBeGreaterThan(20);
@@ -149,26 +149,26 @@ describe("the usage page", () => {
 
   it("makes chart values accessible by slider and table", async () => {
     const { page } = visit;
-    await open(page, "?by=none&days=7");
+    await open(page, "?by=none&range=7d");
     const plot = page.getByRole("region", { name: "Requests", exact: true });
     expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 total, peak on /);
     const legend = plot.getByRole("list");
-    expect(await legend.innerText()).toMatch(/Success\s+3\s+Errors\s+0/);
+    expect(await legend.innerText()).toMatch(/Success\s+3\s+Failed\s+0\s+Refused\s+0/);
     await plot.getByRole("img").hover();
-    await expect.poll(() => legend.innerText()).toMatch(/Success\s+0\s+Errors\s+0/);
+    await expect.poll(() => legend.innerText()).toMatch(/Success\s+0\s+Failed\s+0\s+Refused\s+0/);
     await page.mouse.move(0, 0);
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+3/);
     const slider = plot.getByRole("slider", { name: "Values of requests" });
     await slider.focus();
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Errors 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Failed 0, Refused 0$/);
     await page.keyboard.press("ArrowLeft");
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Errors 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Failed 0, Refused 0$/);
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+0/);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     const rows = plot.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(7);
-    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+3$/);
+    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+0\s+3$/);
     await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show table").click();
     await page.getByRole("region", { name: "Duration over time" }).getByText("3", { exact: true }).waitFor();
     await slider.focus();
@@ -195,6 +195,63 @@ describe("the usage page", () => {
     await expect.poll(picture).toBe(light);
   });
 
+  it("counts refused requests, also those without a valid key, by the minute", async () => {
+    const { page } = visit;
+    const post = (apiKey: string, model: string) =>
+      fetch(`${site.product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
+      });
+    expect((await post(site.product.firstKey, "nothing")).status).toBe(404);
+    expect((await post("sk_parley_wrong", "alpha-haiku-4.5")).status).toBe(401);
+    const shown = async (search: string) => {
+      await open(page, search);
+      return [(await figures(page))["Requests"], (await figures(page))["Error rate"]];
+    };
+    await expect.poll(() => shown("?range=15m&outcome=model_not_found")).toEqual(["1", "100%"]);
+    expect(await shown("?range=1h&outcome=unauthenticated")).toEqual(["1", "100%"]);
+    expect(await figure(page, "Requests").innerText()).toContain("1 refused");
+    const plot = page.getByRole("region", { name: "Requests", exact: true });
+    expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests by model, per minute: 1 total/);
+    await open(page, "?range=24h&by=key&outcome=failed");
+    await page.getByRole("region", { name: "Usage by key" }).getByRole("link", { name: "No valid key" }).click();
+    await page.getByRole("row").filter({ hasText: "Refused: unauthenticated" }).waitFor();
+    expect(new URL(page.url()).searchParams.get("key")).toBe("none");
+  });
+
+  it("shows days and hours in the reader's time zone, and a period of the reader's own", async () => {
+    const timeZone = "America/Los_Angeles";
+    const { page } = await site.visit("/sign-in", { timezoneId: timeZone });
+    await page.getByLabel("E-mail").fill("ada@example.com");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    const startedAtMs = Date.now() - 2 * DAY_MS;
+    await write([{ startedAtMs, keyId: "key_zone" }]);
+    await open(page, "?range=7d&by=none&key=key_zone");
+    await page.getByRole("region", { name: "Requests", exact: true }).getByText("Show table").click();
+    const day = new Intl.DateTimeFormat("en", { timeZone, dateStyle: "medium" }).format(startedAtMs);
+    const rows = page.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(7);
+    expect(await rows.filter({ hasText: day }).innerText()).toMatch(/\s1\s+0\s+0\s+1$/);
+    await page.getByLabel("Period", { exact: true }).selectOption("Custom…");
+    const local = (atMs: number) =>
+      new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" })
+        .format(atMs)
+        .replace(" ", "T");
+    await page.getByLabel("From", { exact: true }).fill(local(startedAtMs - 3_600_000));
+    await page.getByLabel("From", { exact: true }).blur();
+    await page.getByLabel("To", { exact: true }).fill(local(startedAtMs + 3_600_000));
+    await page.getByLabel("To", { exact: true }).blur();
+    await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
+    const search = new URL(page.url()).searchParams;
+    expect(Math.abs(Date.parse(search.get("since")!) - (startedAtMs - 3_600_000))).toBeLessThan(60_000);
+    await page.getByLabel("To", { exact: true }).fill(local(startedAtMs - 7_200_000));
+    await page.getByText("Must end after it begins").waitFor();
+    await page.context().close();
+  });
+
   it("escapes names on the page and formulas in CSV files", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/keys`);
@@ -204,12 +261,12 @@ describe("the usage page", () => {
     await open(page, "?by=key");
     expect((await groups(page, "key"))[1]?.[0]).toBe(HOSTILE_KEY);
     const csv = await downloaded(page, "Usage by key");
-    expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d\d-to-\d{4}-\d\d-\d\d-\d\d\.csv$/);
+    expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d{4}-to-\d{4}-\d\d-\d\d-\d{4}\.csv$/);
     const [head, first] = csv.text.split("\r\n");
     expect(head).toBe(
-      "key,name,requests,errors,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd,own_cost_usd",
+      "key,name,requests,failed,refused,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd,own_cost_usd",
     );
-    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,10,2,5,1,0,9,0`);
+    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,0,10,2,5,1,0,9,0`);
     await open(page, "?by=model");
     expect((await groups(page, "model"))[1]?.[0]).toBe(HOSTILE_MODEL);
     await page.getByRole("region", { name: "Cost", exact: true }).getByText("Show table").click();
@@ -225,7 +282,7 @@ describe("the usage page", () => {
     await page.getByLabel("E-mail").fill("bob@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Create" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     await open(page, `?by=key&key=${keyIdOf(HOSTILE_KEY)}`);
     await page.getByText("No requests match these filters.").waitFor();
     expect(await page.getByLabel("Account", { exact: true }).count()).toBe(0);

@@ -272,3 +272,28 @@ describe("retention", () => {
     expect(longestMs).toBeLessThan(1_500);
   });
 });
+
+describe("the days of minutes and of refused requests", () => {
+  const refused = (endedAtMs: number) => ({
+    entry: entry({ endedAtMs, servedModel: undefined, outcome: "rate_limited" }),
+    message: "Slow down.",
+  });
+
+  it("are created ahead and by the rows that need them, and dropped when they are past", async () => {
+    const url = await freshDatabase();
+    const { refusals, usage } = await open(url);
+    expect(await refusals.prepareDays([OCTOBER])).toBe(2);
+    expect(await refusals.prepareDays([OCTOBER])).toBe(0);
+    await refusals.add([], [refused(OCTOBER), refused(NOVEMBER)]);
+    expect(await partitionsOf(url, "refusals")).toEqual(["refusals_2026_10_15", "refusals_2026_11_15"]);
+    expect(await partitionsOf(url, "usage_minutes")).toEqual(["usage_minutes_2026_10_15"]);
+    expect(await usage.pruneMinutes(OCTOBER + DAY_MS)).toBe(1);
+    expect(await refusals.prune(NOVEMBER)).toBe(1);
+    expect(await partitionsOf(url, "refusals")).toEqual(["refusals_2026_11_15"]);
+    // A process that ended between detaching and dropping.
+    await queryPostgres(url, "alter table refusals detach partition refusals_2026_11_15");
+    expect(await refusals.prune(NOVEMBER)).toBe(0);
+    expect(await refusals.prune(NOVEMBER + DAY_MS)).toBe(1);
+    expect(await queryPostgres(url, "select to_regclass('refusals_2026_11_15') as name")).toEqual([{ name: null }]);
+  });
+});

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LogPosition, LogQuery } from "../../src/ledger/ledger-store.ts";
 import type { Database } from "../../src/store/database.ts";
 import { createLedgerCompaction, createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
-import { createRequestLog, logPage, namesakes, windowEnd } from "../../src/store/ledger/request-log.ts";
+import { logPage, windowEnd } from "../../src/store/ledger/log-pages.ts";
+import { createRequestLog, namesakes } from "../../src/store/ledger/request-log.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
 import { historyOf, writeHistory } from "../support/history.ts";
 
@@ -60,7 +61,7 @@ describe("every query of the log", () => {
     const { rows } = await database.query.executeQuery<{ detail: string }>(plan);
     return rows.map(({ detail }) => detail);
   };
-  const page = (query: Partial<LogQuery>) => steps(logPage(database, { limit: 50, ...query }, 5));
+  const page = (query: Partial<LogQuery>) => steps(logPage(database, { limit: 50, ...query }, { fromMs: 5 }));
 
   it.each([
     [{}, "completions_end (ended_at_ms>?)"],
@@ -79,7 +80,7 @@ describe("every query of the log", () => {
 
   it("finds the end of its window in the index alone", async () => {
     for (const query of [{}, { accountId: "a" }, { keyId: "k", accountId: "a" }, { after: AFTER, sinceMs: 3 }]) {
-      const [first, ...others] = await steps(windowEnd(database, { limit: 50, ...query }, 100));
+      const [first, ...others] = await steps(windowEnd(database, { limit: 50, ...query }, { window: 100 }));
       expect(first).toContain("USING COVERING INDEX");
       expect(others).toEqual([]);
     }

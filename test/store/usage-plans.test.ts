@@ -29,7 +29,7 @@ function readsOf(query: RawBuilder<unknown>): Promise<string[]> {
 async function planOf({ sql, parameters }: CompiledQuery): Promise<string[]> {
   const plan = CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]);
   const { rows } = await database.query.executeQuery<{ detail: string }>(plan);
-  return rows.map(({ detail }) => detail).filter((step) => /(completions|usage_hours)\b/.test(step));
+  return rows.map(({ detail }) => detail).filter((step) => /(completions|usage_hours|usage_minutes)\b/.test(step));
 }
 
 describe("usage reports use an index for", () => {
@@ -54,6 +54,8 @@ describe("usage reports use an index for", () => {
     [{ by: "key" }, /sqlite_autoindex_usage_hours_1 \(hour_ms>\? AND hour_ms<\?\)$/],
     [{ keyId: "k" }, /usage_hours_key \(key_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
     [{ accountId: "a" }, /usage_hours_account \(account_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
+    [{ grain: "minute" }, /usage_minutes_account \(account_id=\? AND minute_ms>\? AND minute_ms<\?\)$/],
+    [{ grain: "minute", keyId: "k" }, /usage_minutes_key \(key_id=\? AND minute_ms>\? AND minute_ms<\?\)$/],
   ] as const)("sums with %o", async (filter, index) => {
     const query = { ...SPAN, by: "model", step: "day", ...filter } as const;
     expect(await readsOf(sumsOf(query, { shown: ["m"], others: "sum" }))).toEqual([expect.stringMatching(index)]);

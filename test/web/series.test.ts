@@ -2,7 +2,9 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { LatencyPointSchema, UsageRowSchema } from "../../gen/parley/console/v1/usage_pb.js";
-import { groupSeries, latencySeries, stepsOf, totalSeries } from "../../web/usage/series.ts";
+import { groupSeries, latencySeries, totalSeries } from "../../web/usage/series.ts";
+import { endOfStep, stepFor, stepsOf } from "../../web/usage/steps.ts";
+import { inWholeUnits, periodOf, readPeriod } from "../../web/usage/period.ts";
 
 const DAY_MS = 86_400_000;
 const STEPS = [0, DAY_MS, 2 * DAY_MS];
@@ -15,8 +17,13 @@ const of = ({ completions }: { readonly completions: bigint }): bigint => comple
 
 describe("chart series", () => {
   it("have every step that overlaps the period", () => {
-    expect(stepsOf({ sinceMs: 5, untilMs: 2 * DAY_MS + 1 }, DAY_MS)).toEqual(STEPS);
-    expect(stepsOf({ sinceMs: 0, untilMs: 2 * DAY_MS }, DAY_MS)).toEqual([0, DAY_MS]);
+    // Days begin at midnight in the time zone of the tests.
+    const midnight = new Date(2026, 10, 3).getTime();
+    const days = [midnight, new Date(2026, 10, 4).getTime(), new Date(2026, 10, 5).getTime()];
+    expect(stepsOf({ sinceMs: midnight + 5, untilMs: days[2]! + 1 }, { lengthMs: DAY_MS })).toEqual(days);
+    expect(stepsOf({ sinceMs: midnight, untilMs: days[2]! }, { lengthMs: DAY_MS })).toEqual(days.slice(0, 2));
+    expect(days.map((dayMs) => endOfStep(dayMs, { lengthMs: DAY_MS })).slice(0, 2)).toEqual(days.slice(1));
+    expect(stepsOf({ sinceMs: 61_000, untilMs: 180_000 }, { lengthMs: 60_000 })).toEqual([60_000, 120_000]);
   });
 
   it("are zero for steps without rows, in the order of the groups, with all others last", () => {
@@ -39,5 +46,53 @@ describe("chart series", () => {
     const point = create(LatencyPointSchema, { stepTime: timestampFromMs(DAY_MS), durationMs: { p50: 5 } });
     const series = latencySeries([point], { steps: STEPS, of: (each) => each.durationMs?.p50, name: "p50", colour: 1 });
     expect(series.values).toEqual([undefined, 5, undefined]);
+  });
+});
+
+const MINUTE_MS = 60_000;
+const NOW_MS = Date.UTC(2026, 10, 27, 7, 33);
+
+describe("the period of the usage page", () => {
+  it.each([
+    ["15m", "per minute", 15],
+    ["1h", "per minute", 60],
+    ["6h", "per 5 minutes", 72],
+    ["24h", "per hour", 24],
+    ["7d", "per day", 7],
+    ["1y", "per day", 365],
+  ] as const)("of the last %s is shown %s, up to now", (range, each, count) => {
+    const period = periodOf(range, NOW_MS);
+    const step = stepFor(period.untilMs - period.sinceMs, { hasMinutes: true });
+    expect([step.each, stepsOf(period, step).length]).toEqual([each, count]);
+    expect(period.untilMs).toBeGreaterThan(NOW_MS);
+    expect(period.untilMs).toBeLessThanOrEqual(NOW_MS + step.lengthMs);
+  });
+
+  it("has minutes only within the last 48 hours, and is compared with what is known", () => {
+    const hoursAgo = (hours: number) => ({
+      sinceMs: NOW_MS - hours * 60 * MINUTE_MS - 1,
+      untilMs: NOW_MS - (hours - 1) * 60 * MINUTE_MS,
+    });
+    const at = { nowMs: NOW_MS, shiftMs: undefined };
+    expect(inWholeUnits(hoursAgo(2), at)).toMatchObject({ hasMinutes: true, isComparable: true });
+    expect(inWholeUnits(hoursAgo(2), at).sinceMs % MINUTE_MS).toBe(0);
+    expect(inWholeUnits(hoursAgo(47), at)).toMatchObject({ hasMinutes: true, isComparable: false });
+    const old = inWholeUnits(hoursAgo(49), at);
+    expect(old).toMatchObject({ hasMinutes: false, isComparable: true });
+    expect([old.sinceMs % (60 * MINUTE_MS), old.untilMs - old.sinceMs]).toEqual([0, 120 * MINUTE_MS]);
+  });
+
+  it("of the reader's own ends after it begins, and is of a year at most", () => {
+    expect(readPeriod("2026-11-01T00:00Z", "2026-11-02T00:00Z")).toEqual({
+      sinceMs: Date.UTC(2026, 10, 1),
+      untilMs: Date.UTC(2026, 10, 2),
+    });
+    for (const [since, until] of [
+      ["2026-11-02T00:00Z", "2026-11-01T00:00Z"],
+      ["2024-11-01T00:00Z", "2026-11-01T00:00Z"],
+      ["", ""],
+      ["yesterday", "today"],
+    ] as const)
+      expect(readPeriod(since, until)).toBeUndefined();
   });
 });

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { KeyState } from "../../gen/parley/console/v1/key_pb.js";
+import { NO_CALLER, NO_VALID_KEY } from "../format/callers.ts";
 import { REQUEST_OUTCOMES } from "../format/outcomes.ts";
 import { accountsQuery } from "./accounts.ts";
 import { keysQuery } from "./keys.ts";
@@ -30,9 +31,14 @@ export function useScopes(accountId: string): Scopes {
     isAll && accountId === "" ? ` · ${names.get(key.accountId) ?? key.accountId}` : "";
   return {
     models: models.map(({ id }) => [id, id]),
-    keys: keys
-      .filter((key) => accountId === "" || key.accountId === accountId)
-      .map((key) => [key.id, `${key.name}${ownerOf(key)}${key.state === KeyState.ACTIVE ? "" : " (inactive)"}`]),
+    keys: [
+      ...(isAll && accountId === "" ? [[NO_CALLER, NO_VALID_KEY] as const] : []),
+      ...keys
+        .filter((key) => accountId === "" || key.accountId === accountId)
+        .map(
+          (key) => [key.id, `${key.name}${ownerOf(key)}${key.state === KeyState.ACTIVE ? "" : " (inactive)"}`] as const,
+        ),
+    ],
     outcomes: OUTCOMES,
     accounts: isAll
       ? accounts.map(({ id, name, email }) => [id, email === "" ? name : `${name} (${email})`])

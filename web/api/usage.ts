@@ -1,7 +1,12 @@
 import { createClient } from "@connectrpc/connect";
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type UsageGrouping, UsageService, type UsageStep } from "../../gen/parley/console/v1/usage_pb.js";
+import {
+  type UsageGrain,
+  type UsageGrouping,
+  UsageService,
+  type UsageStep,
+} from "../../gen/parley/console/v1/usage_pb.js";
 import { transport } from "./transport.ts";
 
 const usage = createClient(UsageService, transport);
@@ -9,10 +14,14 @@ const usage = createClient(UsageService, transport);
 /** Number of groups with their own colour in a chart. */
 export const CHART_GROUPS = 6;
 
-/** Filter of completions. Empty strings match all. */
+/** Time zone of the reader, for days. */
+const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Filter of requests. Empty strings match all. */
 export interface UsageFilter {
   readonly sinceMs: number;
   readonly untilMs: number;
+  readonly grain: UsageGrain;
   readonly accountId: string;
   readonly keyId: string;
   readonly model: string;
@@ -29,9 +38,9 @@ export const spendingQuery = queryOptions({
 export interface UsagePieces {
   readonly filter: UsageFilter;
   readonly by: UsageGrouping;
-  readonly step: UsageStep;
-  /** Offset to the previous period, for comparison. */
-  readonly lengthMs: number;
+  readonly step: { readonly message: UsageStep };
+  /** The period to compare with; undefined without one. */
+  readonly previous: Pick<UsageFilter, "sinceMs" | "untilMs"> | undefined;
 }
 
 /**
@@ -42,16 +51,12 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
   return queryOptions({
     queryKey: ["usage", "sums", asked],
     async queryFn({ signal }) {
-      const { filter, by, step } = asked;
-      const previousFilter = {
-        ...filter,
-        sinceMs: filter.sinceMs - asked.lengthMs,
-        untilMs: filter.untilMs - asked.lengthMs,
-      };
+      const { filter, by, step, previous: before } = asked;
+      const stepped = { by, step: step.message, timeZone, maxGroups: CHART_GROUPS };
       const [groups, steps, previous] = await Promise.all([
         usage.summarize({ filter: toMessage(filter), by }, { signal }),
-        usage.summarize({ filter: toMessage(filter), by, step, maxGroups: CHART_GROUPS }, { signal }),
-        usage.summarize({ filter: toMessage(previousFilter) }, { signal }),
+        usage.summarize({ filter: toMessage(filter), ...stepped }, { signal }),
+        before && usage.summarize({ filter: toMessage({ ...filter, ...before }) }, { signal }),
       ]);
       return {
         asked,
@@ -59,7 +64,7 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
         isChosenByDay: groups.chosenByDay,
         total: groups.total,
         steps: steps.rows,
-        previous: previous.total,
+        previous: previous?.total,
       };
     },
     placeholderData: keepPreviousData,
@@ -67,13 +72,13 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
 }
 
 /** Latency of the requests of a period. The result contains its parameters, as with the sums. */
-export function latencyQuery(filter: UsageFilter, step: UsageStep) {
+export function latencyQuery<S extends UsagePieces["step"]>(filter: UsageFilter, step: S) {
   return queryOptions({
     queryKey: ["usage", "latency", filter, step],
     queryFn: async ({ signal }) => ({
       filter,
       step,
-      latency: await usage.getLatency({ filter: toMessage(filter), step }, { signal }),
+      latency: await usage.getLatency({ filter: toMessage(filter), step: step.message, timeZone }, { signal }),
     }),
     placeholderData: keepPreviousData,
   });

@@ -12,8 +12,8 @@ const TITLE = "Page not found";
 export default function NotFound() {
   const isSignedIn = useQuery(sessionQuery).data?.session !== undefined;
   const link = (
-    <Link href={isSignedIn ? PATHS.keys : PATHS.signIn} className={buttonClass("secondary")}>
-      {isSignedIn ? "Go to Keys" : "Sign in"}
+    <Link href={isSignedIn ? PATHS.home : PATHS.signIn} className={buttonClass("secondary")}>
+      {isSignedIn ? "Go to Overview" : "Sign in"}
     </Link>
   );
   if (!isSignedIn) {

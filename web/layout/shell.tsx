@@ -4,6 +4,7 @@ import {
   BookOpen,
   ChartColumn,
   CircleUserRound,
+  House,
   KeyRound,
   Layers,
   ListTree,
@@ -23,6 +24,7 @@ import { ThemeSwitch } from "./theme-switch.tsx";
 const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 
 const PLACES: readonly (readonly [path: string, name: string, Icon: LucideIcon])[] = [
+  [PATHS.home, "Overview", House],
   [PATHS.keys, "Keys", KeyRound],
   [PATHS.usage, "Usage", ChartColumn],
   [PATHS.requests, "Requests", ListTree],
@@ -113,7 +115,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
 
 /** Whether the current path is below a navigation entry, but not its first page. */
 function isAround(path: string, here: string): boolean {
-  return here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
+  return path !== PATHS.home && here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
 }
 
 function Person() {

@@ -6,13 +6,14 @@ import { accountsQuery } from "../api/accounts.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
 import { CopyButton } from "../components/copy-button.tsx";
 import { PATHS } from "../paths.ts";
+import { keyLabel, NO_CALLER } from "../format/callers.ts";
 import { formatDuration } from "../format/duration.ts";
 import { formatPreciseMoment } from "../format/time.ts";
 import { ENTRANCES } from "./entrances.ts";
 
 /** Details of a request: IDs, models, key, account, endpoint and times. */
 export function Facts({ request }: { readonly request: LoggedRequest }) {
-  const { id, requestId, requestedModel, servedModel, keyId, keyName, entrance, streamed } = request;
+  const { id, requestId, requestedModel, servedModel, keyId, entrance, streamed } = request;
   const { startTime, endTime, durationMs, firstContentMs } = request;
   return (
     <dl className="grid gap-x-6 gap-y-4 text-sm sm:grid-cols-2">
@@ -33,7 +34,7 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
           href={`${PATHS.requests}?${new URLSearchParams({ key: keyId }).toString()}`}
           className="text-accent underline underline-offset-2"
         >
-          <bdi>{keyName || keyId}</bdi>
+          <bdi>{keyLabel(request)}</bdi>
         </Link>
       </Fact>
       <Fact name="Account">
@@ -72,6 +73,7 @@ function Copied({ text, what }: { readonly text: string; readonly what: string }
 function Owner({ id }: { readonly id: string }) {
   const account = useAccount();
   const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  if (id === NO_CALLER) return "None";
   const found = accounts.data?.find((each) => each.id === id) ?? (account.id === id ? account : undefined);
   return <bdi>{found === undefined ? id : found.email || found.name}</bdi>;
 }

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { noteRequest } from "../api/requests.ts";
 import { requestPath } from "../paths.ts";
+import { keyLabel } from "../format/callers.ts";
 import { formatDuration } from "../format/duration.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatShort } from "../format/number.ts";
@@ -40,7 +41,7 @@ interface LogRowProps {
 
 /** One request in the log. The whole row links to its page. */
 export function LogRow({ request, owner }: LogRowProps) {
-  const { endTime, keyName, keyId, outcome, refused, durationMs, firstContentMs } = request;
+  const { endTime, outcome, refused, durationMs, firstContentMs } = request;
   const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
   const isFree = request.promptTokens === 0n && request.completionTokens === 0n && request.costMicroUsd === 0n;
   const mark = refused ? "shadow-[inset_3px_0_0_var(--color-warn)]" : "";
@@ -65,8 +66,8 @@ export function LogRow({ request, owner }: LogRowProps) {
       </Cell>
       {/* Limited width, so that a long name leaves room for the model on phones. */}
       <Cell className="order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:order-none lg:col-span-1 lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink">
-        <span className="lg:flex lg:items-baseline lg:gap-2" title={keyName || keyId}>
-          <bdi className="line-clamp-2 lg:line-clamp-1">{keyName || keyId}</bdi>
+        <span className="lg:flex lg:items-baseline lg:gap-2" title={keyLabel(request)}>
+          <bdi className="line-clamp-2 lg:line-clamp-1">{keyLabel(request)}</bdi>
           {owner !== undefined && (
             <span className="line-clamp-1 text-xs text-muted">
               of <bdi>{owner}</bdi>

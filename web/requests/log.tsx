@@ -8,6 +8,7 @@ import { Alert, Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { Empty, Loading } from "../components/page.tsx";
 import { Switch } from "../components/switch.tsx";
+import { NO_CALLER } from "../format/callers.ts";
 import { Announcement } from "./announcement.tsx";
 import { HeldButton } from "./held-button.tsx";
 import { LogHead, LogRow } from "./log-row.tsx";
@@ -83,7 +84,9 @@ function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
                 key={request.id}
                 request={request}
                 owner={
-                  request.accountId === account.id ? undefined : (names.get(request.accountId) ?? request.accountId)
+                  [account.id, NO_CALLER].includes(request.accountId)
+                    ? undefined
+                    : (names.get(request.accountId) ?? request.accountId)
                 }
               />
             ))}

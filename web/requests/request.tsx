@@ -37,8 +37,8 @@ export default function Request() {
         <Loading what="the request" />
       ) : readFailure(found.error)?.fields.has("id") === true ? (
         <Empty title="Request not found">
-          No request has the ID <bdi className="wrap-anywhere">{id}</bdi>. Refused requests are kept only for a short
-          time, in the memory of the process that refused them.
+          No request has the ID <bdi className="wrap-anywhere">{id}</bdi>. Of refused requests only samples are kept,
+          for 7 days: up to 5 a minute of a key and error.
         </Empty>
       ) : (
         <Unavailable error={found.error} onRetry={() => void found.refetch()} />

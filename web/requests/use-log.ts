@@ -87,7 +87,7 @@ function hold(held: Held, batch: readonly LoggedRequest[], skipped: number): Hel
   };
 }
 
-/** Query key of the streamed requests. Cached while other pages are open, because refused requests are in no list. */
+/** Query key of the streamed requests. Cached while other pages are open, because the list has only samples of refused requests. */
 function freshKey(filter: LogFilter) {
   return ["requests", "fresh", filter] as const;
 }

@@ -12,8 +12,8 @@ export type WatchState = "off" | "connecting" | "live" | "interrupted" | { reado
 
 interface Watcher {
   /**
-   * The stream has started and reports every request from now on. `refused` are earlier refused requests, which are in
-   * no list.
+   * The stream has started and reports every request from now on. `refused` are earlier refused requests, of which the
+   * list has samples.
    */
   readonly onBegin: (refused: readonly LoggedRequest[]) => void;
   readonly onBatch: (batch: readonly LoggedRequest[], skipped: number) => void;

@@ -1,20 +1,23 @@
 import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
 import type { ChartContent } from "./plot.tsx";
-import { HOUR_MS } from "./view.ts";
-import { shortStep } from "./times.ts";
+import { HOUR_MS, MINUTE_MS } from "./steps.ts";
+import { axisOf, shortStep } from "./times.ts";
 
 /** A rendered chart. */
 export interface Chart {
   /** Highlights a step; undefined removes the highlight. */
-  mark(step: number | undefined): void;
+  mark(index: number | undefined): void;
   destroy(): void;
 }
 
 const HEIGHT = 220;
 /** Bars narrower than this have no space for borders. */
 const NARROW_PX = 12;
-const TICKS_MS = [1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 84 * 24].map((hours) => hours * HOUR_MS);
+const TICKS_MS = [
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 84 * 24].map((hours) => hours * HOUR_MS),
+];
 
 /** Renders a chart into an element. `onStep` reports the step under the pointer. */
 export function drawChart(
@@ -29,7 +32,9 @@ export function drawChart(
     readonly onStep: (step: number | undefined) => void;
   },
 ): Chart {
-  const { steps, stepMs, series, kind, format } = content;
+  const { steps, step, series, kind, format } = content;
+  const { lengthMs } = step;
+  const { positions, timeAt } = axisOf(steps, step);
   const colour = (name: string): string =>
     getComputedStyle(document.documentElement).getPropertyValue(`--color-${name}`).trim();
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -55,7 +60,7 @@ export function drawChart(
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
       scales: {
-        x: { time: false, range: () => [steps[0]!, steps.at(-1)! + stepMs] },
+        x: { time: false, range: () => [positions[0]!, positions.at(-1)! + lengthMs] },
         y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
       },
       series: [{}, ...order.map((index) => styles[index]!)],
@@ -66,9 +71,9 @@ export function drawChart(
           // Keeps the labels below the lowest label of the y axis.
           gap: 14,
           size: 36,
-          incrs: TICKS_MS.filter((tickMs) => tickMs >= stepMs),
+          incrs: TICKS_MS.filter((tickMs) => tickMs >= lengthMs),
           space: 64,
-          values: (_plot, splits) => splits.map((atMs) => shortStep(atMs, stepMs)),
+          values: (_plot, splits) => splits.map((position) => shortStep(timeAt(position), step)),
         },
         { ...axis, size: 64, space: 36, values: (_plot, splits) => splits.map((value) => format(value)) },
       ],
@@ -76,13 +81,13 @@ export function drawChart(
         setCursor: [({ cursor: { idx, left } }) => onStep(left == null || left < 0 ? undefined : (idx ?? undefined))],
       },
     },
-    [steps.map((atMs) => atMs + stepMs / 2), ...order.map((index) => values[index]!)],
+    [positions.map((position) => position + lengthMs / 2), ...order.map((index) => values[index]!)],
     element,
   );
   return {
-    mark(step) {
-      const left = step === undefined ? -10 : plot.valToPos(steps[step]! + stepMs / 2, "x");
-      plot.setCursor({ left, top: step === undefined ? -10 : 0 }, false);
+    mark(index) {
+      const left = index === undefined ? -10 : plot.valToPos(positions[index]! + lengthMs / 2, "x");
+      plot.setCursor({ left, top: index === undefined ? -10 : 0 }, false);
     },
     destroy: () => plot.destroy(),
   };

@@ -1,6 +1,7 @@
 import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatCount, formatShort } from "../format/number.ts";
+import { errorsOf, requestsOf, tokensOf } from "./measures.ts";
 
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 const WHOLE_PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
@@ -8,29 +9,30 @@ const POINTS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 interface FiguresProps {
   readonly now: UsageSums;
-  /** Sums of the previous period of the same length. */
-  readonly before: UsageSums;
+  /** Sums of the previous period of the same length; undefined when they are not known. */
+  readonly before: UsageSums | undefined;
   /** Length of the period: `30 days`. */
   readonly length: string;
 }
 
 /** The four key figures of a period, with their change since the previous period. */
 export function Figures({ now, before, length }: FiguresProps) {
-  const change = (of: (sums: UsageSums) => bigint): Change => changeOf(Number(of(now)), Number(of(before)));
-  const tokens = (sums: UsageSums): bigint => sums.promptTokens + sums.completionTokens;
+  const change = (of: (sums: UsageSums) => bigint): Change =>
+    before === undefined ? UNKNOWN : changeOf(Number(of(now)), Number(of(before)));
   return (
     <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
       <Figure
         name="Requests"
-        value={formatCount(now.completions)}
-        change={change((sums) => sums.completions)}
+        value={formatCount(requestsOf(now))}
+        note={now.refused > 0n ? `${formatCount(now.refused)} refused` : undefined}
+        change={change(requestsOf)}
         length={length}
       />
       <Figure
         name="Tokens"
-        value={formatShort(tokens(now))}
-        title={formatCount(tokens(now))}
-        change={change(tokens)}
+        value={formatShort(tokensOf(now))}
+        title={formatCount(tokensOf(now))}
+        change={change(tokensOf)}
         length={length}
       />
       <Figure
@@ -45,8 +47,8 @@ export function Figures({ now, before, length }: FiguresProps) {
       <Figure
         name="Error rate"
         value={PERCENT.format(failedShare(now))}
-        title={formatCount(now.failed)}
-        change={pointsOf(now, before)}
+        title={formatCount(errorsOf(now))}
+        change={before === undefined ? UNKNOWN : pointsOf(now, before)}
         length={length}
         isFailure
       />
@@ -59,6 +61,8 @@ interface Change {
   readonly direction: "up" | "down" | "none";
   readonly text: string;
 }
+
+const UNKNOWN: Change = { direction: "none", text: "–" };
 
 interface FigureProps {
   readonly name: string;
@@ -110,12 +114,12 @@ function changeOf(now: number, before: number): Change {
 
 /** Returns the change of the error rate in percentage points. */
 function pointsOf(now: UsageSums, before: UsageSums): Change {
-  if (before.completions === 0n) return { direction: "none", text: "–" };
+  if (requestsOf(before) === 0n) return UNKNOWN;
   const points = (failedShare(now) - failedShare(before)) * 100;
   if (Math.abs(points) < 0.05) return { direction: "none", text: "No change" };
   return { direction: points > 0 ? "up" : "down", text: `${POINTS.format(Math.abs(points))} points` };
 }
 
-function failedShare({ failed, completions }: UsageSums): number {
-  return completions === 0n ? 0 : Number(failed) / Number(completions);
+function failedShare(sums: UsageSums): number {
+  return requestsOf(sums) === 0n ? 0 : Number(errorsOf(sums)) / Number(requestsOf(sums));
 }

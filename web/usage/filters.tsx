@@ -2,7 +2,8 @@ import { useScopes } from "../api/scopes.ts";
 import { Choose } from "../components/choose.tsx";
 import { SelectField } from "../components/field.tsx";
 import { GROUPING_NAMES } from "./names.ts";
-import { type Grouping, RANGES, type View } from "./view.ts";
+import { PeriodFields } from "./period-fields.tsx";
+import type { Grouping, View } from "./view.ts";
 
 interface FiltersProps {
   readonly view: View;
@@ -16,18 +17,10 @@ export function Filters({ view, onChange }: FiltersProps) {
     (each) => accounts !== undefined || each !== "account",
   );
   return (
-    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
-      <SelectField
-        label="Period"
-        value={view.days}
-        onChange={(event) => onChange({ days: Number(event.target.value) as View["days"] })}
-      >
-        {RANGES.map((range) => (
-          <option key={range} value={range}>
-            {range === 1 ? "Last 24 hours" : `Last ${range} days`}
-          </option>
-        ))}
-      </SelectField>
+    <div
+      className={`mb-5 grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}
+    >
+      <PeriodFields view={view} onChange={onChange} />
       <SelectField
         label="Group by"
         value={view.by}

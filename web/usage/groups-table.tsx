@@ -5,6 +5,7 @@ import { formatMicroUsd } from "../format/money.ts";
 import { formatCount } from "../format/number.ts";
 import { Table, type TableContent } from "./data-table.tsx";
 import { logLink, narrow } from "./log-link.ts";
+import { requestsOf } from "./measures.ts";
 import { GROUPING_NAMES, groupName } from "./names.ts";
 import { fileName } from "./times.ts";
 import type { Grouping } from "./view.ts";
@@ -52,11 +53,12 @@ export function GroupsTable({ rows, total, filter, by, isChosenByDay }: GroupsTa
   );
 }
 
-const MEASURES = ["Requests", "Errors", "Prompt tokens", "Completion tokens", "Cost"];
+const MEASURES = ["Requests", "Failed", "Refused", "Prompt tokens", "Completion tokens", "Cost"];
 
 const CSV_COLUMNS = [
   "requests",
-  "errors",
+  "failed",
+  "refused",
   "partial",
   "estimated",
   "prompt_tokens",
@@ -70,15 +72,16 @@ const CSV_COLUMNS = [
 
 function cellsOf(sums: UsageSums | undefined): string[] {
   if (sums === undefined) return [];
-  const { completions, failed, promptTokens, completionTokens, costMicroUsd } = sums;
-  return [...[completions, failed, promptTokens, completionTokens].map(formatCount), formatMicroUsd(costMicroUsd)];
+  const { failed, refused, promptTokens, completionTokens, costMicroUsd } = sums;
+  const counts = [requestsOf(sums), failed, refused, promptTokens, completionTokens];
+  return [...counts.map(formatCount), formatMicroUsd(costMicroUsd)];
 }
 
 function numbersOf(sums: UsageSums | undefined): number[] {
   if (sums === undefined) return [];
-  const { completions, failed, partial, estimated, promptTokens, cachedTokens } = sums;
+  const { failed, refused, partial, estimated, promptTokens, cachedTokens } = sums;
   const { completionTokens, reasoningTokens, imageTokens, costMicroUsd } = sums;
-  const counts = [completions, failed, partial, estimated, promptTokens, cachedTokens, completionTokens];
+  const counts = [requestsOf(sums), failed, refused, partial, estimated, promptTokens, cachedTokens, completionTokens];
   const costs = [costMicroUsd, sums.ownCostMicroUsd].map((cost) => Number(cost) / 1e6);
   return [...[...counts, reasoningTokens, imageTokens].map(Number), ...costs];
 }

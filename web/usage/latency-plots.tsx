@@ -1,12 +1,7 @@
 import { useMemo } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type GetLatencyResponse,
-  type LatencyPoint,
-  type Percentiles,
-  UsageStep,
-} from "../../gen/parley/console/v1/usage_pb.js";
+import type { GetLatencyResponse, LatencyPoint, Percentiles } from "../../gen/parley/console/v1/usage_pb.js";
 import { latencyQuery, type UsageFilter } from "../api/usage.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Loading } from "../components/page.tsx";
@@ -15,9 +10,9 @@ import { formatCount } from "../format/number.ts";
 import type { TableContent } from "./data-table.tsx";
 import { logLink } from "./log-link.ts";
 import { type ChartContent, Plot } from "./plot.tsx";
-import { latencySeries, stepsOf } from "./series.ts";
+import { latencySeries } from "./series.ts";
+import { endOfStep, type Step, stepsOf } from "./steps.ts";
 import { fileName, formatMoment, fullStep, isoStep } from "./times.ts";
-import { DAY_MS, HOUR_MS } from "./view.ts";
 
 /** A measured duration. */
 interface Wait {
@@ -50,7 +45,7 @@ const SHARES = [
 
 interface LatencyPlotsProps {
   readonly filter: UsageFilter;
-  readonly step: UsageStep;
+  readonly step: Step;
 }
 
 /** Charts of the latency of successful requests. */
@@ -82,8 +77,7 @@ interface WaitPlotProps extends LatencyPlotsProps {
 
 function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlotProps) {
   const content = useMemo((): ChartContent => {
-    const stepMs = step === UsageStep.HOUR ? HOUR_MS : DAY_MS;
-    const steps = stepsOf(filter, stepMs);
+    const steps = stepsOf(filter, step);
     const series = [
       latencySeries(points, { steps, of: (point) => wait.of(point)?.p50, name: SHARES[0][1], colour: 1 }),
       latencySeries(points, {
@@ -94,7 +88,7 @@ function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlot
         isDashed: true,
       }),
     ];
-    return { steps, stepMs, series, kind: "lines", format: formatDuration };
+    return { steps, step, series, kind: "lines", format: formatDuration };
   }, [wait, points, filter, step]);
   const whole = overall && wait.of(overall);
   const summary =
@@ -115,7 +109,7 @@ function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlot
 function tableOf(
   { title, of, file }: Wait,
   points: readonly LatencyPoint[],
-  { content: { stepMs }, filter }: { readonly content: ChartContent; readonly filter: UsageFilter },
+  { content: { step }, filter }: { readonly content: ChartContent; readonly filter: UsageFilter },
 ): TableContent {
   const known = points.flatMap((point) => {
     const percentiles = of(point);
@@ -126,22 +120,22 @@ function tableOf(
   return {
     label: `${title} over time`,
     columns: [
-      { id: "step", name: stepMs < DAY_MS ? "Hour (UTC)" : "Day (UTC)" },
+      { id: "step", name: step.column },
       ...SHARES.map(([id, name]) => ({ id, name })),
       { id: "served", name: "Successful requests" },
     ],
     rows: known.toReversed().map(({ atMs, served, percentiles }) => ({
       id: String(atMs),
-      name: fullStep(atMs, stepMs),
-      href: logLink({ ...filter, outcome: "served", sinceMs: atMs, untilMs: atMs + stepMs }),
+      name: fullStep(atMs, step),
+      href: logLink({ ...filter, outcome: "served", sinceMs: atMs, untilMs: endOfStep(atMs, step) }),
       cells: [...SHARES.map(([share]) => formatDuration(percentiles[share])), formatCount(served)],
     })),
     csv: {
-      name: fileName([file, stepMs < DAY_MS ? "per-hour" : "per-day"], filter),
+      name: fileName([file, step.each.replaceAll(" ", "-")], filter),
       rows: () => [
-        [stepMs < DAY_MS ? "hour_utc" : "day_utc", "p50_ms", "p95_ms", "p99_ms", "successful_requests"],
+        [step.csvColumn, "p50_ms", "p95_ms", "p99_ms", "successful_requests"],
         ...known.map(({ atMs, served, percentiles: { p50, p95, p99 } }) => [
-          isoStep(atMs, stepMs),
+          isoStep(atMs, step),
           ...[p50, p95, p99].map((ms) => Math.round(ms * 10) / 10),
           Number(served),
         ]),

@@ -1,5 +1,7 @@
 import type { UsageFilter } from "../api/usage.ts";
+import { NO_CALLER } from "../format/callers.ts";
 import { PATHS } from "../paths.ts";
+import { UNKNOWN_MODEL } from "./names.ts";
 import type { Grouping } from "./view.ts";
 
 /** Returns the path of the request log for the requests of a sum. */
@@ -10,9 +12,11 @@ export function logLink({ sinceMs, untilMs, accountId, keyId, model, outcome }: 
   return `${PATHS.requests}?${new URLSearchParams(given).toString()}`;
 }
 
-/** Narrows a filter to one group. Undefined for "all others" and without grouping. */
+/** Narrows a filter to one group. Undefined for groups that the log has no filter for, and without grouping. */
 export function narrow(filter: UsageFilter, by: Grouping, group: string): UsageFilter | undefined {
-  if (by === "none" || group === "") return undefined;
+  if (by === "none" || group === "" || (by === "model" && group === UNKNOWN_MODEL)) return undefined;
+  // The log has no filter for an account that is none.
+  if (group === NO_CALLER && (by === "key" || by === "account")) return { ...filter, keyId: NO_CALLER };
   const fields = { model: "model", key: "keyId", account: "accountId", outcome: "outcome" } as const;
   return { ...filter, [fields[by]]: group };
 }

@@ -17,6 +17,12 @@ export interface Measure {
   readonly csvUnit: string;
 }
 
+/** Completions and refused requests. */
+export const requestsOf = ({ completions, refused }: UsageSums): bigint => completions + refused;
+
+/** Failed completions and refused requests. */
+export const errorsOf = ({ failed, refused }: UsageSums): bigint => failed + refused;
+
 export const tokensOf = ({ promptTokens, completionTokens }: UsageSums): bigint => promptTokens + completionTokens;
 
 const DOLLARS = new Intl.NumberFormat("en-US", {
@@ -31,10 +37,11 @@ const unchanged = (value: number): number => value;
 export const MEASURES: readonly Measure[] = [
   {
     title: "Requests",
-    of: ({ completions }) => completions,
+    of: requestsOf,
     parts: [
       ["Success", ({ completions, failed }) => completions - failed, 1],
-      ["Errors", ({ failed }) => failed, "failed"],
+      ["Failed", ({ failed }) => failed, "failed"],
+      ["Refused", ({ refused }) => refused, 2],
     ],
     formatShort,
     format: formatCount,

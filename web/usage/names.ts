@@ -1,5 +1,9 @@
+import { keyLabel } from "../format/callers.ts";
 import { outcomeOf } from "../format/outcomes.ts";
 import type { Grouping } from "./view.ts";
+
+/** Group of refused requests that named no known model. */
+export const UNKNOWN_MODEL = "unknown";
 
 /** Display names of the groupings. */
 export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
@@ -13,5 +17,7 @@ export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
 /** Returns the display name of a group. The group with an empty ID holds all others. */
 export function groupName(by: Grouping, { group, name }: { readonly group: string; readonly name: string }): string {
   if (group === "") return "All others";
-  return by === "outcome" ? outcomeOf(group).label : name || group;
+  if (by === "outcome") return outcomeOf(group).label;
+  if (by === "model") return group === UNKNOWN_MODEL ? "No known model" : group;
+  return keyLabel({ keyId: group, keyName: name });
 }

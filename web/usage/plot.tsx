@@ -4,13 +4,14 @@ import { Panel } from "../components/panel.tsx";
 import type { Chart } from "./chart.ts";
 import { DataTable, type TableContent } from "./data-table.tsx";
 import type { Colour, Series } from "./series.ts";
+import type { Step } from "./steps.ts";
 import { fullStep } from "./times.ts";
 
 /** Content of a chart. */
 export interface ChartContent {
   /** Start times of the steps, in Unix milliseconds. */
   readonly steps: readonly number[];
-  readonly stepMs: number;
+  readonly step: Step;
   readonly series: readonly Series[];
   /** Bars are stacked, lines are not. */
   readonly kind: "bars" | "lines";
@@ -55,7 +56,7 @@ export function Plot({ title, description, content, summary, formatFull, overall
     <Panel title={title} {...(description !== undefined && { description })}>
       <Legend
         series={content.series}
-        moment={at === undefined ? "Whole period" : fullStep(at, content.stepMs)}
+        moment={at === undefined ? "Whole period" : fullStep(at, content.step)}
         read={read}
       />
       <Canvas key={theme} content={content} summary={summary} step={step} onStep={setStep} />
@@ -65,7 +66,7 @@ export function Plot({ title, description, content, summary, formatFull, overall
         aria-valuetext={
           at === undefined
             ? "Whole period"
-            : `${fullStep(at, content.stepMs)}: ${content.series.map((series) => `${series.name} ${read(series)}`).join(", ")}`
+            : `${fullStep(at, content.step)}: ${content.series.map((series) => `${series.name} ${read(series)}`).join(", ")}`
         }
         min={0}
         max={content.steps.length - 1}

@@ -15,12 +15,6 @@ export interface Series {
 
 export type Colour = 1 | 2 | 3 | 4 | 5 | 6 | 7 | "failed";
 
-/** Returns the start times of all steps that overlap the period, in Unix milliseconds. */
-export function stepsOf({ sinceMs, untilMs }: { readonly sinceMs: number; readonly untilMs: number }, stepMs: number) {
-  const first = Math.floor(sinceMs / stepMs) * stepMs;
-  return Array.from({ length: Math.ceil((untilMs - first) / stepMs) }, (_, index) => first + index * stepMs);
-}
-
 interface GroupOptions {
   readonly steps: readonly number[];
   /** Display order of the groups. */

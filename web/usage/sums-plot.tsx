@@ -1,14 +1,15 @@
 import { useMemo } from "react";
-import { UsageStep, type UsageRow } from "../../gen/parley/console/v1/usage_pb.js";
+import type { UsageRow } from "../../gen/parley/console/v1/usage_pb.js";
 import type { UsageFilter } from "../api/usage.ts";
 import type { TableContent } from "./data-table.tsx";
 import { logLink } from "./log-link.ts";
 import type { Measure } from "./measures.ts";
 import { GROUPING_NAMES, groupName } from "./names.ts";
 import { type ChartContent, Plot } from "./plot.tsx";
-import { groupSeries, type Series, stepsOf, totalSeries } from "./series.ts";
+import { groupSeries, type Series, totalSeries } from "./series.ts";
+import { endOfStep, type Step, stepsOf } from "./steps.ts";
 import { fileName, fullStep, isoStep } from "./times.ts";
-import { DAY_MS, type Grouping, HOUR_MS } from "./view.ts";
+import type { Grouping } from "./view.ts";
 
 interface SumsPlotProps {
   readonly measure: Measure;
@@ -17,20 +18,19 @@ interface SumsPlotProps {
   /** Groups in descending order of cost. */
   readonly order: readonly string[];
   readonly filter: UsageFilter;
-  readonly step: UsageStep;
+  readonly step: Step;
   readonly by: Grouping;
 }
 
 /** Chart of one measure, split by group, or by parts without grouping. */
 export function SumsPlot({ measure, rows, order, filter, step, by }: SumsPlotProps) {
   const content = useMemo((): ChartContent => {
-    const stepMs = step === UsageStep.HOUR ? HOUR_MS : DAY_MS;
-    const steps = stepsOf(filter, stepMs);
+    const steps = stepsOf(filter, step);
     const series =
       by === "none"
         ? measure.parts.map(([name, of, colour]) => totalSeries(rows, { steps, of, name, colour }))
         : groupSeries(rows, { steps, order, of: measure.of, nameOf: (row) => groupName(by, row) });
-    return { steps, stepMs, series, kind: "bars", format: measure.formatShort };
+    return { steps, step, series, kind: "bars", format: measure.formatShort };
   }, [measure, rows, order, filter, step, by]);
   return (
     <Plot
@@ -44,20 +44,19 @@ export function SumsPlot({ measure, rows, order, filter, step, by }: SumsPlotPro
   );
 }
 
-function describe({ title, format }: Measure, { steps, stepMs, series }: ChartContent, by: Grouping): string {
+function describe({ title, format }: Measure, { steps, step, series }: ChartContent, by: Grouping): string {
   const totals = totalsOf(steps, series);
   const most = totals.indexOf(Math.max(...totals));
   const split = by === "none" ? "" : ` by ${GROUPING_NAMES[by].toLowerCase()}`;
-  const each = stepMs < DAY_MS ? "per hour" : "per day";
   return (
-    `${title}${split}, ${each}: ${format(sum(totals))} total, peak on ${fullStep(steps[most]!, stepMs)} ` +
+    `${title}${split}, ${step.each}: ${format(sum(totals))} total, peak on ${fullStep(steps[most]!, step)} ` +
     `with ${format(totals[most]!)}. The table below has all values.`
   );
 }
 
 function tableOf(
   measure: Measure,
-  { steps, stepMs, series }: ChartContent,
+  { steps, step, series }: ChartContent,
   { filter, by }: { readonly filter: UsageFilter; readonly by: Grouping },
 ): TableContent {
   const { title, format, toCsv, csvUnit } = measure;
@@ -71,7 +70,7 @@ function tableOf(
   return {
     label: `${title} over time`,
     columns: [
-      { id: "step", name: stepMs < DAY_MS ? "Hour (UTC)" : "Day (UTC)" },
+      { id: "step", name: step.column },
       ...withTotal(
         series.map(({ id, name }) => ({ id: `of ${id}`, name })),
         { id: "total", name: "Total" },
@@ -80,8 +79,8 @@ function tableOf(
     rows: steps
       .map((atMs, index) => ({
         id: String(atMs),
-        name: fullStep(atMs, stepMs),
-        href: totals[index] === 0 ? undefined : logLink({ ...filter, sinceMs: atMs, untilMs: atMs + stepMs }),
+        name: fullStep(atMs, step),
+        href: totals[index] === 0 ? undefined : logLink({ ...filter, sinceMs: atMs, untilMs: endOfStep(atMs, step) }),
         cells: withTotal(
           series.map(({ values }) => format(values[index] ?? 0)),
           format(totals[index]!),
@@ -93,11 +92,11 @@ function tableOf(
       format(sum(totals)),
     ),
     csv: {
-      name: fileName([csvUnit, by === "none" ? "" : `by-${by}`, stepMs < DAY_MS ? "per-hour" : "per-day"], filter),
+      name: fileName([csvUnit, by === "none" ? "" : `by-${by}`, step.each.replaceAll(" ", "-")], filter),
       rows: () => [
-        [stepMs < DAY_MS ? "hour_utc" : "day_utc", ...names.map((name) => `${name} (${csvUnit})`)],
+        [step.csvColumn, ...names.map((name) => `${name} (${csvUnit})`)],
         ...steps.map((atMs, index) => [
-          isoStep(atMs, stepMs),
+          isoStep(atMs, step),
           ...withTotal(
             series.map(({ values }) => toCsv(values[index] ?? 0)),
             toCsv(totals[index]!),

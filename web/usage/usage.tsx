@@ -10,7 +10,7 @@ import { Figures } from "./figures.tsx";
 import { Filters } from "./filters.tsx";
 import { GroupsTable } from "./groups-table.tsx";
 import { LatencyPlots } from "./latency-plots.tsx";
-import { MEASURES } from "./measures.ts";
+import { MEASURES, requestsOf } from "./measures.ts";
 import { SumsPlot } from "./sums-plot.tsx";
 import { formatSpan } from "./times.ts";
 import { usePieces, useView, type View } from "./view.ts";
@@ -38,13 +38,13 @@ function Report({ view }: { readonly view: View }) {
   const order = useMemo(() => sums.data?.groups.map(({ group }) => group) ?? [], [sums.data]);
   if (sums.isPending) return <Loading what="the usage" rows={2} />;
   if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
-  const { asked, total = NOTHING, previous = NOTHING, groups, steps, isChosenByDay } = sums.data;
-  const { filter, step, grouping } = asked;
+  const { asked, total = NOTHING, previous, groups, steps, isChosenByDay } = sums.data;
+  const { filter, step, grouping, length } = asked;
   const isNarrowed = [view.account, view.key, view.model, view.outcome].some((value) => value !== "");
   return (
     <div className="space-y-6" aria-busy={sums.isPlaceholderData}>
-      <Figures now={total} before={previous} length={view.days === 1 ? "24 hours" : `${view.days} days`} />
-      {total.completions === 0n ? (
+      <Figures now={total} before={previous} length={length} />
+      {requestsOf(total) === 0n ? (
         <Empty title="No usage yet">
           {isNarrowed ? "No requests match these filters." : "No requests in this period."}
         </Empty>
@@ -68,8 +68,9 @@ function Report({ view }: { readonly view: View }) {
         </>
       )}
       <p className="text-sm text-muted">
-        {formatSpan(filter)}, compared with the previous period of the same length. Requests count when they start;
-        hours and days are in UTC.
+        {formatSpan(filter)}
+        {previous !== undefined && ", compared with the previous period of the same length"}. Requests count when they
+        start. Requests and errors include those that were refused, such as over a limit or without a valid key.
       </p>
     </div>
   );

@@ -1,13 +1,9 @@
-import { useMemo } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
-import { UsageGrouping, UsageStep } from "../../gen/parley/console/v1/usage_pb.js";
+import { UsageGrain, UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
 import type { UsagePieces } from "../api/usage.ts";
-
-export const HOUR_MS = 60 * 60_000;
-export const DAY_MS = 24 * HOUR_MS;
-
-/** Selectable periods in days. */
-export const RANGES = [1, 7, 30, 90, 365] as const;
+import { inWholeUnits, isRange, periodOf, type Range, RANGES, readPeriod } from "./period.ts";
+import { MINUTE_MS, type Step, stepFor } from "./steps.ts";
 
 /** Groupings by name in the URL. */
 export const GROUPINGS = {
@@ -22,7 +18,11 @@ export type Grouping = keyof typeof GROUPINGS;
 
 /** Filter, period and grouping of the usage page, as in the URL. */
 export interface View {
-  readonly days: (typeof RANGES)[number];
+  /** Not used with a period of its own. */
+  readonly range: Range;
+  /** A period of its own: its ends as ISO 8601; both empty for a range up to now. */
+  readonly since: string;
+  readonly until: string;
   readonly by: Grouping;
   readonly account: string;
   readonly key: string;
@@ -30,51 +30,83 @@ export interface View {
   readonly outcome: string;
 }
 
+const DEFAULTS: View = {
+  range: "30d",
+  since: "",
+  until: "",
+  by: "model",
+  account: "",
+  key: "",
+  model: "",
+  outcome: "",
+};
+
 /** Returns the view from the URL, and a function to change it. Default values are omitted from the URL. */
 export function useView(): readonly [view: View, change: (changes: Partial<View>) => void] {
   const [search, setSearch] = useSearchParams();
-  const days = RANGES.find((range) => String(range) === search.get("days")) ?? 30;
-  const by = search.get("by") ?? "";
-  const get = (name: string): string => search.get(name) ?? "";
+  const get = (name: keyof View): string => search.get(name) ?? "";
+  const hasPeriod = readPeriod(get("since"), get("until")) !== undefined;
   const view: View = {
-    days,
-    by: isGrouping(by) ? by : "model",
+    range: isRange(get("range")) ? (get("range") as Range) : DEFAULTS.range,
+    since: hasPeriod ? get("since") : "",
+    until: hasPeriod ? get("until") : "",
+    by: isGrouping(get("by")) ? (get("by") as Grouping) : DEFAULTS.by,
     account: get("account"),
     key: get("key"),
     model: get("model"),
     outcome: get("outcome"),
   };
   const change = (changes: Partial<View>): void => {
-    const next = { ...view, ...changes };
-    const defaults = { days: 30, by: "model", account: "", key: "", model: "", outcome: "" };
-    const entries = Object.entries(next).filter(([name, value]) => value !== defaults[name as keyof View]);
-    setSearch(new URLSearchParams(entries.map(([name, value]) => [name, String(value)])), { replace: true });
+    const entries = Object.entries({ ...view, ...changes }).filter(
+      ([name, value]) => value !== DEFAULTS[name as keyof View],
+    );
+    setSearch(new URLSearchParams(entries), { replace: true });
   };
   return [view, change];
 }
 
-/**
- * Returns the period of a view, up to the end of the current hour, and the query parameters. One day is the last 24
- * hours; more days are full UTC days including today.
- */
-export function usePieces({ days, by, account, key, model, outcome }: View): UsagePieces & { grouping: Grouping } {
-  const untilMs = endOfHour();
-  const today = Math.floor((untilMs - 1) / DAY_MS) * DAY_MS;
-  const sinceMs = days === 1 ? untilMs - DAY_MS : today - (days - 1) * DAY_MS;
-  return useMemo(
-    () => ({
-      filter: { sinceMs, untilMs, accountId: account, keyId: key, model, outcome },
-      by: GROUPINGS[by],
-      grouping: by,
-      lengthMs: days * DAY_MS,
-      step: days === 1 ? UsageStep.HOUR : UsageStep.DAY,
-    }),
-    [sinceMs, untilMs, days, by, account, key, model, outcome],
-  );
+/** Parameters of the usage queries of a view. */
+export interface ViewPieces extends UsagePieces {
+  readonly grouping: Grouping;
+  readonly step: Step;
+  /** Length of the period: `30 days`. */
+  readonly length: string;
 }
 
-function endOfHour(): number {
-  return Math.ceil((Date.now() + 1) / HOUR_MS) * HOUR_MS;
+/** Returns the query parameters of a view. Those of a period up to now change every minute. */
+export function usePieces({ range, since, until, by, account, key, model, outcome }: View): ViewPieces {
+  const nowMs = useMinute();
+  const own = readPeriod(since, until);
+  const asked = own ?? periodOf(range, nowMs);
+  const { sinceMs, untilMs, hasMinutes, isComparable, shiftMs } = inWholeUnits(asked, {
+    nowMs,
+    shiftMs: own === undefined ? RANGES[range].lengthMs : undefined,
+  });
+  const length = own === undefined ? RANGES[range].text : "period";
+  return useMemo(() => {
+    const grain = hasMinutes ? UsageGrain.MINUTE : UsageGrain.UNSPECIFIED;
+    return {
+      filter: { sinceMs, untilMs, grain, accountId: account, keyId: key, model, outcome },
+      by: GROUPINGS[by],
+      grouping: by,
+      previous: isComparable ? { sinceMs: sinceMs - shiftMs, untilMs: untilMs - shiftMs } : undefined,
+      length,
+      step: stepFor(untilMs - sinceMs, { hasMinutes }),
+    };
+  }, [sinceMs, untilMs, hasMinutes, isComparable, shiftMs, length, by, account, key, model, outcome]);
+}
+
+/** Start of the current minute, which renders again when it ends. */
+function useMinute(): number {
+  const [nowMs, setNow] = useState(() => Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS);
+  useEffect(() => {
+    const timer = setTimeout(
+      () => setNow(Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS),
+      nowMs + MINUTE_MS - Date.now(),
+    );
+    return () => clearTimeout(timer);
+  }, [nowMs]);
+  return nowMs;
 }
 
 function isGrouping(name: string): name is Grouping {

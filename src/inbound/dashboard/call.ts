@@ -3,6 +3,7 @@ import type { Actor } from "../../access/accounts.ts";
 import { isId } from "../../access/checks.ts";
 import type { SignedIn } from "../../access/sessions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
+import { NO_CALLER } from "../../core/ledger.ts";
 import type { OpenCall } from "../calls.ts";
 
 /** A request to the dashboard that its policy allows. */
@@ -52,6 +53,11 @@ export function actorOf(context: Pick<HandlerContext, "values">): Actor {
 export function readId(field: string, text: string): string | undefined {
   if (text === "" || isId(text)) return text === "" ? undefined : text;
   throw invalidField(field, "is not a valid ID");
+}
+
+/** The key of a filter: an ID, or NO_CALLER for requests without a valid key; undefined when empty. Throws `invalid_request`. */
+export function readKeyFilter(text: string): string | undefined {
+  return text === NO_CALLER ? text : readId("filter.key_id", text);
 }
 
 /**

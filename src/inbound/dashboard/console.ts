@@ -4,6 +4,7 @@ import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
+import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
@@ -11,12 +12,14 @@ import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
+import type { KeyNotices } from "../../access/key-notices.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Completions } from "../../core/completions.ts";
 import type { Traces } from "../../core/trace.ts";
 import type { Limits } from "../../core/principal.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
+import type { RefusalStore } from "../../ledger/refusal-store.ts";
 import type { UsageStore } from "../../ledger/usage-store.ts";
 import type { Calls } from "../calls.ts";
 import type { Refusal } from "../services.ts";
@@ -29,6 +32,7 @@ import { type Cookies, createCookies } from "./cookies.ts";
 import { createCsrfCheck } from "./csrf.ts";
 import { createKeyService } from "./key-service.ts";
 import { createModelService, type ModelServicePorts } from "./model-service.ts";
+import { createOverviewService, type InstallationFacts } from "./overview-service.ts";
 import { createPages } from "./pages.ts";
 import { createPlaygroundService } from "./playground-service.ts";
 import { POLICIES, securityHeaders } from "./policy.ts";
@@ -45,8 +49,10 @@ import { createUsageService } from "./usage-service.ts";
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
+  readonly keyNotices: KeyNotices;
   readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
   readonly usage: UsageStore;
+  readonly refusals: Pick<RefusalStore, "list" | "find">;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
@@ -54,6 +60,8 @@ export interface ConsolePorts {
   readonly health: ModelServicePorts["health"];
   readonly openingOf: ModelServicePorts["openingOf"];
   readonly configuration: () => ConfigurationInForce;
+  /** Facts of the installation for the overview. */
+  readonly installation: () => InstallationFacts;
   readonly stored: ConfigurationPorts;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
@@ -150,15 +158,16 @@ function pathOf(target: string): string {
 }
 
 function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies): void {
-  const { access, keys, ledger, usage, feed, models, completions, traces } = ports;
+  const { access, keys, ledger, usage, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookies));
   router.service(AccountService, createAccountService({ access, keys }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
+  router.service(OverviewService, createOverviewService(ports));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
-  router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
+  router.service(RequestService, createRequestService({ ...ports, streams, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
   router.service(ConfigurationService, createConfigurationService(ports.stored));

@@ -3,6 +3,7 @@ import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
+import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
@@ -57,6 +58,7 @@ export const SERVICES = [
   AccountService,
   KeyService,
   RoutingService,
+  OverviewService,
   UsageService,
   RequestService,
   SettingsService,
@@ -101,6 +103,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     removeCredential: SIGNED_IN_CHANGE,
     setAliases: SIGNED_IN_CHANGE,
   }),
+  ...entries(OverviewService.method, { get: SIGNED_IN }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),

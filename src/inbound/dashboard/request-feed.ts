@@ -1,73 +1,37 @@
-import { OverloadFailure } from "../../admission/overload-failure.ts";
-import type { Clock } from "../../core/clock.ts";
-import { type CompletionRecord, type LedgerEntry, NO_TOKENS, type Recorder } from "../../core/ledger.ts";
-import { ownCopy } from "../../encoding/own-copy.ts";
-import { newCompletionId } from "../calls.ts";
-import type { Refusal } from "../services.ts";
+import type { CompletionRecord, LedgerEntry, Recorder } from "../../core/ledger.ts";
+import { toRefusedEntry } from "../refused-request.ts";
 
 /** A request that has ended, with facts that the ledger does not store. */
 export interface EndedRequest {
   readonly entry: LedgerEntry;
   /** Undefined for a request of another process. */
   readonly keyName: string | undefined;
-  /** Error message sent to the caller; empty when served, and when no longer known. */
+  /** Error message sent to the caller; empty when served, and of failed ones when no longer known. */
   readonly message: string;
   /** It was refused: the ledger has no entry. */
   readonly refused: boolean;
 }
 
 /**
- * Requests of this process as they end, for live pages, and the latest refused ones of each account, which are not in the
- * ledger.
+ * Requests of this process as they end, for live pages, and the latest refused ones of each account, of which the database has
+ * samples only.
  */
 export class RequestFeed implements Recorder {
-  readonly #clock: Clock;
   readonly #refused = new AccountMemory<EndedRequest>();
   readonly #messages = new AccountMemory<string>();
   readonly #watchers = new Set<(ended: EndedRequest) => void>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
 
   record(record: CompletionRecord): void {
     const { completionId, entry, failure, principal } = record;
     const message = failure?.message ?? "";
     if (entry === undefined) {
-      const ended = { entry: toEntry(record), keyName: principal.keyName, message, refused: true };
+      const ended = { entry: toRefusedEntry(record), keyName: principal.keyName, message, refused: true };
       this.#refused.add(principal.accountId, completionId, ended);
       this.#tell(ended);
     } else {
       if (failure !== undefined) this.#messages.add(principal.accountId, completionId, message);
       if (this.#watchers.size > 0) this.#tell({ entry, keyName: principal.keyName, message, refused: false });
     }
-  }
-
-  /** Records a request that was refused before it was read; ignored without a known caller. */
-  refused({ entrance, requestId, failure, principal }: Refusal): void {
-    // Refusals of an overload would displace all others.
-    if (principal === undefined || failure instanceof OverloadFailure) return;
-    const nowMs = this.#clock.now();
-    this.record({
-      requestId,
-      completionId: newCompletionId(),
-      principal,
-      entrance,
-      requestedModel: "",
-      servedModel: undefined,
-      streamed: false,
-      outcome: failure.code,
-      attempts: [],
-      startedAtMs: nowMs,
-      endedAtMs: nowMs,
-      limits: undefined,
-      usage: undefined,
-      costMicroUsd: undefined,
-      durationMs: 0,
-      firstContentMs: undefined,
-      failure,
-      entry: undefined,
-    });
   }
 
   /** Finds the latest refused request by completion ID or request ID, of one account or of any. */
@@ -98,36 +62,6 @@ export class RequestFeed implements Recorder {
     for (const watcher of this.#watchers) watcher(ended);
   }
 }
-
-/** The ledger entry that an admitted request would have. */
-function toEntry(record: CompletionRecord): LedgerEntry {
-  const { principal, requestId, completionId, entrance, requestedModel, streamed, outcome, attempts, limits } = record;
-  const { startedAtMs, endedAtMs, durationMs } = record;
-  return {
-    completionId,
-    requestId,
-    accountId: principal.accountId,
-    keyId: principal.keyId,
-    entrance,
-    startedAtMs,
-    endedAtMs,
-    requestedModel: ownCopy(requestedModel.slice(0, MAX_MODEL_CHARS)),
-    servedModel: undefined,
-    streamed,
-    outcome,
-    attempts,
-    tokens: NO_TOKENS,
-    costMicroUsd: 0,
-    durationMs,
-    firstContentMs: undefined,
-    partial: false,
-    estimated: false,
-    limits,
-  };
-}
-
-/** A refused request was not validated. */
-const MAX_MODEL_CHARS = 256;
 
 /** Limit of values per account. */
 const MAX_PER_ACCOUNT = 200;

@@ -4,7 +4,7 @@ import { invalidField } from "../../core/failure.ts";
 import { type LedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
 import type { LogQuery } from "../../ledger/ledger-store.ts";
 import { FAILURE_TABLE } from "../failure-table.ts";
-import { accountInView, readId } from "./call.ts";
+import { accountInView, readKeyFilter } from "./call.ts";
 import { readTime } from "./list-page.ts";
 
 /** A filter of requests within the caller's permissions. */
@@ -19,7 +19,7 @@ export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn
     throw invalidField("filter.model", "is not a model ID");
   return {
     accountId: accountInView(signedIn, accountId),
-    keyId: readId("filter.key_id", keyId),
+    keyId: readKeyFilter(keyId),
     model: model === "" ? undefined : model,
     outcome: outcome === "" ? undefined : readOutcome(outcome),
     sinceMs: since && readTime("filter.since", since),

@@ -8,60 +8,62 @@ import type {
 } from "../../../gen/parley/console/v1/request_pb.js";
 import { toAttemptMessage } from "../../core/attempt.ts";
 import { invalidField } from "../../core/failure.ts";
-import type { LedgerEntry } from "../../core/ledger.ts";
 import type { LimitState } from "../../core/limiter.ts";
 import type { LedgerStore, LogPosition } from "../../ledger/ledger-store.ts";
+import type { RefusalStore } from "../../ledger/refusal-store.ts";
 import { accountInView, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
+import { listRequests, withKeyNames } from "./request-list.ts";
 import { type WatchPorts, watchRequests } from "./request-watch.ts";
 import type { Streams } from "./streams.ts";
 
 /** Ports of the request log. */
 export interface RequestServicePorts extends WatchPorts {
   readonly ledger: Pick<LedgerStore, "list" | "find">;
+  readonly refusals: Pick<RefusalStore, "list" | "find">;
   readonly streams: Streams;
 }
 
 /** Single requests: of the own account, of all for administrators. */
 export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
-  const { ledger, keys, feed, streams } = ports;
-  /** Entries with the facts that the ledger does not store. */
-  const complete = async (entries: readonly LedgerEntry[]): Promise<EndedRequest[]> => {
-    const names = await keys.names([...new Set(entries.map(({ keyId }) => keyId))]);
-    return entries.map((entry) => ({
-      entry,
-      keyName: names.get(entry.keyId),
-      message: feed.messageOf(entry.completionId),
-      refused: false,
-    }));
+  const { ledger, refusals, feed, streams } = ports;
+  /** The request with this completion ID, or else the latest with this request ID. */
+  const find = async (id: string, accountId: string | undefined): Promise<EndedRequest | undefined> => {
+    // Length and characters of callers' own request IDs.
+    if (!/^[\x21-\x7e]{1,128}$/.test(id)) return undefined;
+    const here = feed.find(id, accountId);
+    const [entry, sample] = await Promise.all([
+      ledger.find(id, accountId),
+      here === undefined ? refusals.find(id, accountId) : undefined,
+    ]);
+    const served = entry && { entry, keyName: undefined, message: feed.messageOf(entry.completionId), refused: false };
+    const refused = here ?? (sample && { ...sample, keyName: undefined, refused: true });
+    const found = [served, refused].filter((each) => each !== undefined);
+    // Callers choose request IDs: one that equals a completion ID must not hide that completion.
+    const named = found.find((each) => each.entry.completionId === id);
+    return named ?? found.toSorted((left, right) => right.entry.endedAtMs - left.entry.endedAtMs)[0];
   };
 
   return {
     async list({ filter, pageToken, limit }, context) {
-      const query = {
+      const { requests, next } = await listRequests(ports, {
         ...readFilter(filter, signedInOf(context)),
         limit: pageSize(limit),
         after: toPosition(readMoment(pageToken, "endedAtMs")),
-      };
-      const { entries, next } = await ledger.list(query);
+      });
       return {
-        requests: (await complete(entries)).map(toRequestMessage),
+        requests: requests.map(toRequestMessage),
         nextPageToken: next === undefined ? "" : writeMoment(next.endedAtMs, next.completionId),
       };
     },
 
     async get({ id }, context) {
-      const accountId = accountInView(signedInOf(context), "");
-      // Length and characters of callers' own request IDs.
-      const entry = /^[\x21-\x7e]{1,128}$/.test(id) ? await ledger.find(id, accountId) : undefined;
-      // Callers choose request IDs: one that equals a completion ID must not hide that completion.
-      const refused = entry?.completionId === id ? undefined : feed.find(id, accountId);
-      const isIt = refused?.entry.completionId === id || (refused?.entry.endedAtMs ?? -1) >= (entry?.endedAtMs ?? 0);
-      const [found] = isIt ? [refused] : await complete(entry === undefined ? [] : [entry]);
+      const found = await find(id, accountInView(signedInOf(context), ""));
       if (found === undefined) throw invalidField("id", "request not found");
-      return { request: toRequestMessage(found) };
+      const [request] = found.keyName === undefined ? await withKeyNames(ports, [found]) : [found];
+      return { request: toRequestMessage(request!) };
     },
 
     watch({ filter }, context) {

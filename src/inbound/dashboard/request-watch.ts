@@ -1,15 +1,14 @@
-import type { KeyStore } from "../../access/key-store.ts";
 import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { EndedRequest, RequestFeed } from "./request-feed.ts";
 import { isAskedFor, type LogFilter } from "./request-filter.ts";
+import { listRequests, type RequestListPorts } from "./request-list.ts";
 
 /** Interval of queries for requests of other processes. */
 const POLL_MS = 1_000;
-/** Overlap of the queries: entries are written after their end, and clocks differ. */
+/** Overlap of the queries: requests are written after their end, refused ones by seconds, and clocks differ. */
 const OVERLAP_MS = 10_000;
-/** Entries of a query at most. */
+/** Requests of a query at most. */
 const POLL_ROWS = 200;
 /** Shortest time between two batches. */
 const GATHER_MS = 100;
@@ -21,9 +20,7 @@ const SILENCE_MS = 10_000;
 const LIFETIME_MS = 60 * 60_000;
 
 /** Ports of watching. */
-export interface WatchPorts {
-  readonly ledger: Pick<LedgerStore, "list">;
-  readonly keys: Pick<KeyStore, "names">;
+export interface WatchPorts extends RequestListPorts {
   readonly feed: RequestFeed;
   readonly clock: Clock;
 }
@@ -35,8 +32,8 @@ export interface WatchBatch {
 }
 
 /**
- * Streams requests as they end: those of this process at once, those of others from the ledger. Begins with the latest refused
- * requests of this process, which are in no list. Ends when the signal aborts, and after an hour.
+ * Streams requests as they end: those of this process at once, those of others from the database. Begins with the latest refused
+ * requests of this process, of which the list has samples only. Ends when the signal aborts, and after an hour.
  */
 export async function* watchRequests(
   ports: WatchPorts,
@@ -65,34 +62,27 @@ export async function* watchRequests(
   }
 }
 
-/** Polls the ledger for entries that were not there at the first query. Returns the function that stops it. */
-async function startPolling(
-  { ledger, keys, clock }: WatchPorts,
-  filter: LogFilter,
-  unsent: LiveQueue,
-): Promise<() => void> {
+/** Polls the database for requests that were not there at the first query. Returns the function that stops it. */
+async function startPolling(ports: WatchPorts, filter: LogFilter, unsent: LiveQueue): Promise<() => void> {
+  const { clock } = ports;
   let isOver = false;
   let cancelTimer = (): void => undefined;
-  const look = () => ledger.list({ ...filter, limit: POLL_ROWS, sinceMs: clock.now() - OVERLAP_MS });
+  const look = () => listRequests(ports, { ...filter, limit: POLL_ROWS, sinceMs: clock.now() - OVERLAP_MS });
   const poll = async (): Promise<void> => {
-    const { entries, next } = await look();
-    const news = entries.filter(({ completionId }) => unsent.isNew(completionId));
-    if (news.length === 0 || isOver) return;
-    const names = await keys.names([...new Set(news.map(({ keyId }) => keyId))]);
-    for (const entry of news.toReversed()) {
-      // Only its own process knows its error message.
-      unsent.add({ entry, keyName: names.get(entry.keyId), message: "", refused: false });
-    }
-    if (next !== undefined && news.length === entries.length) unsent.skip(1);
+    const { requests, next } = await look();
+    const news = requests.filter(({ entry }) => unsent.isNew(entry.completionId));
+    if (isOver) return;
+    for (const request of news.toReversed()) unsent.add(request);
+    if (next !== undefined && news.length > 0 && news.length === requests.length) unsent.skip(1);
   };
   const wait = (): void => {
     if (!isOver) cancelTimer = clock.after(POLL_MS, () => void goOn());
   };
-  /** While the ledger fails, only requests of this process arrive. */
+  /** While the database fails, only requests of this process arrive. */
   const goOn = (): Promise<void> => poll().then(wait, wait);
 
   await look().then(
-    ({ entries }) => entries.forEach(({ completionId }) => unsent.isNew(completionId)),
+    ({ requests }) => requests.forEach(({ entry }) => unsent.isNew(entry.completionId)),
     () => undefined,
   );
   wait();

@@ -4,13 +4,11 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type UsageFilter as FilterMessage,
   type GetLatencyResponseSchema,
-  type LatencyPointSchema,
+  UsageGrain as GrainMessage,
   UsageStep as StepMessage,
   type SummarizeUsageResponseSchema,
   UsageGrouping,
-  type UsageRowSchema,
   type UsageService,
-  type UsageSumsSchema,
 } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { SignedIn } from "../../access/sessions.ts";
 import { type Clock, monthOf } from "../../core/clock.ts";
@@ -18,22 +16,22 @@ import { invalidField } from "../../core/failure.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import {
   type Latency,
-  type LatencyPoint,
+  MINUTES_KEPT_MS,
   type Span,
   STEP_MS,
   totalOf,
   type UsageFilter,
+  type UsageGrain,
   type UsageGroup,
-  type UsageRow,
   type UsageStep,
   type UsageStore,
   type UsageSummary,
-  type UsageSums,
-  wholeHours,
+  wholeSteps,
 } from "../../ledger/usage-store.ts";
 import { optionalTime } from "./account-messages.ts";
-import { accountInView, readId, signedInOf } from "./call.ts";
+import { accountInView, readKeyFilter, signedInOf } from "./call.ts";
 import { readTime } from "./list-page.ts";
+import { readZone, toPointMessage, toRowMessage, toSumsMessage } from "./usage-messages.ts";
 
 const DEFAULT_SPAN_MS = 30 * STEP_MS.day;
 const MAX_SPAN_MS = 366 * STEP_MS.day;
@@ -54,7 +52,14 @@ const STEPS: Readonly<Record<number, UsageStep>> = {
   [StepMessage.UNSPECIFIED]: "all",
   [StepMessage.HOUR]: "hour",
   [StepMessage.DAY]: "day",
+  [StepMessage.MINUTE]: "minute",
+  [StepMessage.FIVE_MINUTES]: "five_minutes",
 } satisfies Record<StepMessage, UsageStep>;
+
+const GRAINS: Readonly<Record<number, UsageGrain>> = {
+  [GrainMessage.UNSPECIFIED]: "hour",
+  [GrainMessage.MINUTE]: "minute",
+} satisfies Record<GrainMessage, UsageGrain>;
 
 /** Ports of the usage service. */
 export interface UsageServicePorts {
@@ -63,24 +68,23 @@ export interface UsageServicePorts {
   readonly clock: Clock;
 }
 
-/** Usage from the ledger: of the own account, of all for administrators. */
+/** Usage of requests: of the own account, of all for administrators. */
 export function createUsageService({ usage, ledger, clock }: UsageServicePorts): ServiceImpl<typeof UsageService> {
   return {
-    async summarize({ filter: asked, by: grouping, step: steps, maxGroups }, context) {
+    async summarize({ filter: asked, by: grouping, step: steps, maxGroups, timeZone }, context) {
       const by = GROUPS[grouping];
       if (by === undefined) throw invalidField("by", "is not one of UsageGrouping");
-      const step = readStep(steps);
       const filter = readFilter(asked, signedInOf(context), clock.now());
-      checkSteps(filter, step);
-      const query = { ...filter, by, step, maxGroups: readGroupCount(maxGroups, step) };
+      const step = readStep(steps, filter);
+      const offsets = readZone(timeZone, filter);
+      const query = { ...filter, by, step, offsets, maxGroups: readGroupCount(maxGroups, step) };
       return toSummaryMessage(await usage.summarize(query), filter);
     },
 
-    async getLatency({ filter: asked, step: steps }, context) {
-      const step = readStep(steps);
+    async getLatency({ filter: asked, step: steps, timeZone }, context) {
       const filter = readFilter(asked, signedInOf(context), clock.now());
-      checkSteps(filter, step);
-      return toLatencyMessage(await usage.latency({ ...filter, step }));
+      const step = readStep(steps, filter);
+      return toLatencyMessage(await usage.latency({ ...filter, step, offsets: readZone(timeZone, filter) }));
     },
 
     async getSpending({ accountId }, context) {
@@ -93,17 +97,24 @@ export function createUsageService({ usage, ledger, clock }: UsageServicePorts):
   };
 }
 
-/** Reads a filter of completions within the caller's permissions. Throws `invalid_request` and `permission_denied`. */
-function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs: number): UsageFilter {
+type Filter = UsageFilter & { readonly grain: UsageGrain };
+
+/** Reads a filter of requests within the caller's permissions. Throws `invalid_request` and `permission_denied`. */
+function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs: number): Filter {
   const untilMs = asked?.until === undefined ? nowMs : readTime("filter.until", asked.until);
   const sinceMs = asked?.since === undefined ? untilMs - DEFAULT_SPAN_MS : readTime("filter.since", asked.since);
   if (sinceMs > untilMs || untilMs - sinceMs > MAX_SPAN_MS) {
     throw invalidField("filter.since", "must be before until, and at most 366 days");
   }
+  const grain = GRAINS[asked?.grain ?? GrainMessage.UNSPECIFIED];
+  if (grain === undefined) throw invalidField("filter.grain", "is not one of UsageGrain");
+  if (grain === "minute" && sinceMs < nowMs - MINUTES_KEPT_MS)
+    throw invalidField("filter.since", "must be within the last 48 hours for sums of minutes");
   return {
-    ...wholeHours({ sinceMs, untilMs }),
+    ...wholeSteps({ sinceMs, untilMs }, grain),
+    grain,
     accountId: accountInView(signedIn, asked?.accountId ?? ""),
-    keyId: readId("filter.key_id", asked?.keyId ?? ""),
+    keyId: readKeyFilter(asked?.keyId ?? ""),
     model: readName("filter.model", asked?.model ?? ""),
     outcome: readName("filter.outcome", asked?.outcome ?? ""),
   };
@@ -116,14 +127,12 @@ function readName(field: string, text: string): string | undefined {
   throw invalidField(field, `must have at most ${MAX_NAME_LENGTH} characters, and none that is NUL`);
 }
 
-function readStep(steps: StepMessage): UsageStep {
+function readStep(steps: StepMessage, { sinceMs, untilMs, grain }: Filter): UsageStep {
   const step = STEPS[steps];
   if (step === undefined) throw invalidField("step", "is not one of UsageStep");
-  return step;
-}
-
-function checkSteps({ sinceMs, untilMs }: UsageFilter, step: UsageStep): void {
-  if (step === "all" || (untilMs - sinceMs) / STEP_MS[step] <= MAX_STEPS) return;
+  if (step === "all") return step;
+  if (STEP_MS[step] < STEP_MS[grain]) throw invalidField("step", "needs the grain of minutes");
+  if ((untilMs - sinceMs) / STEP_MS[step] <= MAX_STEPS) return step;
   throw invalidField("step", `must be longer for this time: there are at most ${MAX_STEPS}`);
 }
 
@@ -153,39 +162,5 @@ function toLatencyMessage({ overall, points, sinceMs }: Latency): MessageInitSha
     ...(overall !== undefined && { overall: toPointMessage(overall) }),
     points: points.map(toPointMessage),
     ...optionalTime("since", sinceMs),
-  };
-}
-
-function toRowMessage({ group, name = "", stepMs, sums }: UsageRow): MessageInitShape<typeof UsageRowSchema> {
-  return { group, name, ...optionalTime("stepTime", stepMs), sums: toSumsMessage(sums) };
-}
-
-function toSumsMessage(sums: UsageSums): MessageInitShape<typeof UsageSumsSchema> {
-  return {
-    completions: BigInt(sums.completions),
-    failed: BigInt(sums.failed),
-    partial: BigInt(sums.partial),
-    estimated: BigInt(sums.estimated),
-    promptTokens: BigInt(sums.promptTokens),
-    cachedTokens: BigInt(sums.cachedTokens),
-    completionTokens: BigInt(sums.completionTokens),
-    reasoningTokens: BigInt(sums.reasoningTokens),
-    imageTokens: BigInt(sums.imageTokens),
-    costMicroUsd: BigInt(sums.costMicroUsd),
-    ownCostMicroUsd: BigInt(sums.ownCostMicroUsd),
-  };
-}
-
-function toPointMessage({
-  stepMs,
-  served,
-  durationMs,
-  firstContentMs,
-}: LatencyPoint): MessageInitShape<typeof LatencyPointSchema> {
-  return {
-    ...optionalTime("stepTime", stepMs),
-    served: BigInt(served),
-    durationMs,
-    ...(firstContentMs !== undefined && { firstContentMs }),
   };
 }

@@ -1,14 +1,10 @@
 import { type RawBuilder, sql } from "kysely";
-import {
-  type LatencyPoint,
-  type LatencyQuery,
-  type Percentiles,
-  STEP_MS,
-  type UsageStore,
-} from "../../ledger/usage-store.ts";
+import { startOfDay, UTC } from "../../ledger/time-zone.ts";
+import type { LatencyPoint, LatencyQuery, Percentiles, UsageStore } from "../../ledger/usage-store.ts";
 import type { Database } from "../database.ts";
 import { SHARES } from "../sqlite/percentiles.ts";
 import { retryWhileBusy } from "../store-error.ts";
+import { stepOf } from "./steps.ts";
 
 /** Completions read per report, so that it takes no longer than a user waits for a page. */
 const MAX_COMPLETIONS = 50_000;
@@ -17,7 +13,7 @@ const MAX_COMPLETIONS = 50_000;
 export function createLatency(reports: Database): UsageStore["latency"] {
   return async (query) => {
     const { rows } = await retryWhileBusy(() => latencyPoints(reports, query).execute(reports.query));
-    const points = rows.map(toPoint);
+    const points = rows.map((row) => toPoint(row, query));
     return {
       overall: points.find(({ stepMs }) => stepMs === undefined),
       points: points.filter(({ stepMs }) => stepMs !== undefined),
@@ -27,7 +23,7 @@ export function createLatency(reports: Database): UsageStore["latency"] {
 }
 
 interface PointRow {
-  /** Null for the whole span. */
+  /** Start of the step, of days their number; null for the whole span. */
   readonly step_ms: number | null;
   readonly since_ms: number;
   readonly served: number;
@@ -35,9 +31,13 @@ interface PointRow {
   readonly first_content: string | null;
 }
 
-function toPoint({ step_ms, served, duration, first_content }: PointRow): LatencyPoint {
+function toPoint(
+  { step_ms, served, duration, first_content }: PointRow,
+  { step, offsets = UTC }: LatencyQuery,
+): LatencyPoint {
+  const stepMs = step_ms === null || step !== "day" ? step_ms : startOfDay(step_ms, offsets);
   return {
-    stepMs: step_ms ?? undefined,
+    stepMs: stepMs ?? undefined,
     served,
     durationMs: readPercentiles(duration)!,
     firstContentMs: readPercentiles(first_content),
@@ -45,13 +45,12 @@ function toPoint({ step_ms, served, duration, first_content }: PointRow): Latenc
 }
 
 /** Query with one row for each step and one for the whole span. */
-export function latencyPoints(database: Database, { step, ...filter }: LatencyQuery): RawBuilder<PointRow> {
+export function latencyPoints(database: Database, { step, offsets, ...filter }: LatencyQuery): RawBuilder<PointRow> {
   const measures = sql`min(ended_at_ms) as since_ms, count(*) as served,
     ${percentilesOf(database, "duration_ms")} as duration, ${percentilesOf(database, "first_content_ms")} as first_content`;
   const points = [sql`select null as step_ms, ${measures} from served having count(*) > 0`];
   if (step !== "all") {
-    const lengthMs = sql.lit(STEP_MS[step]);
-    const stepMs = sql`ended_at_ms / ${lengthMs} * ${lengthMs}`;
+    const stepMs = stepOf("ended_at_ms", step, offsets);
     points.unshift(sql`select ${stepMs} as step_ms, ${measures} from served group by 1`);
   }
   return sql<PointRow>`

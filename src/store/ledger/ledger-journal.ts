@@ -3,9 +3,9 @@ import { type NewLedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
 import { compare, releaseHolds, SpendingChanges } from "../limits/spending.ts";
 import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
-import { createMonths, findLeavingMonths } from "../postgres/months.ts";
+import { createPartitions, findLeavingMonths } from "../postgres/partitions.ts";
 import { toCompletionRow } from "./ledger-rows.ts";
-import { addUsage } from "./usage-hours.ts";
+import { addUsage, minutesFromMs } from "./usage-hours.ts";
 
 /** Resolution of `last_used_at_ms` in a key's row, whose update costs a page; the ledger entry has the exact time. */
 const USE_NOTED_MS = 60_000;
@@ -16,10 +16,16 @@ interface Written {
   readonly row: CompletionRow;
 }
 
+/** What an insertion changes beside its rows, and from when on minutes are summed up. */
+interface Insertion {
+  readonly changes: SpendingChanges;
+  readonly fromMs: number;
+}
+
 /**
  * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys and
- * accounts and to the usage of their hours, and updates when the keys were last used. Of an entry whose month is being removed
- * only the hold is settled. Answers the number of these entries.
+ * accounts and to the usage of their minutes and hours, and updates when the keys were last used. Of an entry whose month is being
+ * removed only the hold is settled. Answers the number of these entries.
  */
 export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<number> {
   await forgetBegun(
@@ -27,11 +33,12 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
     entries.map(({ completionId }) => completionId),
   );
   const changes = new SpendingChanges();
+  const fromMs = await minutesFromMs(statements);
   const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
   const all = [...distinct.values()].map((entry): Written => ({ entry, row: toCompletionRow(entry) }));
   const isLeaving = await findLeavingMonths(statements);
   const leaving = all.filter(({ row }) => isLeaving(row.started_at_ms));
-  const written = await insertNew(statements, { all: all.filter((each) => !leaving.includes(each)), changes });
+  const written = await insertNew(statements, { all: all.filter((each) => !leaving.includes(each)), changes, fromMs });
   const ids = [...written, ...leaving].map(({ row }) => row.id);
   const monthsHeld = await releaseHolds(statements, { ids, changes });
   // An entry without a row may come again; its hold does not.
@@ -45,7 +52,7 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   }
   await changes.apply(statements);
   const rows = written.map(({ row }) => row);
-  await addUsage(statements, rows);
+  await addUsage(statements, rows, { fromMs });
   await noteUse(statements, rows);
   return leaving.length;
 }
@@ -66,17 +73,19 @@ async function forgetBegun(statements: Statements, ids: readonly string[]): Prom
  */
 async function insertNew(
   statements: Statements,
-  { all, changes }: { readonly all: readonly Written[]; readonly changes: SpendingChanges },
+  { all, ...context }: Insertion & { readonly all: readonly Written[] },
 ): Promise<Written[]> {
   const sorted = all.toSorted((left, right) => compare(left.row.id, right.row.id));
-  await createMonths(
-    statements,
-    sorted.map(({ row }) => row.started_at_ms),
-  );
+  const startsMs = sorted.map(({ row }) => row.started_at_ms);
+  await createPartitions(statements, {
+    completions: startsMs,
+    usage_hours: startsMs,
+    usage_minutes: startsMs.filter((startMs) => startMs >= context.fromMs),
+  });
   const written = await insertRowsOf(statements, sorted);
   const known = sorted.filter((each) => !written.includes(each));
   if (known.length === 0) return written;
-  const replaceable = await takeOutLost(statements, { entries: known, changes });
+  const replaceable = await takeOutLost(statements, { entries: known, ...context });
   return [...written, ...(await insertRowsOf(statements, replaceable))];
 }
 
@@ -98,7 +107,7 @@ async function insertRowsOf(statements: Statements, all: readonly Written[]): Pr
  */
 async function takeOutLost(
   statements: Statements,
-  { entries, changes }: { readonly entries: readonly Written[]; readonly changes: SpendingChanges },
+  { entries, changes, fromMs }: Insertion & { readonly entries: readonly Written[] },
 ): Promise<Written[]> {
   const removed = new Map<string, CompletionRow>();
   for (const batch of batchesOf(statements, entries)) {
@@ -107,7 +116,7 @@ async function takeOutLost(
     const rows = await statements.run<CompletionRow>(sql, [...batch.map(({ row }) => row.id), PROCESS_LOST]);
     for (const row of rows) removed.set(row.id, row);
   }
-  await addUsage(statements, [...removed.values()], -1);
+  await addUsage(statements, [...removed.values()], { fromMs, times: -1 });
   const replaceable: Written[] = [];
   for (const { entry, row } of entries) {
     const lost = removed.get(row.id);

@@ -105,7 +105,8 @@ function toLimitState(limit: number | null, remaining: number | null, resetMs: n
   return limit === null ? undefined : { limit, remaining: remaining ?? 0, resetMs: resetMs ?? 0 };
 }
 
-function clean(text: string): string {
+/** A text that both databases accept: PostgreSQL takes no NUL and no lone surrogate. */
+export function clean(text: string): string {
   return text.replaceAll("\0", "\uFFFD").toWellFormed();
 }
 

@@ -84,7 +84,7 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
       });
     },
 
-    prepareMonths: (timesMs) => database.perform("createMonths", timesMs),
+    prepareMonths: (timesMs) => database.perform("createPartitions", { completions: timesMs, usage_hours: timesMs }),
 
     async prune(beforeMs) {
       await compaction.flushed();

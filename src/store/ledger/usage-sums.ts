@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from "kysely";
-import { STEP_MS, type UsageFilter, type UsageQuery } from "../../ledger/usage-store.ts";
-import { ALL, SUMS } from "./usage-hours.ts";
+import type { UsageFilter, UsageQuery } from "../../ledger/usage-store.ts";
+import { stepOf } from "./steps.ts";
+import { ALL, SUMS, USAGE_TABLES } from "./usage-hours.ts";
 
 /** Expressions that the groups are formed by. */
 export const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
@@ -11,15 +12,9 @@ export const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
   outcome: sql<string>`outcome`,
 };
 
-/** Start of a row's step. Integer division in both databases. */
-const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
-  all: sql<number>`0`,
-  hour: sql<number>`hour_ms`,
-  day: sql<number>`hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)}`,
-};
-
 /** Sums of a step and group. */
 export type Sums = Record<(typeof SUMS)[number], number> & {
+  /** Start of the step; of days their number. */
   readonly step_ms: number;
   /** Empty for the sum of all groups that are not shown. */
   readonly name: string;
@@ -34,15 +29,21 @@ export interface Groups {
 }
 
 /** Query of the sums of each step and shown group. */
-export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, others }: Groups): RawBuilder<Sums> {
-  const group = GROUPS[by];
+export function sumsOf(query: UsageQuery, { shown, others }: Groups): RawBuilder<Sums> {
+  const { step, grain = "hour", offsets } = query;
+  const group = GROUPS[query.by];
   const only = others === "none" ? sql`and ${group} in (${sql.join(shown)})` : sql``;
   const name = others === "sum" ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
   return sql<Sums>`
-    select ${STEPS[step]} as step_ms, ${name} as name,
+    select ${stepOf(USAGE_TABLES[grain].column, step, offsets)} as step_ms, ${name} as name,
       ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
       sum(case when outcome = 'served' then 0 else completions end) as failed
-    from usage_hours where ${matching({ by, ...filter })} ${only} group by 1, 2`;
+    from ${tableOf(query)} where ${matching(query)} ${only} group by 1, 2`;
+}
+
+/** The table that a report reads. */
+export function tableOf({ grain = "hour" }: Pick<UsageQuery, "grain">): RawBuilder<unknown> {
+  return sql.table(USAGE_TABLES[grain].table);
 }
 
 /** Whether a report reads rows of all accounts one by one. */
@@ -50,17 +51,19 @@ export function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "
   return accountId === undefined && keyId === undefined && (by === "key" || by === "account");
 }
 
-/** Condition on `usage_hours` for the rows of a report. */
+/** Condition on the table for the rows of a report. */
 export function matching({
   by,
+  grain = "hour",
   sinceMs,
   untilMs,
   accountId,
   keyId,
   model,
   outcome,
-}: UsageFilter & Pick<UsageQuery, "by">): RawBuilder<unknown> {
-  const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
+}: UsageFilter & Pick<UsageQuery, "by" | "grain">): RawBuilder<unknown> {
+  const startMs = sql.ref(USAGE_TABLES[grain].column);
+  const conditions = [sql`${startMs} >= ${sinceMs}`, sql`${startMs} < ${untilMs}`];
   if (accountId === undefined && keyId === undefined)
     conditions.push(readsEachKey({ by }) ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);

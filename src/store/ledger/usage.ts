@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
-import type { UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
+import { startOfDay, UTC } from "../../ledger/time-zone.ts";
+import type { UsageGrain, UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import { compare } from "../limits/spending.ts";
 import { removeOld } from "../postgres/retention.ts";
@@ -7,9 +8,9 @@ import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { SUMS } from "./usage-hours.ts";
+import { SUMS, USAGE_TABLES } from "./usage-hours.ts";
 import { allLeaders, findLeaders, pruneLeaders, type RankingPlaces, rankDays } from "./usage-leaders.ts";
-import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf } from "./usage-sums.ts";
+import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf, tableOf } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -22,7 +23,7 @@ export interface UsagePlaces extends LedgerPlaces, RankingPlaces {
   readonly exactRows?: number | undefined;
 }
 
-/** Reports from the hourly sums and, for latency, from the latest entries. */
+/** Reports from the sums of hours and minutes and, for latency, from the latest entries. */
 export function createUsageStore({
   database,
   reports,
@@ -32,6 +33,17 @@ export function createUsageStore({
   exactRows = EXACT_ROWS,
 }: UsagePlaces): UsageStore {
   const latency = createLatency(reports);
+  const prune = async (grain: UsageGrain, beforeMs: number): Promise<number> => {
+    await compaction.flushed();
+    const { table, column } = USAGE_TABLES[grain];
+    if (databaseUrl !== undefined)
+      return removeOld(database, { databaseUrl, table, column, beforeMs, most: PRUNE_ROWS });
+    const key = sql`${sql.ref(column)}, account_id, key_id, model, outcome`;
+    const removed = sql`delete from ${sql.table(table)} where (${key}) in (
+      select ${key} from ${sql.table(table)} where ${sql.ref(column)} < ${beforeMs}
+      order by ${sql.ref(column)} limit ${sql.lit(PRUNE_ROWS)})`;
+    return Number((await retryWhileBusy(() => removed.execute(database.query))).numAffectedRows);
+  };
   return {
     async summarize(query) {
       await compaction.flushed();
@@ -58,18 +70,11 @@ export function createUsageStore({
     },
 
     async prune(beforeMs) {
-      await compaction.flushed();
       await pruneLeaders(database, beforeMs);
-      if (databaseUrl !== undefined) {
-        const old = { table: "usage_hours", column: "hour_ms", beforeMs, most: PRUNE_ROWS } as const;
-        return removeOld(database, { databaseUrl, ...old });
-      }
-      const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
-      const removed = sql`delete from usage_hours where ${key} in (
-        select hour_ms, account_id, key_id, model, outcome from usage_hours
-        where hour_ms < ${beforeMs} order by hour_ms limit ${sql.lit(PRUNE_ROWS)})`;
-      return Number((await retryWhileBusy(() => removed.execute(database.query))).numAffectedRows);
+      return prune("hour", beforeMs);
     },
+
+    pruneMinutes: (beforeMs) => prune("minute", beforeMs),
   };
 }
 
@@ -81,11 +86,11 @@ interface Report {
 
 /** Leaders to choose the groups of a report from; empty for a report that can read the rows of all keys. */
 async function findLeadersOfMany(database: Database, query: UsageQuery, exactRows: number): Promise<readonly string[]> {
-  const { by, step: _, maxGroups, ...filter } = query;
-  if (maxGroups === undefined || !readsEachKey(query)) return [];
+  const { grain = "hour", maxGroups } = query;
+  if (grain !== "hour" || maxGroups === undefined || !readsEachKey(query)) return [];
   const found = sql<{ count: number }>`
     select count(*) as count from (
-      select 1 from usage_hours where ${matching({ by, ...filter })} limit ${sql.lit(exactRows + 1)}) as found`;
+      select 1 from ${tableOf(query)} where ${matching(query)} limit ${sql.lit(exactRows + 1)}) as found`;
   const [{ rows }, leaders] = await Promise.all([
     retryWhileBusy(() => found.execute(database.query)),
     // More than are shown, because their order as leaders is not the one of their sums.
@@ -115,9 +120,12 @@ function largestOf(sums: readonly Sums[]): readonly string[] {
     name,
     cost: own.reduce((total, { cost_micro_usd }) => total + cost_micro_usd, 0),
     completions: own.reduce((total, { completions }) => total + completions, 0),
+    refused: own.reduce((total, { refused }) => total + refused, 0),
   }));
   return totals
-    .toSorted((a, b) => b.cost - a.cost || b.completions - a.completions || compare(a.name, b.name))
+    .toSorted(
+      (a, b) => b.cost - a.cost || b.completions - a.completions || b.refused - a.refused || compare(a.name, b.name),
+    )
     .map(({ name }) => name);
 }
 
@@ -132,17 +140,18 @@ async function readReport(database: Database, query: UsageQuery, candidates?: Ra
 
 async function findGroups(
   database: Database,
-  { by, maxGroups, ...filter }: UsageQuery,
+  query: UsageQuery,
   candidates: RawBuilder<string> | undefined,
 ): Promise<{ readonly shown: readonly string[]; readonly hasOthers: boolean }> {
+  const { by, maxGroups } = query;
   if (by === "none") return { shown: [""], hasOthers: false };
   const among = candidates === undefined ? sql`` : sql`and ${GROUPS[by]} in (${candidates})`;
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
   const found = sql<{ name: string }>`
     select name from (
-      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
-      from usage_hours where ${matching({ by, ...filter })} ${among} group by 1) as totals
-    order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
+      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions, sum(refused) as refused
+      from ${tableOf(query)} where ${matching(query)} ${among} group by 1) as totals
+    order by cost desc, completions desc, refused desc, ${inCodeUnits(database, "name")} ${limit}`;
   const { rows } = await retryWhileBusy(() => found.execute(database.query));
   const shown = rows.map(({ name }) => name).slice(0, maxGroups);
   return { shown, hasOthers: candidates !== undefined || shown.length < rows.length };
@@ -163,17 +172,20 @@ async function addOthers(database: Database, query: UsageQuery, own: readonly Su
     const others = left.get(row.step_ms);
     if (others !== undefined) for (const sum of [...SUMS, "failed"] as const) others[sum] -= row[sum];
   }
-  return [...own, ...[...left.values()].filter(({ completions }) => completions > 0)];
+  return [...own, ...[...left.values()].filter(({ completions, refused }) => completions + refused > 0)];
 }
 
 function toUsageRow(
   row: Sums,
-  { query: { step }, names }: { readonly query: UsageQuery; readonly names: ReadonlyMap<string, string> },
+  {
+    query: { step, offsets = UTC },
+    names,
+  }: { readonly query: UsageQuery; readonly names: ReadonlyMap<string, string> },
 ): UsageRow {
   return {
     group: row.name,
     name: names.get(row.name),
-    stepMs: step === "all" ? undefined : row.step_ms,
+    stepMs: step === "all" ? undefined : step === "day" ? startOfDay(row.step_ms, offsets) : row.step_ms,
     sums: {
       completions: row.completions,
       failed: row.failed,
@@ -186,6 +198,7 @@ function toUsageRow(
       imageTokens: row.image_tokens,
       costMicroUsd: row.cost_micro_usd,
       ownCostMicroUsd: row.own_cost_micro_usd,
+      refused: row.refused,
     },
   };
 }

@@ -1,9 +1,11 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "../migrations.ts";
 import { StoreError } from "../store-error.ts";
-import { boundOf, earlierOf, MONTHLY_TABLES, monthAt, type MonthlyTable } from "../postgres/months.ts";
+import { boundOf, earlierOf, MONTHLY_TABLES, PARTITIONED_TABLES, periodAt } from "../postgres/partitions.ts";
 
 const DAY_MS = 86_400_000;
+
+type MonthlyTable = (typeof MONTHLY_TABLES)[number];
 
 /** Primary keys of the partitioned tables: PostgreSQL requires the column of the partitions in them. */
 const KEYS: Readonly<Record<MonthlyTable, string>> = {
@@ -35,9 +37,9 @@ export const monthlyPartitions: Migration = {
     if (kind === "sqlite") return sumAllAccounts(database);
     await checkVersion(database);
     // All at first, and in the order of the transactions that write to them.
-    await run(database, `lock table ${tables().join(", ")} in access exclusive mode`);
+    await run(database, `lock table ${MONTHLY_TABLES.join(", ")} in access exclusive mode`);
     await sumAllAccounts(database);
-    for (const table of tables()) await partition(database, table);
+    for (const table of MONTHLY_TABLES) await partition(database, table);
   },
 };
 
@@ -65,17 +67,13 @@ async function sumAllAccounts(database: Kysely<unknown>): Promise<void> {
   );
 }
 
-function tables(): MonthlyTable[] {
-  return Object.keys(MONTHLY_TABLES) as MonthlyTable[];
-}
-
 /** End of the partition that the existing rows become: of the month after the latest of them, and after now. Undefined without rows. */
 async function endOf(database: Kysely<unknown>, table: MonthlyTable): Promise<number | undefined> {
   const { rows } = await sql<{ latest: number | null; now: number }>`
-    select max(${sql.ref(MONTHLY_TABLES[table])}) as latest, (extract(epoch from now()) * 1000)::bigint as now
+    select max(${sql.ref(PARTITIONED_TABLES[table].column)}) as latest, (extract(epoch from now()) * 1000)::bigint as now
     from ${sql.table(table)}`.execute(database);
   const { latest, now } = rows[0] ?? { latest: null, now: 0 };
-  return latest === null ? undefined : monthAt(Math.max(latest, now) + DAY_MS).toMs;
+  return latest === null ? undefined : periodAt(table, Math.max(latest, now) + DAY_MS).toMs;
 }
 
 /** Exchanges a table for a partitioned one. */
@@ -87,7 +85,7 @@ async function partition(database: Kysely<unknown>, table: MonthlyTable): Promis
     await run(database, `alter index ${table}_${name} rename to ${earlier}_${name}`);
   const key = table === "completions" ? "completions_pkey" : "usage_hours_primary";
   await run(database, `alter table ${earlier} drop constraint ${key}`);
-  const column = MONTHLY_TABLES[table];
+  const { column } = PARTITIONED_TABLES[table];
   await run(database, `create table ${table} (like ${earlier} including defaults) partition by range (${column})`);
   await run(database, `alter table ${table} add constraint ${table}_pkey primary key (${KEYS[table]})`);
   for (const [name, columns] of Object.entries(INDEXES[table]))

@@ -1,20 +1,20 @@
 import { sql } from "kysely";
 import { connectMaintenance, type Database } from "../database.ts";
-import { earlierOf, listPartitions, monthAt, type MonthlyTable } from "./months.ts";
+import { earlierOf, listPartitions, type PartitionedTable, periodAt } from "./partitions.ts";
 
 /** Number of PostgreSQL's advisory lock for removing partitions. */
 const LOCK_NUMBER = 7_165_424;
 
 /**
- * Removes the months of a table that ended before a time, or else, of rows older than the partitions, at most `most` of those with
- * `column` before it. Returns the number of months or rows: call it until none is left. Neither readers nor writers of the table
- * wait for it. Answers 0 while another process is at it. No month is removed that has not ended by the server's clock.
+ * Removes the months or days of a table that ended before a time, or else, of rows older than the partitions, at most `most` of those
+ * with `column` before it. Returns the number of partitions or rows: call it until none is left. Neither readers nor writers of the
+ * table wait for it. Answers 0 while another process is at it. No month or day is removed that has not ended by the server's clock.
  */
 export async function removeOld(
   database: Database,
   options: {
     readonly databaseUrl: string;
-    readonly table: MonthlyTable;
+    readonly table: PartitionedTable;
     readonly column: string;
     readonly beforeMs: number;
     readonly most: number;
@@ -25,11 +25,11 @@ export async function removeOld(
     const lock = sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(LOCK_NUMBER)}) as taken`;
     if (!(await lock.execute(guard)).rows[0]!.taken) return 0;
     const beforeMs = Math.min(options.beforeMs, await database.nowMs(guard));
-    return (await dropMonths(database, { ...options, beforeMs })) || removeRows(database, options);
+    return (await dropPartitions(database, { ...options, beforeMs })) || removeRows(database, options);
   });
 }
 
-async function dropMonths(
+async function dropPartitions(
   database: Database,
   { databaseUrl, table, beforeMs }: Parameters<typeof removeOld>[1],
 ): Promise<number> {
@@ -55,18 +55,22 @@ async function dropMonths(
   }
 }
 
-/** Months that a process has detached, and ended before it dropped them. */
-async function findDetached(database: Database, table: MonthlyTable, beforeMs: number): Promise<readonly string[]> {
+/** Partitions that a process has detached, and ended before it dropped them. */
+async function findDetached(database: Database, table: PartitionedTable, beforeMs: number): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
     select child.relname as name from pg_class as child join pg_class as parent using (relnamespace)
     where parent.oid = to_regclass(${table}) and child.relkind = 'r' and not child.relispartition
-      and child.relname ~ ${`^${table}_\\d{4}_\\d{2}$`}`.execute(database.query);
-  return rows.map(({ name }) => name).filter((name) => monthOfName(name).toMs <= beforeMs);
+      and child.relname ~ ${`^${table}_\\d{4}(_\\d{2}){1,2}$`}`.execute(database.query);
+  return rows.map(({ name }) => name).filter((name) => endOfName(table, name) <= beforeMs);
 }
 
-function monthOfName(name: string): { readonly toMs: number } {
-  const [year, month] = name.split("_").slice(-2).map(Number);
-  return monthAt(Date.UTC(year!, month! - 1));
+/** End of a partition by its name: `usage_hours_2026_11`, or `usage_minutes_2026_11_27`. */
+function endOfName(table: PartitionedTable, name: string): number {
+  const [year, month, day = 1] = name
+    .slice(table.length + 1)
+    .split("_")
+    .map(Number);
+  return periodAt(table, Date.UTC(year!, month! - 1, day)).toMs;
 }
 
 async function removeRows(

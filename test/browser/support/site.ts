@@ -69,12 +69,19 @@ async function visit(browser: Browser, url: string, options: BrowserContextOptio
   return { page, complaints };
 }
 
-/** Creates the first account, which is then signed in. */
+/** Creates the first account, which is then signed in, and opens the list of keys. */
 export async function setUp(page: Page, email = "ada@example.com"): Promise<void> {
   await page.getByLabel("E-mail").fill(email);
   await page.getByLabel("Name (optional)").fill("Ada");
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+  await openKeys(page);
+}
+
+/** Opens the list of keys by the navigation. */
+export async function openKeys(page: Page): Promise<void> {
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Keys" }).click();
   await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
 }
 

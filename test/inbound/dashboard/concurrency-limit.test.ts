@@ -12,6 +12,7 @@ beforeEach(async () => {
     summarize: () => new Promise((resolve) => waiting.push(() => resolve({ rows: [], isChosenByDay: false }))),
     latency: async () => ({ overall: undefined, points: [], sinceMs: undefined }),
     prune: async () => 0,
+    pruneMinutes: async () => 0,
     rank: async () => 0,
   };
   site = await startConsole({ signUp: "open", usage });

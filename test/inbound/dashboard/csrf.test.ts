@@ -212,6 +212,7 @@ describe("who may call what", () => {
     "AccountService/ListSecurityEvents",
     "KeyService/List",
     "RoutingService/GetRouting",
+    "OverviewService/Get",
     "UsageService/Summarize",
     "UsageService/GetLatency",
     "UsageService/GetSpending",

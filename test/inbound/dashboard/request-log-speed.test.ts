@@ -21,7 +21,7 @@ const figures: string[] = [];
 
 beforeAll(async () => {
   store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger });
+  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
   await writeHistory(store.ledger, { untilMs: UNTIL_MS, accountIds: [ada.id, bob.id] });
 });

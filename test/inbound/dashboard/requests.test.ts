@@ -6,9 +6,9 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
+import { NO_CALLER, type LedgerEntry } from "../../../src/core/ledger.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
-import { somebody } from "../../support/core-ports.ts";
 import { kept as keptRecord, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import { AttemptOutcome } from "../../../gen/parley/v1/report_pb.js";
@@ -23,7 +23,7 @@ let bob: Browser & { readonly id: string };
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "parley-requests-"));
   store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger });
+  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
@@ -225,14 +225,30 @@ describe("one request", () => {
     expect((await errorOf(bob.request.get({ id: record.completionId }))).code).toBe(Code.InvalidArgument);
   });
 
-  it("that could not be read is kept for its key, and for nobody without one", async () => {
-    const failure = new Failure("invalid_request", "The request body is not valid JSON.");
-    const target = "/v1/chat/completions";
-    const principal = { ...somebody, accountId: bob.id, keyName: "ci" };
-    site.feed.refused({ entrance: "http", requestId: "req_unreadable", target, failure, principal });
-    site.feed.refused({ entrance: "http", requestId: "req_stranger", target, failure });
-    const { request } = await bob.request.get({ id: "req_unreadable" });
-    expect(request).toMatchObject({ message: failure.message, requestedModel: "", keyName: "ci", refused: true });
-    expect((await errorOf(ada.request.get({ id: "req_stranger" }))).code).toBe(Code.InvalidArgument);
+  it("that was refused is listed and found as a sample of any process, without a key for administrators only", async () => {
+    const served = entry({ accountId: bob.id });
+    await store.ledger.insert([served]);
+    const refused = (changes: Partial<LedgerEntry>) => ({
+      entry: entry({ servedModel: undefined, outcome: "rate_limited", ...changes }),
+      message: "Slow down.",
+    });
+    const own = refused({ accountId: bob.id, requestId: "req_slow", endedAtMs: served.endedAtMs + 1 });
+    const stranger = refused({ accountId: NO_CALLER, keyId: NO_CALLER, outcome: "unauthenticated", endedAtMs: NOON });
+    await store.refusals.add([], [own, stranger]);
+    const idsOf = async (browser: Browser, filter = {}) =>
+      (await browser.request.list({ filter })).requests.map(({ id }) => id);
+    const [ownId, strangerId] = [own.entry.completionId, stranger.entry.completionId];
+    expect(await idsOf(bob)).toEqual([ownId, served.completionId]);
+    expect(await idsOf(ada)).toEqual([ownId, served.completionId, strangerId]);
+    expect(await idsOf(ada, { keyId: NO_CALLER })).toEqual([strangerId]);
+    expect(await idsOf(ada, { outcome: "rate_limited" })).toEqual([ownId]);
+    for (const id of [ownId, "req_slow"])
+      expect((await bob.request.get({ id })).request).toMatchObject({
+        id: ownId,
+        message: "Slow down.",
+        refused: true,
+      });
+    expect((await errorOf(bob.request.get({ id: strangerId }))).code).toBe(Code.InvalidArgument);
+    expect((await ada.request.get({ id: strangerId })).request).toMatchObject({ accountId: NO_CALLER, refused: true });
   });
 });

@@ -8,7 +8,12 @@ import { KeyState, RevocationScope, RotationGrace } from "../../../gen/parley/co
 import { KeyCapability } from "../../../gen/parley/v1/key_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { SignUpMode } from "../../../gen/parley/console/v1/session_pb.js";
-import { SummarizeUsageRequestSchema, UsageGrouping, UsageStep } from "../../../gen/parley/console/v1/usage_pb.js";
+import {
+  SummarizeUsageRequestSchema,
+  UsageGrain,
+  UsageGrouping,
+  UsageStep,
+} from "../../../gen/parley/console/v1/usage_pb.js";
 import { hashApiKey, isApiKey } from "../../../src/access/api-key.ts";
 import { hashToken } from "../../../src/access/secret-token.ts";
 import { PASSWORD } from "../../access/set-up.ts";
@@ -490,6 +495,33 @@ describe("usage and settings", () => {
       ada.usage.summarize({ maxGroups: 51, step: UsageStep.DAY }),
       ada.usage.summarize({ by: 99 as UsageGrouping }),
       ada.usage.getLatency({ step: 99 as UsageStep }),
+    ])
+      expect((await errorOf(act)).code).toBe(Code.InvalidArgument);
+  });
+
+  it("are of whole minutes within 48 hours, and of the days of a time zone", async () => {
+    const ada = await site.signedUp("ada");
+    const nowMs = site.access.clock.now();
+    const [minute, hour] = [60_000, 3_600_000];
+    const filter = { since: timestampFromMs(nowMs - 10 * minute - 1), grain: UsageGrain.MINUTE };
+    await ada.usage.summarize({ filter, step: UsageStep.FIVE_MINUTES });
+    await ada.usage.getLatency({ filter, step: UsageStep.MINUTE });
+    const offsets = [{ fromMs: nowMs - 11 * minute, offsetMs: 5.5 * hour }];
+    await ada.usage.summarize({ filter, timeZone: "Asia/Kolkata" });
+    const span = { sinceMs: nowMs - 11 * minute, untilMs: nowMs };
+    expect(site.usage.asked).toMatchObject([
+      { ...span, grain: "minute", step: "five_minutes" },
+      { ...span, step: "minute" },
+      { ...span, grain: "minute", offsets },
+    ]);
+    const old = { since: timestampFromMs(nowMs - 48 * hour - 1), grain: UsageGrain.MINUTE };
+    for (const act of [
+      ada.usage.summarize({ step: UsageStep.MINUTE, filter: { since: timestampFromMs(nowMs - hour) } }),
+      ada.usage.summarize({ filter: old }),
+      ada.usage.getLatency({ filter: old }),
+      ada.usage.summarize({ filter: { grain: 9 as UsageGrain } }),
+      ada.usage.summarize({ timeZone: "Mars/Olympus" }),
+      ada.usage.getLatency({ timeZone: "x".repeat(65) }),
     ])
       expect((await errorOf(act)).code).toBe(Code.InvalidArgument);
   });

@@ -10,6 +10,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
@@ -41,6 +42,13 @@ const EMPTY_LEDGER: ConsolePorts["ledger"] = {
   },
 };
 
+const NO_REFUSALS: ConsolePorts["refusals"] = {
+  list: async () => ({ requests: [], next: undefined }),
+  find: async () => undefined,
+};
+
+const NO_NOTICES: ConsolePorts["keyNotices"] = { expiring: async () => [], nearBudget: async () => [] };
+
 /** Usage that remembers what it was asked, and answers that there is none. */
 export interface AskedUsage extends UsageStore {
   readonly asked: (UsageQuery | LatencyQuery)[];
@@ -51,6 +59,7 @@ export interface Browser {
   readonly session: Client<typeof SessionService>;
   readonly account: Client<typeof AccountService>;
   readonly key: Client<typeof KeyService>;
+  readonly overview: Client<typeof OverviewService>;
   readonly usage: Client<typeof UsageService>;
   readonly request: Client<typeof RequestService>;
   readonly settings: Client<typeof SettingsService>;
@@ -138,7 +147,7 @@ export const JSON_TYPE = { "content-type": "application/json" };
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
-    Partial<Pick<ConsolePorts, "ledger" | "usage" | "admission">> &
+    Partial<Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission">> &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
@@ -151,6 +160,8 @@ export async function startConsole(
     files,
     ledger: kept,
     usage: used,
+    refusals: refusedBefore = NO_REFUSALS,
+    keyNotices = NO_NOTICES,
     stream = never,
     explain = never,
     testModel = never,
@@ -160,7 +171,7 @@ export async function startConsole(
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const usage = askedUsage();
-  const feed = new RequestFeed(access.clock);
+  const feed = new RequestFeed();
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
   const provider = new ScriptedProvider(access.clock, {});
@@ -177,6 +188,9 @@ export async function startConsole(
       keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
+      refusals: refusedBefore,
+      keyNotices,
+      installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
       models: () => models,
       health,
@@ -261,6 +275,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     session: createClient(SessionService, transport),
     account: createClient(AccountService, transport),
     key: createClient(KeyService, transport),
+    overview: createClient(OverviewService, transport),
     usage: createClient(UsageService, transport),
     request: createClient(RequestService, transport),
     settings: createClient(SettingsService, transport),
@@ -299,6 +314,7 @@ function askedUsage(): AskedUsage {
       return { overall: undefined, points: [], sinceMs: undefined };
     },
     prune: async () => 0,
+    pruneMinutes: async () => 0,
     rank: async () => 0,
   };
 }

@@ -21,7 +21,7 @@ let bob: Browser & { readonly id: string };
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "parley-watch-"));
   store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger });
+  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
@@ -116,6 +116,14 @@ describe("watching requests", () => {
     expect(member.requests).toMatchObject([{ id: own.completionId, refused: true }]);
     expect(administrator.requests.map(({ id }) => id)).toEqual([theirs.completionId, own.completionId]);
     expect((await watch(bob, { outcome: "rate_limited" })).requests).toEqual([]);
+  });
+
+  it("brings samples of what other processes have refused", async () => {
+    const watching = await watch();
+    const refused = { entry: entry({ servedModel: undefined, outcome: "rate_limited" }), message: "Slow down." };
+    await store.refusals.add([], [{ ...refused, entry: { ...refused.entry, endedAtMs: site.access.clock.now() } }]);
+    await idsUpTo(watching, refused.entry.completionId);
+    expect(watching.requests).toMatchObject([{ outcome: "rate_limited", message: "Slow down.", refused: true }]);
   });
 
   it("brings what other processes have written, and nothing twice", async () => {

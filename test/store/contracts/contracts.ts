@@ -7,6 +7,7 @@ import { describeConfigurationStore } from "./configuration-store.ts";
 import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
+import { describeRefusalStore } from "./refusal-store.ts";
 import { describeResponseStore } from "./response-store.ts";
 import { describeSecrets } from "./secrets.ts";
 import { describeUsageLeaders } from "./usage-leaders.ts";
@@ -28,6 +29,7 @@ export function describeStore(open: OpenStore): void {
   describeBegunCompletions(open);
   describeUsageStore(open);
   describeUsageLeaders(open);
+  describeRefusalStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);
   describeConfigurationStore(open);

@@ -4,6 +4,7 @@ import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
+import { offsetsOf } from "../../../src/ledger/time-zone.ts";
 import { STEP_MS, type UsageQuery, type UsageSummary, type UsageSums } from "../../../src/ledger/usage-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
@@ -71,6 +72,24 @@ export function describeUsageStore(open: () => Promise<Store>): void {
         [midnight - HOUR_MS, 2],
       ]);
       expect(await steps("day", { sinceMs: midnight + HOUR_MS })).toEqual([]);
+    });
+
+    it("is counted in the day of a time zone, whose clocks may change", async () => {
+      const { ledger, usage } = await open();
+      // In Berlin midnight was at 22:00 UTC, and from 25 October 2026, 3:00, on it is at 23:00.
+      const saturday = Date.UTC(2026, 9, 23, 22);
+      const hours = [0, 23, 24, 48, 49].map((hour) => saturday + hour * HOUR_MS);
+      await ledger.insert(hours.map((startedAtMs) => entry({ startedAtMs, endedAtMs: startedAtMs })));
+      const offsets = offsetsOf("Europe/Berlin", { sinceMs: saturday, untilMs: saturday + 3 * DAY_MS });
+      const days = [
+        [saturday, 2],
+        [saturday + 24 * HOUR_MS, 2],
+        [saturday + 49 * HOUR_MS, 1],
+      ];
+      const { rows } = await usage.summarize({ ...ALL, step: "day", offsets });
+      expect(rows.map(({ stepMs, sums }) => [stepMs, sums.completions])).toEqual(days);
+      const { points } = await usage.latency({ ...ALL, step: "day", offsets });
+      expect(points.map(({ stepMs, served }) => [stepMs, served])).toEqual(days);
     });
 
     it("is filtered by account, key, model and outcome", async () => {
@@ -283,6 +302,7 @@ function sumsOf(entries: readonly LedgerEntry[]): UsageSums {
     imageTokens: add(({ tokens }) => tokens.image),
     costMicroUsd: add(({ costMicroUsd }) => costMicroUsd),
     ownCostMicroUsd: add(({ ownCostMicroUsd = 0 }) => ownCostMicroUsd),
+    refused: 0,
   };
 }
 
@@ -300,6 +320,7 @@ function row(group: string, changes: Partial<UsageSums>): object {
     imageTokens: 0,
     costMicroUsd: 30,
     ownCostMicroUsd: 0,
+    refused: 0,
   };
   return { group, name: undefined, stepMs: undefined, sums: { ...one, ...changes } };
 }

@@ -26,7 +26,7 @@ export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> &
   accountId: string;
 
   /**
-   * Of which key.
+   * Of which key; `none`: refused without a valid one.
    *
    * @generated from field: string key_id = 2;
    */
@@ -123,14 +123,14 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   requestId: string;
 
   /**
-   * Whose key it was.
+   * Whose key it was; `none` when it was refused without a valid one.
    *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
-   * Which key it was.
+   * Which key it was; `none` likewise.
    *
    * @generated from field: string key_id = 4;
    */
@@ -193,8 +193,8 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   outcome: string;
 
   /**
-   * What the caller was told; empty for one that was served, and for those that are known from the ledger alone: this
-   * process remembers it for a while.
+   * What the caller was told; empty for one that was served, and for failed ones that are known from the ledger alone: this process
+   * remembers it for a while.
    *
    * @generated from field: string message = 13;
    */
@@ -278,7 +278,7 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   estimated: boolean;
 
   /**
-   * It was refused before any model was asked: the ledger has no entry of it, and this process forgets it in time.
+   * It was refused before any model was asked: the ledger has no entry of it.
    *
    * @generated from field: bool refused = 25;
    */
@@ -524,7 +524,7 @@ export declare type WatchRequestsResponse = Message<"parley.console.v1.WatchRequ
   requests: LoggedRequest[];
 
   /**
-   * At least how many more there were than could be sent: the list has those of them that were let in.
+   * At least how many more there were than could be sent: the list has them, of refused ones samples.
    *
    * @generated from field: int64 skipped = 2;
    */
@@ -545,7 +545,8 @@ export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsRespon
  */
 export declare const RequestService: GenService<{
   /**
-   * Lists what the ledger has, the latest to end first: every request that was let in. For a model or an outcome a page
+   * Lists every request that was let in, which the ledger has, and samples of those that were refused, the latest to end first. In
+   * each minute a process keeps up to 5 refused requests of a key and failure code, 100 in all; the usage counts them all. For a model or an outcome a page
    * looks through a bounded number of requests: it may then have fewer of them than `limit`, or none, and a
    * `next_page_token` with which the search goes on.
    *
@@ -557,8 +558,8 @@ export declare const RequestService: GenService<{
     output: typeof ListRequestsResponseSchema;
   },
   /**
-   * Finds one: in the ledger, or among the last 1,000 that this process has refused. INVALID_ARGUMENT for an unknown one,
-   * and for that of somebody else.
+   * Finds one: in the ledger, among the samples of refused requests, or among the latest that this process has refused.
+   * INVALID_ARGUMENT for an unknown one, and for that of somebody else.
    *
    * @generated from rpc parley.console.v1.RequestService.Get
    */
@@ -569,9 +570,9 @@ export declare const RequestService: GenService<{
   },
   /**
    * Sends requests as they end, in batches: at once those that this process has answered or refused, and within about a
-   * second those that other processes have written into the ledger. Begins with a response that has the last of those that
-   * this process has refused, at most 100: no list has them. One comes at least every 15 seconds. Ends when the session does (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE),
-   * and after an hour. RESOURCE_EXHAUSTED for more than eight streams at once by one account, the playground's included.
+   * second those that other processes have stored. Begins with a response that has the last of those that this process has refused,
+   * at most 100: the list has only samples of them. One comes at least every 15 seconds. Ends when the session does
+   * (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE), and after an hour. RESOURCE_EXHAUSTED for more than eight streams at once by one account, the playground's included.
    *
    * @generated from rpc parley.console.v1.RequestService.Watch
    */

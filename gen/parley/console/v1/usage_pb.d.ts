@@ -12,7 +12,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_parley_console_v1_usage: GenFile;
 
 /**
- * Which completions. What is left out does not narrow.
+ * Which requests. What is left out does not narrow.
  *
  * @generated from message parley.console.v1.UsageFilter
  */
@@ -39,7 +39,7 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
   accountId: string;
 
   /**
-   * Of which key.
+   * Of which key; `none`: refused without a valid one.
    *
    * @generated from field: string key_id = 4;
    */
@@ -58,6 +58,13 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
    * @generated from field: string outcome = 6;
    */
   outcome: string;
+
+  /**
+   * What `since` and `until` are rounded to.
+   *
+   * @generated from field: parley.console.v1.UsageGrain grain = 7;
+   */
+  grain: UsageGrain;
 };
 
 /**
@@ -67,7 +74,7 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
 export declare const UsageFilterSchema: GenMessage<UsageFilter>;
 
 /**
- * Which completions to add up, and how.
+ * Which requests to add up, and how.
  *
  * @generated from message parley.console.v1.SummarizeUsageRequest
  */
@@ -100,6 +107,13 @@ export declare type SummarizeUsageRequest = Message<"parley.console.v1.Summarize
    * @generated from field: int32 max_groups = 4;
    */
   maxGroups: number;
+
+  /**
+   * IANA time zone of days, such as `Europe/Berlin`; empty: UTC. An hour that midnight divides belongs to the day in which it begins.
+   *
+   * @generated from field: string time_zone = 5;
+   */
+  timeZone: string;
 };
 
 /**
@@ -109,13 +123,13 @@ export declare type SummarizeUsageRequest = Message<"parley.console.v1.Summarize
 export declare const SummarizeUsageRequestSchema: GenMessage<SummarizeUsageRequest>;
 
 /**
- * What completions come to.
+ * What requests come to.
  *
  * @generated from message parley.console.v1.UsageSums
  */
 export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
   /**
-   * How many.
+   * How many completions.
    *
    * @generated from field: int64 completions = 1;
    */
@@ -190,6 +204,14 @@ export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
    * @generated from field: int64 own_cost_micro_usd = 11;
    */
   ownCostMicroUsd: bigint;
+
+  /**
+   * How many requests were refused before they became completions: none of `completions` and `failed`. Without addresses that do not
+   * exist, and the dashboard's own calls.
+   *
+   * @generated from field: int64 refused = 12;
+   */
+  refused: bigint;
 };
 
 /**
@@ -199,7 +221,7 @@ export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
 export declare const UsageSumsSchema: GenMessage<UsageSums>;
 
 /**
- * What the completions of one group and one step come to.
+ * What the requests of one group and one step come to.
  *
  * @generated from message parley.console.v1.UsageRow
  */
@@ -261,7 +283,7 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
   total?: UsageSums | undefined;
 
   /**
-   * The hour that the sums begin with.
+   * The hour or minute that the sums begin with.
    *
    * @generated from field: google.protobuf.Timestamp since = 3;
    */
@@ -311,6 +333,13 @@ export declare type GetLatencyRequest = Message<"parley.console.v1.GetLatencyReq
    * @generated from field: parley.console.v1.UsageStep step = 2;
    */
   step: UsageStep;
+
+  /**
+   * IANA time zone of days; empty: UTC.
+   *
+   * @generated from field: string time_zone = 3;
+   */
+  timeZone: string;
 };
 
 /**
@@ -490,21 +519,21 @@ export enum UsageGrouping {
   UNSPECIFIED = 0,
 
   /**
-   * By the model that answered, or the requested one when none did.
+   * By the model that answered, or the requested one when none did; `unknown` for refused requests that named none that exists.
    *
    * @generated from enum value: USAGE_GROUPING_MODEL = 1;
    */
   MODEL = 1,
 
   /**
-   * By API key.
+   * By API key; `none` for requests that were refused without a valid one.
    *
    * @generated from enum value: USAGE_GROUPING_KEY = 2;
    */
   KEY = 2,
 
   /**
-   * By account.
+   * By account; `none` as with keys.
    *
    * @generated from enum value: USAGE_GROUPING_ACCOUNT = 3;
    */
@@ -544,11 +573,25 @@ export enum UsageStep {
   HOUR = 1,
 
   /**
-   * Days in UTC.
+   * Days, in the time zone of the request.
    *
    * @generated from enum value: USAGE_STEP_DAY = 2;
    */
   DAY = 2,
+
+  /**
+   * Minutes. Needs USAGE_GRAIN_MINUTE.
+   *
+   * @generated from enum value: USAGE_STEP_MINUTE = 3;
+   */
+  MINUTE = 3,
+
+  /**
+   * Five minutes. Needs USAGE_GRAIN_MINUTE.
+   *
+   * @generated from enum value: USAGE_STEP_FIVE_MINUTES = 4;
+   */
+  FIVE_MINUTES = 4,
 }
 
 /**
@@ -557,17 +600,45 @@ export enum UsageStep {
 export declare const UsageStepSchema: GenEnum<UsageStep>;
 
 /**
- * What was used, from the ledger, in sums. Members see their own account's completions, administrators all. Needs a session.
+ * What times are rounded to.
  *
- * Times are whole hours: `since` is moved back to the beginning of its hour, `until` on to the end of its hour. A
- * completion counts in the hour in which it started. Sums outlive the single completions, which are kept for a limited
- * time. INVALID_ARGUMENT for more than 366 days, and for more than 1,000 steps.
+ * @generated from enum parley.console.v1.UsageGrain
+ */
+export enum UsageGrain {
+  /**
+   * Hours.
+   *
+   * @generated from enum value: USAGE_GRAIN_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Minutes: sums of them are kept for 48 hours. INVALID_ARGUMENT for a `since` before.
+   *
+   * @generated from enum value: USAGE_GRAIN_MINUTE = 1;
+   */
+  MINUTE = 1,
+}
+
+/**
+ * Describes the enum parley.console.v1.UsageGrain.
+ */
+export declare const UsageGrainSchema: GenEnum<UsageGrain>;
+
+/**
+ * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Members see those of
+ * their own account, administrators all. Needs a session.
+ *
+ * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or
+ * minute, `until` on to the end of its own. A completion counts in the one in which it started, a refused request in the one in
+ * which it was refused. Sums outlive the single completions, which are kept for a limited time. INVALID_ARGUMENT for more than
+ * 366 days, and for more than 1,000 steps.
  *
  * @generated from service parley.console.v1.UsageService
  */
 export declare const UsageService: GenService<{
   /**
-   * Adds up completions.
+   * Adds up requests.
    *
    * @generated from rpc parley.console.v1.UsageService.Summarize
    */

@@ -1,0 +1,108 @@
+import type { SelectQueryBuilder } from "kysely";
+import type { LogPosition, LogQuery } from "../../ledger/ledger-store.ts";
+import { type Database, inCodeUnits } from "../database.ts";
+import type { RefusalRow, Schema } from "../schema.ts";
+import { retryWhileBusy } from "../store-error.ts";
+
+/** Rows that one page examines for filters without an index. */
+const WINDOW = 20_000;
+
+/** A table of requests by their ends, with the columns of their models. */
+interface LogTable {
+  readonly name: "completions" | "refusals";
+  readonly models: readonly string[];
+}
+
+export const COMPLETIONS: LogTable = { name: "completions", models: ["requested_model", "served_model"] };
+export const REFUSALS: LogTable = { name: "refusals", models: ["requested_model"] };
+
+/** The columns that both tables have. */
+type LogRow = Omit<RefusalRow, "message" | "entry">;
+type Selection<O> = SelectQueryBuilder<Schema, "refusals", O>;
+
+/** A page of rows, latest end first, then largest ID. */
+export interface RowPage<R> {
+  readonly rows: readonly R[];
+  /** Start of the next page; undefined after the last one. */
+  readonly next: LogPosition | undefined;
+}
+
+/** Lists the rows of a table in pages. Without an index for the filters a page examines `window` rows. */
+export async function listRows<R extends LogRow>(
+  database: Database,
+  query: LogQuery,
+  { table, window = WINDOW }: { readonly table: LogTable; readonly window?: number | undefined },
+): Promise<RowPage<R>> {
+  const ends = isNarrowed(query) ? windowEnd(database, query, { table, window }) : undefined;
+  const end = ends && (await retryWhileBusy(() => ends.executeTakeFirst()));
+  const page = logPage(database, query, { table, fromMs: end?.ended_at_ms });
+  const found = (await retryWhileBusy(() => page.execute())) as unknown as R[];
+  const rows = found.slice(0, query.limit);
+  if (found.length > query.limit) return { rows, next: positionOf(rows.at(-1)!) };
+  // After all rows that ended at the window's end: the empty ID sorts before all others.
+  return { rows, next: end && { endedAtMs: end.ended_at_ms, completionId: "" } };
+}
+
+function positionOf({ ended_at_ms, id }: LogRow): LogPosition {
+  return { endedAtMs: ended_at_ms, completionId: id };
+}
+
+/** Whether no single index covers the filters. */
+function isNarrowed({ model, outcome, accountId, keyId }: LogQuery): boolean {
+  return model !== undefined || outcome !== undefined || (accountId !== undefined && keyId !== undefined);
+}
+
+/** Query of one page, plus one row that shows whether another page follows. */
+export function logPage(
+  database: Database,
+  query: LogQuery,
+  { table = COMPLETIONS, fromMs = 0 }: { readonly table?: LogTable; readonly fromMs?: number | undefined } = {},
+): Selection<RefusalRow> {
+  const { limit, after, accountId, keyId, model, outcome } = query;
+  let page = inTime(from(database, table).selectAll(), query)
+    .where("ended_at_ms", ">=", fromMs)
+    .orderBy("ended_at_ms", "desc")
+    .orderBy(inCodeUnits(database, "id"), "desc")
+    .limit(limit + 1);
+  if (after !== undefined) {
+    page = page.where((row) =>
+      row.or([row("ended_at_ms", "<", after.endedAtMs), row(inCodeUnits(database, "id"), "<", after.completionId)]),
+    );
+  }
+  if (accountId !== undefined) page = page.where("account_id", "=", accountId);
+  if (keyId !== undefined) page = page.where("key_id", "=", keyId);
+  if (model !== undefined)
+    page = page.where((row) => row.or(table.models.map((column) => row(column as "requested_model", "=", model))));
+  if (outcome === "failed") page = page.where("outcome", "<>", "served");
+  else if (outcome !== undefined) page = page.where("outcome", "=", outcome);
+  return page;
+}
+
+/** Query of the time up to which a page looks back; no row when there are fewer rows than the window. */
+export function windowEnd(
+  database: Database,
+  query: LogQuery,
+  { table = COMPLETIONS, window }: { readonly table?: LogTable; readonly window: number },
+): Selection<Pick<RefusalRow, "ended_at_ms">> {
+  const { accountId, keyId } = query;
+  // By the same index as the page.
+  const end = inTime(from(database, table).select("ended_at_ms"), query)
+    .orderBy("ended_at_ms", "desc")
+    .limit(1)
+    .offset(window);
+  if (keyId !== undefined) return end.where("key_id", "=", keyId);
+  return accountId === undefined ? end : end.where("account_id", "=", accountId);
+}
+
+/** Typed as the smaller table: only columns that both have are named here. */
+function from({ query }: Database, { name }: LogTable): Selection<object> {
+  return query.selectFrom(name as "refusals");
+}
+
+function inTime<O>(selection: Selection<O>, { after, sinceMs, untilMs }: LogQuery): Selection<O> {
+  let within = selection;
+  if (after !== undefined) within = within.where("ended_at_ms", "<=", after.endedAtMs);
+  if (sinceMs !== undefined) within = within.where("ended_at_ms", ">=", sinceMs);
+  if (untilMs !== undefined) within = within.where("ended_at_ms", "<", untilMs);
+  return within;
+}

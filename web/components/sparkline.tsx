@@ -1,0 +1,73 @@
+const WIDTH = 240;
+const HEIGHT = 44;
+
+interface SparklineProps {
+  /** Undefined for a step without a value. */
+  readonly values: readonly (number | undefined)[];
+  readonly kind: "bars" | "line";
+  /** Text alternative. */
+  readonly label: string;
+  readonly look?: "accent" | "danger";
+}
+
+const FILLS = { accent: "fill-accent", danger: "fill-danger" } as const;
+const STROKES = { accent: "stroke-accent", danger: "stroke-danger" } as const;
+
+/** A small chart without axes, from zero to the largest value. */
+export function Sparkline({ values, kind, label, look = "accent" }: SparklineProps) {
+  const largest = Math.max(...values.map((value = 0) => value), 0);
+  const step = WIDTH / Math.max(values.length, 1);
+  const heightOf = (value: number): number => (largest === 0 ? 0 : (value / largest) * (HEIGHT - 3));
+  const bars = values.map((value = 0, index) => ({ x: (index + 0.12) * step, height: heightOf(value) }));
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+      className="h-11 w-full overflow-visible"
+    >
+      <line
+        x1={0}
+        x2={WIDTH}
+        y1={HEIGHT}
+        y2={HEIGHT}
+        className="stroke-line"
+        strokeWidth={1}
+        vectorEffect="non-scaling-stroke"
+      />
+      {kind === "bars"
+        ? bars.map(({ x, height }) => (
+            <rect key={x} x={x} width={step * 0.76} y={HEIGHT - height} height={height} className={FILLS[look]} />
+          ))
+        : linesOf(values).map((line) => (
+            <polyline
+              key={line.from}
+              points={line.values
+                .map((value, index) => `${(line.from + index + 0.5) * step},${HEIGHT - 1.5 - heightOf(value)}`)
+                .join(" ")}
+              fill="none"
+              strokeWidth={2}
+              strokeLinecap="round"
+              strokeLinejoin="round"
+              vectorEffect="non-scaling-stroke"
+              className={STROKES[look]}
+            />
+          ))}
+    </svg>
+  );
+}
+
+/** The values without gaps, as lines from the index of their first one. A single value is a short line. */
+function linesOf(values: readonly (number | undefined)[]): { readonly from: number; readonly values: number[] }[] {
+  const lines: { from: number; values: number[] }[] = [];
+  for (const [index, value] of values.entries()) {
+    if (value === undefined) continue;
+    const last = lines.at(-1);
+    if (last !== undefined && last.from + last.values.length === index) last.values.push(value);
+    else lines.push({ from: index, values: [value] });
+  }
+  return lines.map((line) =>
+    line.values.length === 1 ? { ...line, values: [line.values[0]!, line.values[0]!] } : line,
+  );
+}

@@ -1,0 +1,79 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { TrafficOverview } from "../../gen/parley/console/v1/overview_pb.js";
+import { type LatencyPoint, type UsageSums, UsageSumsSchema } from "../../gen/parley/console/v1/usage_pb.js";
+import { Sparkline } from "../components/sparkline.tsx";
+import { formatDuration } from "../format/duration.ts";
+import { formatCount, formatShort } from "../format/number.ts";
+import { PATHS } from "../paths.ts";
+import { errorsOf, requestsOf } from "../usage/measures.ts";
+import { latencySeries, totalSeries } from "../usage/series.ts";
+import { HOUR_MS, stepsOf } from "../usage/steps.ts";
+import { Tile } from "./tile.tsx";
+
+const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
+const NOTHING = create(UsageSumsSchema);
+
+/** Requests, errors and time to the first token in the last 24 hours. */
+export function Traffic({ traffic }: { readonly traffic: TrafficOverview }) {
+  const { hours, total = NOTHING, previous = NOTHING, latencyHours, latency, since, until } = traffic;
+  if (since === undefined || until === undefined) return null;
+  const steps = stepsOf({ sinceMs: timestampMs(since), untilMs: timestampMs(until) }, { lengthMs: HOUR_MS });
+  const sums = (of: (sums: UsageSums) => bigint) => totalSeries(hours, { steps, of, name: "", colour: 1 }).values;
+  const waits = (share: "p50" | "p95") => {
+    const of = (point: LatencyPoint) => point.firstContentMs?.[share];
+    return latencySeries(latencyHours, { steps, of, name: "", colour: 1 }).values;
+  };
+  const first = latency?.firstContentMs;
+  const [requests, errors] = [sums(requestsOf), sums(errorsOf)];
+  return (
+    <section aria-labelledby="traffic" className="space-y-3">
+      <h2 id="traffic" className="text-base font-semibold">
+        Last 24 hours
+      </h2>
+      <dl className="grid grid-cols-2 gap-3 xl:grid-cols-4">
+        <Tile
+          name="Requests"
+          value={formatShort(requestsOf(total))}
+          note={`${formatShort(requestsOf(previous))} in the 24 hours before`}
+          href={`${PATHS.usage}?range=24h`}
+        >
+          <Sparkline kind="bars" values={requests} label={`Requests per hour: ${peakOf(requests, formatCount)}`} />
+        </Tile>
+        <Tile
+          name="Error rate"
+          value={PERCENT.format(Number(errorsOf(total)) / Math.max(Number(requestsOf(total)), 1))}
+          note={`${formatShort(total.failed)} failed, ${formatShort(total.refused)} refused`}
+          href={`${PATHS.usage}?range=24h&by=outcome&outcome=failed`}
+        >
+          <Sparkline
+            kind="bars"
+            look="danger"
+            values={errors}
+            label={`Failed and refused requests per hour: ${peakOf(errors, formatCount)}`}
+          />
+        </Tile>
+        {(["p50", "p95"] as const).map((share) => (
+          <Tile
+            key={share}
+            name={`Time to first token, ${share}`}
+            value={first === undefined ? "–" : formatDuration(first[share])}
+            note={first === undefined ? "No streamed responses" : undefined}
+            href={`${PATHS.usage}?range=24h&outcome=served`}
+          >
+            <Sparkline
+              kind="line"
+              values={waits(share)}
+              label={`Time to first token per hour, ${share}: ${peakOf(waits(share), formatDuration)}`}
+            />
+          </Tile>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function peakOf(values: readonly (number | undefined)[], format: (value: number) => string): string {
+  const peak = Math.max(...values.map((value = 0) => value), 0);
+  return peak === 0 ? "none" : `peak ${format(peak)}`;
+}

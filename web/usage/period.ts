@@ -1,0 +1,69 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS, type Period, stepFor } from "./steps.ts";
+
+/** Selectable periods up to now, by name in the URL. */
+export const RANGES = {
+  "15m": { lengthMs: 15 * MINUTE_MS, text: "15 minutes" },
+  "1h": { lengthMs: HOUR_MS, text: "hour" },
+  "6h": { lengthMs: 6 * HOUR_MS, text: "6 hours" },
+  "24h": { lengthMs: DAY_MS, text: "24 hours" },
+  "7d": { lengthMs: 7 * DAY_MS, text: "7 days" },
+  "30d": { lengthMs: 30 * DAY_MS, text: "30 days" },
+  "90d": { lengthMs: 90 * DAY_MS, text: "90 days" },
+  "1y": { lengthMs: 365 * DAY_MS, text: "365 days" },
+} as const;
+
+export type Range = keyof typeof RANGES;
+
+/** Whether a range has this name. */
+export function isRange(name: string): name is Range {
+  return Object.hasOwn(RANGES, name);
+}
+
+/** The longest period that the server sums up. */
+export const MAX_PERIOD_MS = 366 * DAY_MS;
+
+/** Reads a period; undefined if it is not a valid one. */
+export function readPeriod(since: string, until: string): Period | undefined {
+  const [sinceMs, untilMs] = [Date.parse(since), Date.parse(until)];
+  const isValid = sinceMs >= 0 && sinceMs < untilMs && untilMs - sinceMs <= MAX_PERIOD_MS;
+  return isValid ? { sinceMs, untilMs } : undefined;
+}
+
+/** Sums of minutes are kept for 48 hours; a minute less, because the server’s clock may be ahead. */
+const MINUTES_KEPT_MS = 2 * DAY_MS - MINUTE_MS;
+
+/**
+ * The period of a range: up to 24 hours end with the current step, longer ones have whole days of the reader's time zone, today
+ * included.
+ */
+export function periodOf(range: Range, nowMs: number): Period {
+  const { lengthMs } = RANGES[range];
+  const unitMs = stepFor(lengthMs, { hasMinutes: true }).lengthMs;
+  if (unitMs < DAY_MS) {
+    const untilMs = Math.floor(nowMs / unitMs + 1) * unitMs;
+    return { sinceMs: untilMs - lengthMs, untilMs };
+  }
+  const today = new Date(nowMs);
+  const first = new Date(today.getFullYear(), today.getMonth(), today.getDate() - (lengthMs / DAY_MS - 1));
+  return { sinceMs: first.getTime(), untilMs: Math.floor(nowMs / HOUR_MS + 1) * HOUR_MS };
+}
+
+/**
+ * A period in whole minutes, or hours where the server has no minutes of it. `shiftMs` leads to the period to compare with, default the
+ * one right before; the server cannot answer for all of those before minutes.
+ */
+export function inWholeUnits(
+  { sinceMs, untilMs }: Period,
+  { nowMs, shiftMs }: { readonly nowMs: number; readonly shiftMs: number | undefined },
+) {
+  const step = stepFor(untilMs - sinceMs, { hasMinutes: true });
+  const areKept = (fromMs: number): boolean => fromMs >= nowMs - MINUTES_KEPT_MS;
+  const hasMinutes = step.lengthMs < HOUR_MS && areKept(sinceMs);
+  const unitMs = hasMinutes ? MINUTE_MS : HOUR_MS;
+  // An hour that midnight divides belongs to the day before.
+  const fromMs = (step.lengthMs === DAY_MS ? Math.ceil(sinceMs / unitMs) : Math.floor(sinceMs / unitMs)) * unitMs;
+  const toMs = Math.max(Math.ceil(untilMs / unitMs) * unitMs, fromMs + unitMs);
+  const byMs = shiftMs ?? toMs - fromMs;
+  const isComparable = !hasMinutes || areKept(fromMs - byMs);
+  return { sinceMs: fromMs, untilMs: toMs, hasMinutes, isComparable, shiftMs: byMs };
+}
