@@ -15,6 +15,8 @@ export const PATHS = {
   admin: "/admin",
   adminAccounts: "/admin/accounts",
   adminInvitations: "/admin/invitations",
+  adminConfiguration: "/admin/configuration",
+  adminVersions: "/admin/configuration/versions",
   adminProviders: "/admin/providers",
   adminSecurity: "/admin/security",
   adminSettings: "/admin/settings",

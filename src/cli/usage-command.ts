@@ -55,8 +55,8 @@ export const usage: Command = {
       context.stdout.write(`${toTable(by, rows)}\n`);
       if (isChosenByDay)
         context.stderr.write(
-          `There are too many ${by}s to add up each: the rows are the largest of those that were among the 500 of the largest ` +
-            "cost of some day. All sums are exact.\n",
+          `There are too many ${by}s to add up each: the rows are the largest of the ${by}s that cost most on days on which they ` +
+            "were among the 500 of the largest cost. All sums are exact.\n",
         );
     }),
 };

@@ -191,7 +191,10 @@ async function readTime({ store, clock }: JobPorts): Promise<number> {
 /** Days of one call. Earlier days are looked at once: after an update none is ranked. */
 const RANKED_MS = 32 * 24 * HOUR_MS;
 
-/** Ranks the days of the usage sums for reports of many keys: at first all of them, then the latest. */
+/**
+ * Ranks the days of the usage sums for reports of many keys: at first all of them, then the latest. What cannot be ranked keeps no
+ * other days from it, and all are looked at again in the next run.
+ */
 export function rankJob({ usage, clock }: { readonly usage: Pick<UsageStore, "rank">; readonly clock: Clock }): Job {
   let hasAll = false;
   return {
@@ -200,8 +203,15 @@ export function rankJob({ usage, clock }: { readonly usage: Pick<UsageStore, "ra
     async run(signal) {
       const nowMs = clock.now();
       const sinceMs = nowMs - (hasAll ? RANKED_MS : USAGE_KEPT_MS);
-      for (let untilMs = nowMs; untilMs > sinceMs && !signal.aborted; untilMs -= RANKED_MS)
-        await usage.rank({ sinceMs: untilMs - RANKED_MS, untilMs }, signal);
+      const errors: unknown[] = [];
+      for (let untilMs = nowMs; untilMs > sinceMs && !signal.aborted; untilMs -= RANKED_MS) {
+        try {
+          await usage.rank({ sinceMs: untilMs - RANKED_MS, untilMs }, signal);
+        } catch (error) {
+          errors.push(error);
+        }
+      }
+      if (errors.length > 0) throw errors[0];
       hasAll = !signal.aborted;
       // Answers 0: only its failures are logged.
       return 0;

@@ -72,8 +72,10 @@ export interface UsageSummary {
   /** By time, then largest cost first and all others last; groups without completions have no row. */
   readonly rows: readonly UsageRow[];
   /**
-   * Whether there were too many keys to add up each. Then the groups with rows of their own are the largest of those that were
-   * among the 500 keys (or accounts) of the largest cost of some day; their sums, and that of all others, are exact.
+   * Whether there were too many keys (or accounts) to add up each. Then the groups with rows of their own are the largest of some
+   * candidates: of those that were among the 500 of the largest cost, of all models and outcomes, on some day of the report. With a
+   * filter by model or outcome these are all candidates; without one, 1.2 times as many as `maxGroups` and 20 more, those that cost
+   * most on the days on which they were among the 500. The sums of rows, and that of all others, are exact.
    */
   readonly isChosenByDay: boolean;
 }
@@ -110,15 +112,16 @@ export interface Latency {
   readonly sinceMs: number | undefined;
 }
 
-/** The store of reports. Methods answer or reject within a few seconds. */
+/** The store of reports. Methods except `rank` answer or reject within a few seconds. */
 export interface UsageStore {
   /** Sums of the completions that started in these whole hours. */
   summarize(query: UsageQuery): Promise<UsageSummary>;
   /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
   /**
-   * Notes the keys and accounts of the largest cost of each day (UTC) of this time, where a day has changed by more than 1 % since
-   * it was last done. Returns the number of these days. Stops early when the signal aborts.
+   * Notes the keys and accounts of the largest cost of each whole day (UTC) that this time touches, where a day has changed by more
+   * than 1 % since it was last done. Returns the number of these days. Takes up to a minute for each kind of a day. Stops early when
+   * the signal aborts. Where days fail, does all others before it rejects with the first error.
    */
   rank(span: Span, signal: AbortSignal): Promise<number>;
   /**

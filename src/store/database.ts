@@ -131,14 +131,30 @@ export async function connect(location: DatabaseLocation): Promise<Database> {
 
 /** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
-  const { dataDir, databaseUrl, databaseReadUrl, closedBy } = location;
+  const { dataDir, databaseUrl } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
-  const options = { limitMs: QUERY_MS, connections: firstSizes(location).reports, closedBy };
-  if (databaseReadUrl !== undefined) {
-    const postgres = await import("./postgres/connect.ts");
-    return postgres.connectFreshReplica({ url: databaseUrl, ...options }, databaseReadUrl);
-  }
-  return connectPostgres(databaseUrl, options);
+  return connectForReads(databaseUrl, { ...location, limitMs: QUERY_MS, connections: firstSizes(location).reports });
+}
+
+/** Limit for a statement that adds up all rows of a day. */
+const RANKING_MS = 60_000;
+
+/** Connects to the database of the reports for such statements: with one connection of its own, so that reports do not wait for it. */
+export async function connectRanking(location: DatabaseLocation): Promise<Database> {
+  const { dataDir, databaseUrl } = location;
+  if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), RANKING_MS);
+  return connectForReads(databaseUrl, { ...location, limitMs: RANKING_MS, connections: 1 });
+}
+
+/** Connects to the read replica, or else to PostgreSQL itself. */
+async function connectForReads(
+  url: string,
+  { databaseReadUrl, limitMs, connections, closedBy }: DatabaseLocation & Omit<PoolOptions, "url">,
+): Promise<Database> {
+  const options = { limitMs, connections, closedBy };
+  if (databaseReadUrl === undefined) return connectPostgres(url, options);
+  const postgres = await import("./postgres/connect.ts");
+  return postgres.connectFreshReplica({ url, ...options }, databaseReadUrl);
 }
 
 /**

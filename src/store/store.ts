@@ -13,6 +13,7 @@ import { createThrottleStore } from "./access/throttle-store.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
   connect,
+  connectRanking,
   connectReports,
   connectResponses,
   connectUnlimited,
@@ -110,7 +111,11 @@ export async function openStore(
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
-    usage: createUsageStore({ ...ledger, exactRows: exactUsageRows }),
+    usage: createUsageStore({
+      ...ledger,
+      connectRanking: () => connectRanking(location),
+      exactRows: exactUsageRows,
+    }),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
     configuration: createConfigurationStore(database),

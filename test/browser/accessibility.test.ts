@@ -143,15 +143,18 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     expect(await barriers()).toEqual([]);
   });
 
-  it.each(["Accounts", "Invitations", "Providers", "Security", "Settings"])(
-    "has no violation in the administration of %s",
-    async (name) => {
-      await visit.page.goto(`${site.product.url}/admin/${name.toLowerCase()}`);
-      await visit.page.getByRole("heading", { name, exact: true }).waitFor();
-      await visit.page.waitForLoadState("networkidle");
-      expect(await barriers()).toEqual([]);
-    },
-  );
+  it.each([
+    ["Accounts", "accounts"],
+    ["Invitations", "invitations"],
+    ["Provider health", "providers"],
+    ["Security", "security"],
+    ["Settings", "settings"],
+  ])("has no violation in the administration of %s", async (name, path) => {
+    await visit.page.goto(`${site.product.url}/admin/${path}`);
+    await visit.page.getByRole("heading", { name, exact: true }).waitFor();
+    await visit.page.waitForLoadState("networkidle");
+    expect(await barriers()).toEqual([]);
+  });
 
   it("has no violation in the dialogs of the administration", async () => {
     const { page } = visit;

@@ -158,7 +158,9 @@ describe("a member", () => {
     for (const [path, heading] of [
       ["accounts", "Accounts"],
       ["invitations", "Invitations"],
-      ["providers", "Providers"],
+      ["configuration", "Providers & models"],
+      ["configuration/versions", "Versions"],
+      ["providers", "Provider health"],
       ["security", "Security"],
       ["settings", "Settings"],
     ] as const) {
@@ -349,7 +351,7 @@ describe("settings", () => {
 describe("providers", () => {
   it("show a failing model, its circuit breaker and errors, and its recovery", async () => {
     const { page } = ada;
-    await go(ada, "/admin/providers", "Providers");
+    await go(ada, "/admin/providers", "Provider health");
     const opus = page
       .getByRole("list", { name: "Upstream models" })
       .getByRole("listitem")

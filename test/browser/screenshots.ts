@@ -94,10 +94,22 @@ async function shootAdministration(): Promise<void> {
   await page.getByTestId("invitation").waitFor();
   await shoot("admin-invite-link");
   await page.getByRole("button", { name: "I have copied it" }).click();
-  for (const name of ["Invitations", "Accounts", "Providers", "Security", "Settings"]) {
-    await go(`/admin/${name.toLowerCase()}`, name);
-    await shoot(`admin-${name.toLowerCase()}`);
+  for (const [path, heading] of [
+    ["invitations", "Invitations"],
+    ["accounts", "Accounts"],
+    ["configuration", "Providers & models"],
+    ["providers", "Provider health"],
+    ["security", "Security"],
+    ["settings", "Settings"],
+  ] as const) {
+    await go(`/admin/${path}`, heading);
+    await shoot(`admin-${path}`);
   }
+  await go("/admin/configuration", "Providers & models");
+  await page.getByRole("button", { name: "Add provider" }).click();
+  await page.getByRole("dialog").getByLabel("Service").waitFor();
+  await shoot("admin-provider-add");
+  await page.keyboard.press("Escape");
   await go("/models", "Models");
   await shoot("models-in-trouble");
   await picture("models", { isPhone: true, colorScheme: "dark" });

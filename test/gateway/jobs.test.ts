@@ -192,4 +192,23 @@ describe("the job that ranks keys and accounts", () => {
     await run(signal);
     expect(spans.slice(25)).toEqual([[0, 32]]);
   });
+
+  it("looks at the other pieces when one fails, rejects with the first error, and looks at all of them again", async () => {
+    let asked = 0;
+    const { run } = rankJob({
+      usage: {
+        async rank() {
+          asked += 1;
+          if (asked <= 2) throw new Error(`failure ${asked}`);
+          return 0;
+        },
+      },
+      clock: new FakeClock(),
+    });
+    const { signal } = new AbortController();
+    await expect(run(signal)).rejects.toThrow("failure 1");
+    expect(asked).toBe(25);
+    await run(signal);
+    expect(asked).toBe(50);
+  });
 });

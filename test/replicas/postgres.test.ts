@@ -1,9 +1,11 @@
 import { join } from "node:path";
+import { sql } from "kysely";
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { hashApiKey } from "../../src/access/api-key.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { connectRanking } from "../../src/store/database.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { EXACT, raceForBudget } from "../store/budget-race.ts";
@@ -28,6 +30,13 @@ async function expectNoDeadlock(url: string): Promise<void> {
   const query = "select deadlocks from pg_stat_database where datname = current_database()";
   expect(await queryPostgres(url, query)).toEqual([{ deadlocks: "0" }]);
 }
+
+it("statements that rank days have a minute", async () => {
+  const ranking = await connectRanking({ dataDir: "/nowhere", databaseUrl: await freshDatabase() });
+  onTestFinished(() => ranking.close());
+  const { rows } = await sql<{ statement_timeout: string }>`show statement_timeout`.execute(ranking.query);
+  expect(rows).toEqual([{ statement_timeout: "54s" }]);
+});
 
 describe("migration of PostgreSQL", () => {
   it("is done by one of three processes that start at once", async () => {

@@ -7,7 +7,8 @@ import { PATHS } from "../paths.ts";
 const PLACES = [
   [PATHS.adminAccounts, "Accounts"],
   [PATHS.adminInvitations, "Invitations"],
-  [PATHS.adminProviders, "Providers"],
+  [PATHS.adminConfiguration, "Providers & models"],
+  [PATHS.adminProviders, "Provider health"],
   [PATHS.adminSecurity, "Security"],
   [PATHS.adminSettings, "Settings"],
 ] as const;
@@ -16,12 +17,14 @@ interface AdministrationProps {
   readonly title: string;
   readonly description: string;
   readonly actions?: ReactNode;
+  /** The page is a table, which takes the width of the window. Default: the width of a form. */
+  readonly isWide?: boolean;
   /** Renders the page for administrators. A function, so that its queries do not run for members. */
   readonly children: () => ReactNode;
 }
 
 /** Layout of an administration page, with the navigation to the others. */
-export function Administration({ title, description, actions, children }: AdministrationProps) {
+export function Administration({ title, description, actions, isWide = false, children }: AdministrationProps) {
   const [here] = useLocation();
   if (!isAdministrator(useAccount())) {
     return (
@@ -33,14 +36,14 @@ export function Administration({ title, description, actions, children }: Admini
     );
   }
   return (
-    <Page title={title} description={description} actions={actions}>
+    <Page title={title} description={description} actions={actions} isWide={isWide}>
       <nav aria-label="Administration" className="mb-6 border-b border-line">
         <ul className="-mb-px flex flex-wrap gap-x-1">
           {PLACES.map(([path, name]) => (
             <li key={path}>
               <Link
                 href={path}
-                aria-current={here === path ? "page" : undefined}
+                aria-current={here === path ? "page" : here.startsWith(`${path}/`) ? true : undefined}
                 className="flex min-h-11 items-center border-b-2 border-transparent px-3 text-[0.9375rem] text-muted hover:text-ink aria-[current]:border-accent aria-[current]:font-medium aria-[current]:text-ink"
               >
                 {name}

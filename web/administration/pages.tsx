@@ -1,3 +1,4 @@
+import { lazy } from "react";
 import { Route, Switch } from "wouter";
 import { PATHS } from "../paths.ts";
 import { Accounts } from "./accounts.tsx";
@@ -6,12 +7,17 @@ import { Providers } from "./providers.tsx";
 import { Security } from "./security.tsx";
 import { Settings } from "./settings.tsx";
 
-/** All administration pages, in one chunk. */
+const Configuration = lazy(() => import("../configuration/configuration.tsx"));
+const Versions = lazy(() => import("../configuration/versions.tsx"));
+
+/** All administration pages, those of the configuration in chunks of their own. */
 export default function AdministrationPages() {
   return (
     <Switch>
       <Route path={PATHS.adminAccounts} component={Accounts} />
       <Route path={PATHS.adminInvitations} component={Invitations} />
+      <Route path={PATHS.adminConfiguration} component={Configuration} />
+      <Route path={PATHS.adminVersions} component={Versions} />
       <Route path={PATHS.adminProviders} component={Providers} />
       <Route path={PATHS.adminSecurity} component={Security} />
       <Route path={PATHS.adminSettings} component={Settings} />

@@ -17,7 +17,7 @@ const SHOWN = 50;
 /** Page of provider health, as measured by the process that handles the request. */
 export function Providers() {
   return (
-    <Administration title="Providers" description="Health, latency and recent errors of each upstream model.">
+    <Administration title="Provider health" description="Health, latency and recent errors of each upstream model.">
       {() => <Health />}
     </Administration>
   );

@@ -42,11 +42,17 @@ export function Dialog({ open, title, description, onClose, sticky = false, wide
   );
 }
 
-/** Buttons of a dialog: Cancel first, the action last. */
-export function DialogActions({ children }: { readonly children: ReactNode }) {
+interface DialogActionsProps {
+  /** Label of the button that closes the dialog. Default: Cancel. */
+  readonly close?: string;
+  readonly children?: ReactNode;
+}
+
+/** Buttons of a dialog: the one that closes it first, the action last. */
+export function DialogActions({ close = "Cancel", children }: DialogActionsProps) {
   return (
     <div className="flex flex-col-reverse gap-3 pt-2 sm:flex-row sm:justify-end">
-      <Base.Close className={buttonClass("secondary")}>Cancel</Base.Close>
+      <Base.Close className={buttonClass("secondary")}>{close}</Base.Close>
       {children}
     </div>
   );

@@ -82,7 +82,7 @@ function Notes({ id, hint, error }: Omit<Named, "label"> & { readonly id: string
   return (
     <>
       {error !== undefined && (
-        <p id={`${id}-error`} className="text-sm text-danger">
+        <p id={`${id}-error`} className="text-sm wrap-anywhere whitespace-pre-line text-danger">
           {error}
         </p>
       )}

@@ -39,7 +39,7 @@ export function Form({ fields, error, onSubmit, className = "space-y-5", childre
   const form = useRef<HTMLFormElement>(null);
   const failing = error == null ? undefined : readFailure(error);
   useEffect(() => {
-    if (error != null) form.current?.querySelector<HTMLElement>("[aria-invalid]:is(input, select)")?.focus();
+    if (error != null) form.current?.querySelector<HTMLElement>("[aria-invalid]:is(input, select, textarea)")?.focus();
   }, [error]);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();

@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { Button } from "../components/button.tsx";
 import { type CsvCell, toCsv } from "./csv.ts";
-import { download } from "./download.ts";
+import { download } from "../format/download.ts";
 
 /** Content of a table, for a chart or for groups. */
 export interface TableContent {
@@ -95,7 +95,7 @@ export function Table({ label, columns, rows, total, csv }: TableContent) {
         size="small"
         className="mt-2 -ml-3"
         aria-label={`Download CSV: ${label}`}
-        onClick={() => download(csv.name, toCsv(csv.rows()))}
+        onClick={() => download(csv.name, toCsv(csv.rows()), "text/csv")}
       >
         Download CSV
       </Button>

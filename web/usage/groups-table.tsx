@@ -45,7 +45,7 @@ export function GroupsTable({ rows, total, filter, by, isChosenByDay }: GroupsTa
   return (
     <Panel
       title={`By ${name.toLowerCase()}`}
-      description={`Total for the period, highest cost first${isChosenByDay ? ` of the 500 ${name.toLowerCase()}s of the highest cost of each day` : ""}. Click a name to see its requests.`}
+      description={`Total for the period, highest cost first${isChosenByDay ? `, among the 500 ${name.toLowerCase()}s of each day with the highest cost in all models and statuses` : ""}. Click a name to see its requests.`}
     >
       <Table {...content} />
     </Panel>

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { type Span, STEP_MS, type UsageQuery } from "../../ledger/usage-store.ts";
 import type { Database } from "../database.ts";
 import { compare } from "../limits/spending.ts";
@@ -21,37 +21,76 @@ const LEADERS = 500;
 const CHANGE = 0.01;
 
 /** Keys or accounts that were leaders in the days of a report, by their sums as leaders; empty where no day was ranked. */
-export async function findLeaders(
-  { query }: Database,
-  { by, sinceMs, untilMs }: Pick<UsageQuery, "by" | "sinceMs" | "untilMs">,
-  count: number,
-): Promise<readonly string[]> {
+export async function findLeaders({ query }: Database, report: UsageQuery, count: number): Promise<readonly string[]> {
   const found = sql<{ id: string }>`
-    select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs}
-    group by id order by sum(cost_micro_usd) desc, sum(completions) desc limit ${sql.lit(count)}`;
+    ${allLeaders(report)} order by sum(cost_micro_usd) desc, sum(completions) desc limit ${sql.lit(count)}`;
   return (await retryWhileBusy(() => found.execute(query))).rows.map(({ id }) => id);
 }
 
-/** Ranks the changed days of this time, and returns their number. Stops after a day when the signal aborts. */
+/** Query of the IDs of all leaders in the days of a report. */
+export function allLeaders({ by, sinceMs, untilMs }: UsageQuery): RawBuilder<string> {
+  return sql<string>`
+    select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs} group by id`;
+}
+
+/** Databases of a ranking. */
+export interface RankingPlaces extends Pick<LedgerPlaces, "database" | "reports"> {
+  /** Connects for statements that add up all rows of a day, which may take longer than those of reports. */
+  readonly connectRanking: () => Promise<Database>;
+}
+
+/**
+ * Ranks the changed days that this time touches, and returns their number. Stops when the signal aborts. The first error is thrown
+ * after all days, so that one day which cannot be ranked does not keep the others from it.
+ */
 export async function rankDays(
-  { database, reports }: Pick<LedgerPlaces, "database" | "reports">,
-  { sinceMs, untilMs }: Span,
+  { database, reports, connectRanking }: RankingPlaces,
+  span: Span,
   signal: AbortSignal,
 ): Promise<number> {
-  const days = { sinceMs: dayOf(sinceMs), untilMs };
-  const [totals, ranked] = await Promise.all([readTotals(reports, days), readRanked(database, days)]);
+  const changed = await findChanged({ database, reports }, span);
+  if (changed.length === 0 || signal.aborted) return 0;
+  const ranking = await connectRanking();
+  // Ends the running statement, for which the end of the process would wait.
+  const stop = (): void => void ranking.close();
+  signal.addEventListener("abort", stop);
+  const errors: unknown[] = [];
   let count = 0;
-  for (const total of totals) {
+  for (const total of changed) {
     if (signal.aborted) break;
-    if (!hasChanged(total, ranked.get(total.day_ms))) continue;
-    const leaders = [...(await readLeaders(reports, total.day_ms, "key"))];
-    leaders.push(...(await readLeaders(reports, total.day_ms, "account")));
-    // One order in all processes, so that they do not wait for each other in a circle.
-    const sorted = leaders.toSorted((a, b) => compare(a.kind, b.kind) || compare(a.id, b.id));
-    await database.perform("writeLeaders", { dayMs: total.day_ms, rows: [total, ...sorted] });
-    count += 1;
+    try {
+      await rankDay({ database, ranking }, total);
+      count += 1;
+    } catch (error) {
+      errors.push(error);
+    }
   }
+  signal.removeEventListener("abort", stop);
+  await ranking.close();
+  if (errors.length > 0 && !signal.aborted) throw errors[0];
   return count;
+}
+
+/** What all accounts used on the days that have changed since they were ranked. */
+async function findChanged(
+  { database, reports }: Pick<RankingPlaces, "database" | "reports">,
+  { sinceMs, untilMs }: Span,
+): Promise<readonly UsageLeaderRow[]> {
+  // Whole days: the part of one would be ranked as if it were all of it.
+  const days = { sinceMs: dayOf(sinceMs), untilMs: dayOf(untilMs - 1) + STEP_MS.day };
+  const [totals, ranked] = await Promise.all([readTotals(reports, days), readRanked(database, days)]);
+  return totals.filter((total) => hasChanged(total, ranked.get(total.day_ms)));
+}
+
+async function rankDay(
+  { database, ranking }: { readonly database: Database; readonly ranking: Database },
+  total: UsageLeaderRow,
+): Promise<void> {
+  const leaders = [...(await readLeaders(ranking, total.day_ms, "key"))];
+  leaders.push(...(await readLeaders(ranking, total.day_ms, "account")));
+  // One order in all processes, so that they do not wait for each other in a circle.
+  const sorted = leaders.toSorted((a, b) => compare(a.kind, b.kind) || compare(a.id, b.id));
+  await database.perform("writeLeaders", { dayMs: total.day_ms, rows: [total, ...sorted] });
 }
 
 /** Removes the leaders of days before a time. */

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import { compare } from "../limits/spending.ts";
@@ -8,7 +8,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { SUMS } from "./usage-hours.ts";
-import { findLeaders, pruneLeaders, rankDays } from "./usage-leaders.ts";
+import { allLeaders, findLeaders, pruneLeaders, type RankingPlaces, rankDays } from "./usage-leaders.ts";
 import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
@@ -17,8 +17,8 @@ const PRUNE_ROWS = 1_000;
 /** Rows of all keys that a report adds up one by one, twice: for their order and for their sums. */
 const EXACT_ROWS = 100_000;
 
-/** Place of the reports, and `exactRows`, the rows of all keys that a report reads one by one. Default: 100,000. */
-export interface UsagePlaces extends LedgerPlaces {
+/** Places of the reports, and `exactRows`, the rows of all keys that a report reads one by one. Default: 100,000. */
+export interface UsagePlaces extends LedgerPlaces, RankingPlaces {
   readonly exactRows?: number | undefined;
 }
 
@@ -28,6 +28,7 @@ export function createUsageStore({
   reports,
   compaction,
   databaseUrl,
+  connectRanking,
   exactRows = EXACT_ROWS,
 }: UsagePlaces): UsageStore {
   const latency = createLatency(reports);
@@ -36,7 +37,7 @@ export function createUsageStore({
       await compaction.flushed();
       const leaders = await findLeadersOfMany(reports, query, exactRows);
       const { shown, sums } =
-        leaders.length === 0 ? await readExactly(reports, query) : await readAmong(reports, query, leaders);
+        leaders.length === 0 ? await readReport(reports, query) : await readOfMany(reports, query, leaders);
       const names = await findNames(reports, query.by, shown);
       const places = new Map(shown.map((group, place) => [group, place]));
       const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
@@ -48,7 +49,7 @@ export function createUsageStore({
 
     async rank(span, signal) {
       await compaction.flushed();
-      return rankDays({ database, reports }, span, signal);
+      return rankDays({ database, reports, connectRanking }, span, signal);
     },
 
     async latency(query) {
@@ -93,6 +94,12 @@ async function findLeadersOfMany(database: Database, query: UsageQuery, exactRow
   return rows[0]!.count > exactRows ? leaders : [];
 }
 
+/** The report whose groups are chosen among leaders: with a filter among all, since their costs say nothing of what matches it. */
+function readOfMany(database: Database, query: UsageQuery, leaders: readonly string[]): Promise<Report> {
+  const isFiltered = query.model !== undefined || query.outcome !== undefined;
+  return isFiltered ? readReport(database, query, allLeaders(query)) : readAmong(database, query, leaders);
+}
+
 /** The report by the sums of the leaders, and of all others together. */
 async function readAmong(database: Database, query: UsageQuery, leaders: readonly string[]): Promise<Report> {
   const sums = await readSums(database, query, { shown: leaders, others: "none" });
@@ -114,28 +121,31 @@ function largestOf(sums: readonly Sums[]): readonly string[] {
     .map(({ name }) => name);
 }
 
-async function readExactly(database: Database, query: UsageQuery): Promise<Report> {
-  const { shown, hasOthers } = await findGroups(database, query);
+/** The report of the largest groups of all, or of the candidates. */
+async function readReport(database: Database, query: UsageQuery, candidates?: RawBuilder<string>): Promise<Report> {
+  const { shown, hasOthers } = await findGroups(database, query, candidates);
   if (!hasOthers) return { shown, sums: await readSums(database, query, { shown }) };
   if (!readsEachKey(query)) return { shown, sums: await readSums(database, query, { shown, others: "sum" }) };
-  const own = await readSums(database, query, { shown, others: "none" });
+  const own = shown.length === 0 ? [] : await readSums(database, query, { shown, others: "none" });
   return { shown, sums: await addOthers(database, query, own) };
 }
 
 async function findGroups(
   database: Database,
   { by, maxGroups, ...filter }: UsageQuery,
+  candidates: RawBuilder<string> | undefined,
 ): Promise<{ readonly shown: readonly string[]; readonly hasOthers: boolean }> {
   if (by === "none") return { shown: [""], hasOthers: false };
+  const among = candidates === undefined ? sql`` : sql`and ${GROUPS[by]} in (${candidates})`;
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
   const found = sql<{ name: string }>`
     select name from (
       select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
-      from usage_hours where ${matching({ by, ...filter })} group by 1) as totals
+      from usage_hours where ${matching({ by, ...filter })} ${among} group by 1) as totals
     order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
   const { rows } = await retryWhileBusy(() => found.execute(database.query));
   const shown = rows.map(({ name }) => name).slice(0, maxGroups);
-  return { shown, hasOthers: shown.length < rows.length };
+  return { shown, hasOthers: candidates !== undefined || shown.length < rows.length };
 }
 
 async function readSums(database: Database, query: UsageQuery, groups: Groups): Promise<readonly Sums[]> {

@@ -59,6 +59,54 @@ export function describeUsageLeaders(open: OpenStore): void {
       },
     );
 
+    it.each([
+      ["model", { model: "small" }],
+      ["outcome", { outcome: "upstream_timeout" }],
+      ["failures", { outcome: "failed" }],
+    ])("with a filter by %s is that of all leaders, also of those that cost little", async (_, filter) => {
+      const store = await open({ exactUsageRows: 5 });
+      const rare = { servedModel: "small", outcome: "upstream_timeout" } as const;
+      for (const day of [0, 1, 2]) {
+        const startedAtMs = MIDNIGHT + day * STEP_MS.day;
+        const common = costsOn(day, Array<number>(30).fill(100));
+        const rest = entry({ ...rare, keyId: "key_0", costMicroUsd: 1, startedAtMs });
+        const most = entry({ ...rare, keyId: "key_most", costMicroUsd: 3, startedAtMs });
+        await store.ledger.insert([...common, rest, most]);
+      }
+      await rankAll(store);
+      const query = { ...SPAN, step: "all", by: "key", maxGroups: 1, ...filter } as const;
+      const { rows, isChosenByDay } = await store.usage.summarize(query);
+      const costs = rows.map(({ group, sums }) => [group, sums.costMicroUsd]);
+      expect([isChosenByDay, costs]).toEqual([
+        true,
+        [
+          ["key_most", 9],
+          ["", 3],
+        ],
+      ]);
+    });
+
+    it("has one row of all where no leader matches the filter", async () => {
+      const store = await openFull();
+      await rankAll(store);
+      const late = Array.from({ length: 6 }, (_, at) =>
+        entry({ keyId: `key_late_${at}`, servedModel: "new", costMicroUsd: 0, startedAtMs: MIDNIGHT }),
+      );
+      await store.ledger.insert(late);
+      const query = { ...SPAN, step: "all", by: "key", maxGroups: 1, model: "new" } as const;
+      const { rows } = await store.usage.summarize(query);
+      expect(rows.map(({ group, sums }) => [group, sums.completions])).toEqual([["", 6]]);
+    });
+
+    it("ranks whole days, also those that the time begins or ends in", async () => {
+      const store = await openFull();
+      await store.ledger.insert([entry({ startedAtMs: MIDNIGHT + STEP_MS.day + 20 * STEP_MS.hour })]);
+      const middleMs = MIDNIGHT + 1.5 * STEP_MS.day;
+      const { signal } = new AbortController();
+      expect(await store.usage.rank({ ...SPAN, untilMs: middleMs }, signal)).toBe(2);
+      expect(await store.usage.rank({ ...SPAN, sinceMs: middleMs }, signal)).toBe(1);
+    });
+
     it("ranks a day again when it has changed by more than one in a hundred", async () => {
       const store = await openFull();
       const day = (count: number) =>

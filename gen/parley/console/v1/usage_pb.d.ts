@@ -275,9 +275,11 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
   until?: Timestamp | undefined;
 
   /**
-   * Whether there were too many keys or accounts to add up each. Then the groups with rows of their own are the largest of those
-   * that were among the 500 of the largest cost of some day: another one may have come to more than the last of them. All sums
-   * are exact, also that of all others.
+   * Whether there were too many keys or accounts to add up each. Then the groups with rows of their own are the largest of some
+   * candidates: another one may have come to more than the last of them. Candidates are those that were among the 500 of the
+   * largest cost, of all models and outcomes, on some day of this time: all of them with a filter by model or outcome; without
+   * one, 1.2 times as many as `max_groups` and 20 more, those that cost most on the days on which they were among the 500. The
+   * sums of all rows are exact, also that of all others.
    *
    * @generated from field: bool chosen_by_day = 5;
    */

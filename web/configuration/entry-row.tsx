@@ -1,0 +1,93 @@
+import { Eye, KeyRound, type LucideIcon, Pencil, Trash2 } from "lucide-react";
+import { ConfigurationSection as Section, type NamedEntry } from "../../gen/parley/console/v1/configuration_pb.js";
+import { Badge } from "../components/badge.tsx";
+import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import type { EntryAct } from "./dialog-props.ts";
+import { describeCredential, isStored, kindOf, originOf, stateOf, summarize } from "./entry-words.ts";
+
+interface EntryRowProps {
+  readonly entry: NamedEntry;
+  /** Whether the operator allows changes. */
+  readonly isEnabled: boolean;
+  readonly onAct: (act: EntryAct | "view") => void;
+}
+
+/** Grid columns on wide screens. On phones each entry is a card. */
+const GRID =
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.6fr)_6rem_10rem_minmax(0,1.4fr)_minmax(0,1fr)_7rem] lg:gap-y-0";
+
+const COLUMNS = ["Name", "Kind", "From", "State", "Details", "Actions"] as const;
+
+/** Column headers. */
+export function EntryHead() {
+  return (
+    <div role="row" className={`${GRID} px-5 py-2`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader">
+          {column}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** One entry of the table. */
+export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
+  const { name, section, problems, credential } = entry;
+  const [state, look] = stateOf(entry);
+  const kind = kindOf(section);
+  const label = `${kind.toLowerCase()} ${name}`;
+  const canChange = isStored(entry) && isEnabled;
+  const details = summarize(entry);
+  const isShort = section === Section.ALIASES || section === Section.TIMEOUTS;
+  return (
+    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-12 lg:items-center lg:py-1.5`}>
+      <Cell className="max-lg:col-span-2">
+        <bdi className="font-semibold wrap-anywhere">{name}</bdi>
+      </Cell>
+      <Cell label="Kind">{kind}</Cell>
+      <Cell label="From">{originOf(entry)}</Cell>
+      <Cell label="State">
+        <Badge look={look}>{state}</Badge>
+        {problems.map((problem) => (
+          <span key={problem} className="mt-1 block text-xs wrap-anywhere text-muted">
+            {problem}
+          </span>
+        ))}
+      </Cell>
+      <Cell
+        label="Details"
+        className="wrap-anywhere"
+        detail={isStored(entry) && section === Section.PROVIDERS ? describeCredential(credential) : undefined}
+      >
+        {details === "" ? <None /> : details}
+      </Cell>
+      <Cell className="max-lg:col-span-2">
+        <span className="-mx-1.5 flex" role="group" aria-label={`Actions on ${label}`}>
+          {canChange && <Act name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />}
+          {canChange && section === Section.PROVIDERS && (
+            <Act name={`Set API key of ${name}`} Icon={KeyRound} onClick={() => onAct("credential")} />
+          )}
+          {canChange && <Act name={`Remove ${label}`} Icon={Trash2} onClick={() => onAct("remove")} />}
+          {!canChange && !isShort && entry.entry !== "" && (
+            <Act name={`View ${label}`} Icon={Eye} onClick={() => onAct("view")} />
+          )}
+        </span>
+      </Cell>
+    </div>
+  );
+}
+
+interface ActProps {
+  readonly name: string;
+  readonly Icon: LucideIcon;
+  readonly onClick: () => void;
+}
+
+function Act({ name, Icon, onClick }: ActProps) {
+  return (
+    <button type="button" aria-label={name} title={name} className={ICON_BUTTON} onClick={onClick}>
+      <Icon aria-hidden className="size-4" />
+    </button>
+  );
+}

@@ -1,0 +1,87 @@
+import {
+  ConfigurationSection as Section,
+  CredentialState,
+  EntryOrigin,
+  EntryState,
+  type NamedEntry,
+  type ProviderCredential,
+} from "../../gen/parley/console/v1/configuration_pb.js";
+import { formatCount } from "../format/number.ts";
+import { formatFromNow } from "../format/time.ts";
+
+/** Kinds of entries: section, name of one, name of several. */
+export const KINDS: readonly (readonly [section: Section, one: string, all: string])[] = [
+  [Section.PROVIDERS, "Provider", "Providers"],
+  [Section.MODELS, "Model", "Models"],
+  [Section.ALIASES, "Alias", "Aliases"],
+  [Section.TIMEOUTS, "Time limit", "Time limits"],
+];
+
+/** Returns the name of an entry's kind: `Provider`. */
+export function kindOf(section: Section): string {
+  return KINDS.find(([each]) => each === section)?.[1] ?? "Entry";
+}
+
+const ORIGINS: Readonly<Record<EntryOrigin, string>> = {
+  [EntryOrigin.UNSPECIFIED]: "Unknown",
+  [EntryOrigin.FILE]: "Configuration file",
+  [EntryOrigin.STORED]: "Stored",
+  [EntryOrigin.ENVIRONMENT]: "Environment",
+  [EntryOrigin.BUILT_IN]: "Built in",
+  [EntryOrigin.IMPORTED]: "Imported",
+};
+
+export const originOf = ({ origin }: Pick<NamedEntry, "origin">): string => ORIGINS[origin];
+
+const STATES = {
+  [EntryState.UNSPECIFIED]: ["Unknown", "plain"],
+  [EntryState.IN_FORCE]: ["In force", "good"],
+  [EntryState.OVERRIDDEN]: ["Overridden", "warn"],
+  [EntryState.LEFT_OUT]: ["Left out", "danger"],
+  [EntryState.WITHOUT_CREDENTIAL]: ["Without credential", "danger"],
+} as const;
+
+export const stateOf = ({ state }: Pick<NamedEntry, "state">) => STATES[state];
+
+/** Whether an entry may be changed in the dashboard. */
+export const isStored = ({ origin }: Pick<NamedEntry, "origin">): boolean => origin === EntryOrigin.STORED;
+
+/** Whether an entry is not used as it should be. */
+export const hasProblem = ({ state }: Pick<NamedEntry, "state">): boolean => state !== EntryState.IN_FORCE;
+
+const READ_ONLY: Partial<Record<EntryOrigin, string>> = {
+  [EntryOrigin.FILE]: "Set in the configuration file. Change it there.",
+  [EntryOrigin.ENVIRONMENT]: "Set by an environment variable. Change it there.",
+  [EntryOrigin.BUILT_IN]: "Part of Parley. A stored entry of the same name goes before it.",
+  [EntryOrigin.IMPORTED]: "From the provider's own list of models. A stored entry of the same name goes before it.",
+};
+
+/** Says why an entry cannot be changed here. */
+export const describeOrigin = ({ origin }: Pick<NamedEntry, "origin">): string => READ_ONLY[origin] ?? "";
+
+/** Says what a provider's credential is: `API key set 3 days ago`. */
+export function describeCredential(credential: ProviderCredential | undefined): string {
+  if (credential === undefined) return "No API key";
+  const { state, address, setTime, keys } = credential;
+  const what = keys > 1 ? `${keys} API keys` : "API key";
+  if (state === CredentialState.MISSING) return "No API key";
+  if (state === CredentialState.UNREADABLE) return `${what} encrypted with another key: set it again`;
+  if (state === CredentialState.OTHER_ADDRESS) return `${what} given for ${address}: set it again`;
+  return setTime === undefined ? `${what} set` : `${what} set ${formatFromNow(setTime)}`;
+}
+
+/** The provider that a model's entry names. Empty for one that names none, and where its YAML is written in another way. */
+export function providerOf({ entry }: Pick<NamedEntry, "entry">): string {
+  return /(?:^|[{,\s])provider: *["']?([^"'\s,}]+)/.exec(entry)?.[1] ?? "";
+}
+
+/** Says in a few words what an entry is: a provider's number of models, a model's provider, an alias's model, a time limit. */
+export function summarize(target: NamedEntry): string {
+  const { section, entry, models } = target;
+  if (section === Section.PROVIDERS) return models === 1 ? "1 model" : `${models} models`;
+  if (section === Section.ALIASES) return `for ${entry}`;
+  if (section === Section.TIMEOUTS) return `${formatCount(Number(entry))} ms`;
+  if (entry === "import") return "all that providers list";
+  const provider = providerOf(target);
+  return provider === "" ? "" : `by ${provider}`;
+}
