@@ -1,6 +1,6 @@
 import { resolve as resolvePath } from "node:path";
 import { nearest } from "../encoding/nearest.ts";
-import { isLoopback, parseListenAddress, privateReason } from "./addresses.ts";
+import { isLoopback, isMetadata, parseListenAddress, privateReason } from "./addresses.ts";
 import type { ConfigPath, Report } from "./config-error.ts";
 import {
   camelKeys,
@@ -597,6 +597,8 @@ function resolveRemote(
   });
   const problem = baseUrlProblem(baseUrl, entry.allow_private);
   if (problem !== undefined) report([...path, "base_url"], problem);
+  else if (isStored && isMetadata(baseUrl))
+    report([...path, "base_url"], "this is a link-local address, or that of a cloud's metadata, which is for the file only");
   return {
     ...base,
     host,
@@ -605,6 +607,7 @@ function resolveRemote(
     lack,
     takesAccountCredentials: entry.account_credentials === "allowed",
     allowPrivate: entry.allow_private,
+    isStored,
     sendsTraceContext: entry.trace_context,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),

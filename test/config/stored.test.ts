@@ -181,6 +181,15 @@ describe("a stored provider", () => {
     expect(provider("{ preset: ollama }", { file, credentials: [] })).toEqual([]);
   });
 
+  it.each(["169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.1.1]", "[fe80::1]", "100.100.100.200", "2852039166"])(
+    "never has the address %s of a cloud's metadata",
+    (host) => {
+      const file = "stored_configuration: { allow_private: true }";
+      const entry = `{ dialect: openai, base_url: "http://${host}/v1", allow_private: true, headers: { x-a: b } }`;
+      expect(provider(entry, { file, credentials: [] }).join()).toContain("base_url: this is a link-local address");
+    },
+  );
+
   it("never has the credential that its preset names in the environment", () => {
     const document = 'providers: { acme: { preset: openai, base_url: "https://elsewhere.example/v1" } }';
     const config = parse(document, { env: { OPENAI_API_KEY: KEY }, credentials: [] });
