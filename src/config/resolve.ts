@@ -565,9 +565,10 @@ function resolveRemote(
   const host = resolveHost({ entry: given, dialect: base.dialect, path, report });
   const baseUrl = given.base_url ?? addressOf(host) ?? defaults.baseUrl;
   const isStored = storedProviders.has(base.name);
+  const isKeyed = given.preset !== undefined && (PRESETS[given.preset] as Preset).credential !== undefined;
   const stored = storedProviders.get(base.name);
   const lack = isStored
-    ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential })
+    ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential || isKeyed })
     : undefined;
   // The name of a file would be read here.
   if (stored?.apiKeys?.some((key) => key.startsWith(KEY_FILE)) === true)
