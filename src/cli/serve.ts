@@ -40,10 +40,18 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   // Lists that change before the gateway has started are applied at the next look.
   let apply: (next: Config) => Promise<void> = async () => undefined;
   const stored = await openStored(parsed, role, log);
-  const sources = new Sources(source, stored);
-  const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
-  logLeftOut(config, log);
-  const gateway = await start(config, log, { role, source: sources.inForce });
+  const begin = async () => {
+    const sources = new Sources(source, stored);
+    const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
+    logLeftOut(config, log);
+    return { sources, config, gateway: await start(config, log, { role, source: sources.inForce }) };
+  };
+  const { sources, config, gateway } = await begin().catch(async (error: unknown) => {
+    // An open connection would hold the process.
+    models.close();
+    await stored?.close();
+    throw error;
+  });
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   models.keep();
   apply = (next) => gateway.reload(next, "lists");

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { createSecurityLog } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
-import { MAX_STORED_LENGTH, STORED_SECTIONS, type StoredSection } from "../config/stored.ts";
-import { differencesOf } from "../config/stored-document.ts";
+import { MAX_STORED_LENGTH, NOTHING_STORED, STORED_SECTIONS, type StoredSection } from "../config/stored.ts";
+import { differencesOf, entriesOf } from "../config/stored-document.ts";
 import { listEntries } from "../config/stored-entries.ts";
 import { systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
@@ -139,8 +139,9 @@ export const configVersions: Command = {
       const { show } = invocation.flags;
       const asJson = invocation.switches.has("json");
       if (show !== undefined) {
-        const { version, document } = await findVersion({ store }, readVersion(show, "--show"));
-        const differences = differencesOf((await store.find(version - 1))?.document ?? "", document);
+        const found = await findVersion({ store }, readVersion(show, "--show"));
+        const before = (await store.find(found.version - 1)) ?? NOTHING_STORED;
+        const differences = differencesOf(entriesOf(before), entriesOf(found));
         if (asJson) return writeJson(context.stdout, differences);
         context.stdout.write(differences.map(describeDifference).join(""));
         return;

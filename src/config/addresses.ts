@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { isPrivateAddress } from "../net/private-addresses.ts";
+import { isMetadataAddress, isPrivateAddress } from "../net/private-addresses.ts";
 import type { ListenAddress } from "./config.ts";
 
 const LOOPBACK = new BlockList();
@@ -30,4 +30,10 @@ export function privateReason(baseUrl: URL): string | undefined {
   // A name without a dot, or under these endings, only means something inside a network.
   const isLocalName = !host.includes(".") || /\.(localhost|local|internal|lan|home\.arpa)$/.test(host);
   return isLocalName ? "a name of a private network" : undefined;
+}
+
+/** Whether `baseUrl` has a link-local address, or one under which a cloud tells a machine its credentials. */
+export function isMetadata(baseUrl: string): boolean {
+  const host = URL.parse(baseUrl)?.hostname.replace(/^\[|\]$/g, "") ?? "";
+  return isIP(host) !== 0 && isMetadataAddress(host);
 }

@@ -140,6 +140,8 @@ export interface RemoteProvider extends ProviderBase {
   readonly takesAccountCredentials: boolean;
   /** Allows a private or loopback address, and plain HTTP. */
   readonly allowPrivate: boolean;
+  /** Whether it is of the stored configuration, whose addresses are looked up and checked also behind a proxy. Default: no. */
+  readonly isStored?: boolean;
   /** Whether it gets the `traceparent` and `tracestate` of traced calls. */
   readonly sendsTraceContext: boolean;
   /** Sent with every request; names in lower case. The values may be secrets. */

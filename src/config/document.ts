@@ -1,4 +1,4 @@
-import { type Document, isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument } from "yaml";
+import { type Document, isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, visit } from "yaml";
 import { ConfigError, type ConfigPath, type Problem } from "./config-error.ts";
 import type { Environment } from "./environment.ts";
 
@@ -7,6 +7,13 @@ export interface ConfigDocument {
   readonly value: unknown;
   /** `file:line:column` of a value or of its key; for a path that is not in the file, of the nearest part above it. */
   locate(path: ConfigPath, part: "key" | "value"): string;
+}
+
+/** Any parsed YAML. */
+export interface ParsedYaml extends ConfigDocument {
+  readonly tree: Document.Parsed;
+  /** `file:line:column` of an offset in the text. */
+  placeAt(offset: number): string;
 }
 
 /** Larger than any real file; keeps a wrong path (a log, a device) from being parsed. */
@@ -28,7 +35,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
 };
 
 /** Parses YAML. Throws ConfigError for anything but one well-formed map without repeated keys. */
-export function readDocument(text: string, file: string): ConfigDocument {
+export function readDocument(text: string, file: string): ParsedYaml {
   const document = readYaml(text, file);
   const fail = (problem: string): never => {
     throw new ConfigError(`${file} cannot be read as configuration:`, [`${file}:1:1: ${problem}`]);
@@ -40,7 +47,7 @@ export function readDocument(text: string, file: string): ConfigDocument {
 }
 
 /** Parses any YAML. Throws ConfigError for text that is not well-formed, and for repeated keys. */
-export function readYaml(text: string, file: string): ConfigDocument {
+export function readYaml(text: string, file: string): ParsedYaml {
   const summary = `${file} cannot be read as configuration:`;
   const fail = (place: string, problem: string): never => {
     throw new ConfigError(summary, [`${place}: ${problem}`]);
@@ -53,11 +60,29 @@ export function readYaml(text: string, file: string): ConfigDocument {
     return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
   };
   const { document, value } = parse(text, lineCounter) ?? fail(`${file}:1:1`, "it is nested too deeply");
-  const problems = [...document.errors, ...document.warnings].map(
-    (error) => `${at(error.pos[0])}: ${SYNTAX[error.code] ?? `this is not valid YAML (${error.code})`}`,
+  const mistakes = [...document.errors, ...document.warnings].map(({ code, pos }) => ({ code, offset: pos[0] }));
+  const repeated = findRepeatedKeys(document).map((offset) => ({ code: "DUPLICATE_KEY", offset }));
+  const problems = [...mistakes, ...repeated].map(
+    ({ code, offset }) => `${at(offset)}: ${SYNTAX[code] ?? `this is not valid YAML (${code})`}`,
   );
   if (problems.length > 0) throw new ConfigError(summary, problems);
-  return { value, locate: (path, part) => at(offsetOf(document, path, part)) };
+  return { value, tree: document, placeAt: at, locate: (path, part) => at(offsetOf(document, path, part)) };
+}
+
+/** Offsets of keys that their map has already. The parser's own check compares each key with all others of its map. */
+function findRepeatedKeys(document: Document.Parsed): number[] {
+  const found: number[] = [];
+  visit(document, {
+    Map(_, { items }) {
+      const known = new Set<string>();
+      for (const { key } of items) {
+        // Under YAML 1.1 `<<` is a symbol, and may be repeated.
+        if (!isScalar(key) || typeof key.value === "symbol") continue;
+        if (known.size === known.add(String(key.value)).size) found.push(startOf(key) ?? 0);
+      }
+    },
+  });
+  return found;
 }
 
 /**
@@ -65,7 +90,7 @@ export function readYaml(text: string, file: string): ConfigDocument {
  */
 function parse(text: string, lineCounter: LineCounter): { document: Document.Parsed; value: unknown } | undefined {
   try {
-    const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: "error" });
+    const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: "error", uniqueKeys: false });
     // toJS() could throw for a document with errors; those are reported instead.
     const value: unknown = document.errors.length > 0 ? undefined : document.toJS();
     return isDeeper(value, MAX_DEPTH) ? undefined : { document, value };

@@ -15,10 +15,10 @@ import {
   groupByEntry,
   type LeftOut,
   mergeStored,
-  STORED_NAME,
   type StoredConfiguration,
   type StoredPart,
 } from "./stored.ts";
+import { documentOf } from "./stored-document.ts";
 import { readTraceExport } from "./tracing.ts";
 
 /** Sources of a configuration. */
@@ -51,7 +51,7 @@ export function parseConfig(source: ConfigSource): Config {
   if (!enabled || text === "") return leaveOut([]);
   let document: ConfigDocument;
   try {
-    document = readDocument(text, STORED_NAME);
+    document = documentOf(stored);
   } catch (error) {
     if (error instanceof ConfigError) return leaveOut([{ path: [], problems: error.lines }]);
     throw error;
@@ -87,7 +87,7 @@ export function checkStored(source: ConfigSource & { readonly stored: StoredConf
   const alone = parseAlone(source);
   if (text === "") return { config: alone, problems: [] };
   const { config, problems, describe } = parseParts(source, {
-    document: readDocument(text, STORED_NAME),
+    document: documentOf(source.stored),
     credentials,
     leftOut: new Set(),
     allowsPrivate: alone.storedConfiguration.allowPrivate,

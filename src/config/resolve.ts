@@ -1,6 +1,6 @@
 import { resolve as resolvePath } from "node:path";
 import { nearest } from "../encoding/nearest.ts";
-import { isLoopback, parseListenAddress, privateReason } from "./addresses.ts";
+import { isLoopback, isMetadata, parseListenAddress, privateReason } from "./addresses.ts";
 import type { ConfigPath, Report } from "./config-error.ts";
 import {
   camelKeys,
@@ -565,9 +565,10 @@ function resolveRemote(
   const host = resolveHost({ entry: given, dialect: base.dialect, path, report });
   const baseUrl = given.base_url ?? addressOf(host) ?? defaults.baseUrl;
   const isStored = storedProviders.has(base.name);
+  const isKeyed = given.preset !== undefined && (PRESETS[given.preset] as Preset).credential !== undefined;
   const stored = storedProviders.get(base.name);
   const lack = isStored
-    ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential })
+    ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential || isKeyed })
     : undefined;
   // The name of a file would be read here.
   if (stored?.apiKeys?.some((key) => key.startsWith(KEY_FILE)) === true)
@@ -597,6 +598,8 @@ function resolveRemote(
   });
   const problem = baseUrlProblem(baseUrl, entry.allow_private);
   if (problem !== undefined) report([...path, "base_url"], problem);
+  else if (isStored && isMetadata(baseUrl))
+    report([...path, "base_url"], "this is a link-local address, or that of a cloud's metadata, which is for the file only");
   return {
     ...base,
     host,
@@ -605,6 +608,7 @@ function resolveRemote(
     lack,
     takesAccountCredentials: entry.account_credentials === "allowed",
     allowPrivate: entry.allow_private,
+    isStored,
     sendsTraceContext: entry.trace_context,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),

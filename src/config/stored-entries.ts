@@ -3,7 +3,7 @@ import { isRecord, readDocument } from "./document.ts";
 import { takeImports } from "./imports.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
 import type { ConfigSource } from "./parse.ts";
-import { isOverridden, STORED_SECTIONS, type StoredSection } from "./stored.ts";
+import { isOverridden, NOTHING_STORED, STORED_SECTIONS, type StoredSection } from "./stored.ts";
 import { describeEntry, type DocumentEntry, entriesOf } from "./stored-document.ts";
 
 /** A provider, a model, an alias or a general time limit, with where it is from. */
@@ -23,7 +23,7 @@ export interface ListedEntry {
 /** All entries of a configuration in force, by section: those of the file, of the stored configuration, and the others. */
 export function listEntries(config: Config, source: ConfigSource): ListedEntry[] {
   const file = fileOf(source);
-  const all = entriesOf(source.stored?.document ?? "");
+  const all = entriesOf(source.stored ?? NOTHING_STORED);
   return STORED_SECTIONS.flatMap((section) => {
     const ofFile = Object.entries(file.sections[section] ?? {}).map(([name, entry]) =>
       listed(config, { section, name, origin: "file", entry: describeEntry(section, entry) }),
@@ -44,9 +44,9 @@ export function listEntries(config: Config, source: ConfigSource): ListedEntry[]
 }
 
 /** The stored entries that the file or the environment has too. */
-export function overriddenEntries(source: ConfigSource, document: string): DocumentEntry[] {
+export function overriddenEntries(source: ConfigSource, entries: readonly DocumentEntry[]): DocumentEntry[] {
   const file = fileOf(source);
-  return entriesOf(document).filter(({ section, name }) => isOverridden([section, name], { ...file, env: source.env }));
+  return entries.filter(({ section, name }) => isOverridden([section, name], { ...file, env: source.env }));
 }
 
 interface FileSections {

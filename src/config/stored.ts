@@ -29,8 +29,10 @@ export interface StoredCredential {
   readonly apiKeys: readonly string[] | undefined;
 }
 
-/** Characters of a stored document: some 2,000 models, which take the process a second to change. */
+/** Characters of a stored document. */
 export const MAX_STORED_LENGTH = 256 * 1024;
+/** Entries of a stored document. */
+export const MAX_STORED_ENTRIES = 2_000;
 
 /** Before the database is read, and when it has none. */
 export const NOTHING_STORED: StoredConfiguration = { version: 0, document: "", credentials: [] };

@@ -122,9 +122,9 @@ function connectWithCredentials(
   configured: RemoteProvider,
   { connectMs, readScheduler, sockets, keyRests, openCredential }: ConnectOptions,
 ): Connected {
-  const { name, dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = configured;
+  const { name, dialect, host, baseUrl, allowPrivate, isStored, connections, sendsTraceContext, ...rest } = configured;
   const egress = toEgress(configured);
-  const address = { baseUrl, allowPrivate, sendsTraceContext };
+  const address = { baseUrl, allowPrivate, isStored, sendsTraceContext };
   const upstream = connectUpstream({
     ...address,
     connectMs,

@@ -4,7 +4,7 @@ import type { ConfigPath } from "../config/config-error.ts";
 import type { ConfigDocument } from "../config/document.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
 import { NOTHING_STORED } from "../config/stored.ts";
-import { editDocument } from "../config/stored-document.ts";
+import { editDocument, readEntryYaml, readStored } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import type { OfferedModel } from "../config/imports.ts";
 import type { Clock } from "../core/clock.ts";
@@ -56,7 +56,7 @@ export async function testDraft(
   };
   const [list, completion] = await Promise.all([
     listModels(config, provider, { clock, limitMs: LIST_LIMIT_MS, ending }).catch(failed),
-    modelId === undefined ? undefined : testProvider(config, modelId).catch(failed),
+    modelId === undefined ? undefined : testProvider(config, modelId, ending).catch(failed),
   ]);
   return {
     ...("failure" in list ? { models: undefined, listFailure: list } : { models: list, listFailure: undefined }),
@@ -77,10 +77,10 @@ function configure(
   const modelId = upstreamModel === "" ? undefined : `test:${randomUUID()}`;
   const model = JSON.stringify({ provider: name, upstream_model: upstreamModel });
   const text = entry === undefined ? undefined : readEntry(entry, "entry");
-  const base = entry === undefined ? stored.document : editDocument("", [{ section: "providers", name, entry }]);
+  const base = entry === undefined ? stored.document : editDocument("", [{ section: "providers", name, entry: text }]);
   if (apiKeys.length > 0 || entry !== undefined) requireStored(source, base, name);
   const document =
-    modelId === undefined ? base : editDocument(base, [{ section: "models", name: modelId, entry: model }]);
+    modelId === undefined ? base : editDocument(base, [{ section: "models", name: modelId, entry: readEntryYaml(model) }]);
   const credentials =
     apiKeys.length === 0
       ? stored.credentials
@@ -98,7 +98,7 @@ function configure(
 }
 
 function requireStored(source: ConfigSource, document: string, name: string): void {
-  const overridden = overriddenEntries(source, document);
+  const overridden = overriddenEntries(source, readStored(document).entries);
   if (overridden.some((entry) => entry.section === "providers" && entry.name === name))
     throw invalidField("name", `the configuration file, or the environment, has the provider ${name}`);
 }

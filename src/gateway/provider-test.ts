@@ -24,18 +24,19 @@ export interface ProviderTest {
 /**
  * Asks the provider of a model for one token of a completion. Throws a Failure with what it or the network said.
  * Costs what the provider charges for that.
+ * `ending` ends it. Default: nothing does.
  */
-export async function testProvider(config: Config, modelId: string): Promise<ProviderTest> {
+export async function testProvider(config: Config, modelId: string, ending?: AbortSignal): Promise<ProviderTest> {
   const catalogue = buildCatalogue(config, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
   try {
-    return await testModel(catalogue.models.find(({ id }) => id === modelId)!);
+    return await testModel(catalogue.models.find(({ id }) => id === modelId)!, ending);
   } finally {
     await catalogue.close();
   }
 }
 
 /** As `testProvider`, over the connections that the model has. */
-export async function testModel(model: Model): Promise<ProviderTest> {
+export async function testModel(model: Model, ending?: AbortSignal): Promise<ProviderTest> {
   const timer = new AbortController();
   const timeout = setTimeout(
     () => timer.abort(new Failure("upstream_timeout", `There was no answer in ${LIMIT_MS / 1000} s.`)),
@@ -43,7 +44,7 @@ export async function testModel(model: Model): Promise<ProviderTest> {
   );
   try {
     const beganMs = performance.now();
-    const usage = await askOneToken(model, timer.signal);
+    const usage = await askOneToken(model, AbortSignal.any([timer.signal, ...(ending === undefined ? [] : [ending])]));
     return {
       upstreamModel: model.upstream.name,
       durationMs: Math.round(performance.now() - beganMs),

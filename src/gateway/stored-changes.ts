@@ -4,8 +4,8 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Config, RemoteProvider } from "../config/config.ts";
 import { checkStored, type ConfigSource } from "../config/parse.ts";
 import { KEY_FILE } from "../config/scalars.ts";
-import { MAX_STORED_LENGTH, STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
-import { differencesOf, entriesOf } from "../config/stored-document.ts";
+import { STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
+import { differencesOf, entriesOf, type StoredDocument, withDocument } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FieldViolation, invalidField } from "../core/failure.ts";
@@ -37,7 +37,7 @@ export interface ChangeFacts {
 
 /** A document with the credentials that are given beside it. */
 interface NewDocument {
-  readonly document: string;
+  readonly document: StoredDocument;
   /** API keys by provider. */
   readonly given: ReadonlyMap<string, readonly string[]>;
   /** Providers whose credentials are removed, beside those that are not in the document. */
@@ -90,22 +90,19 @@ export async function putDocument(
   { document, given, removed, fieldOf, credentialFieldOf, ...facts }: NewDocument & ChangeFacts,
 ): Promise<ChangeResult> {
   const { store, cipher, clock } = ports;
-  if (document.length > MAX_STORED_LENGTH)
-    throw invalidField("document", `the stored configuration must have at most ${MAX_STORED_LENGTH / 1024} KiB`);
   const source = ports.source();
   const before = toStored(rows, cipher);
-  const names = new Set(entriesOf(document).flatMap(({ section, name }) => (section === "providers" ? [name] : [])));
+  const names = new Set(document.entries.flatMap(({ section, name }) => (section === "providers" ? [name] : [])));
   const gone = before.credentials
     .map(({ provider }) => provider)
     .filter((provider) => !names.has(provider) || removed.includes(provider));
-  const stored: StoredConfiguration = {
+  const stored = withDocument(document, {
     version: before.version + 1,
-    document,
     credentials: [
       ...before.credentials.filter(({ provider }) => !given.has(provider) && !gone.includes(provider)),
       ...[...given].map(([provider, apiKeys]) => ({ provider, address: undefined, apiKeys })),
     ],
-  };
+  });
   const { config, problems } = check({ ...source, stored });
   const violations: FieldViolation[] = problems.map((problem) => ({
     field: fieldOf(problem),
@@ -120,25 +117,27 @@ export async function putDocument(
   if (violations.length > 0 || config === undefined) throw invalid(violations);
   const warnings = [
     ...lacks.map(({ provider, text }) => `providers.${provider}: ${text}`),
-    ...overriddenEntries(source, document).map(
+    ...overriddenEntries(source, document.entries).map(
       ({ section, name }) =>
         `${section}.${name}: is not used, because the configuration file or the environment has it too`,
     ),
   ];
   const nowMs = clock.now();
-  const differences = differencesOf(before.document, document);
-  const isSame = before.document === document && given.size === 0 && gone.length === 0;
+  const isSame = before.document === document.text && given.size === 0 && gone.length === 0;
   if (facts.validateOnly || isSame) return { version: undefined, atMs: nowMs, comment: facts.comment, warnings };
   const credentials = [...given].map(([name, apiKeys]) =>
     seal(ports, config, { name, apiKeys, nowMs, actor: facts.actor }),
   );
   const version = await store.insert({
     expected: facts.expected,
-    version: { at_ms: nowMs, actor_id: facts.actor.actorId ?? null, comment: facts.comment, document },
+    version: { at_ms: nowMs, actor_id: facts.actor.actorId ?? null, comment: facts.comment, document: document.text },
     credentials,
     removed: gone,
   });
   if (version === undefined) throw conflict(await store.latest());
+  // What is in force is parsed already.
+  const old = source.stored?.document === before.document ? source.stored : before;
+  const differences = differencesOf(entriesOf(old), document.entries);
   const changed = differences.map(({ section, name }) => `${section}.${name}`).join(", ");
   await ports.log.record({
     type: "configuration_changed",
@@ -171,6 +170,20 @@ export function check(source: ConfigSource & { readonly stored: StoredConfigurat
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { config: undefined, problems: error.lines.map((line) => ({ path: [], text: line, line })) };
+  }
+}
+
+/** What `read` returns. Throws `invalid_request` for a text that it cannot read; `fieldOf` gets line and column, such as `:3:5`. */
+export function reading<T>(fieldOf: (place: string) => string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const violations = error.lines.map((line) => {
+      const [, place = "", description = line] = /^[^:]*(:\d+:\d+): (.*)$/s.exec(line) ?? [];
+      return { field: fieldOf(place), description };
+    });
+    throw invalid(violations);
   }
 }
 

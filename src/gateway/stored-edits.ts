@@ -1,16 +1,22 @@
-import { ConfigError, type ConfigPath } from "../config/config-error.ts";
-import { type ConfigDocument, readYaml } from "../config/document.ts";
-import type { StoredSection } from "../config/stored.ts";
-import { type DocumentEntry, editDocument, entriesOf, findAlias } from "../config/stored-document.ts";
+import type { ConfigPath } from "../config/config-error.ts";
+import type { ParsedYaml } from "../config/document.ts";
+import { MAX_STORED_LENGTH, type StoredSection } from "../config/stored.ts";
+import {
+  type DocumentEntry,
+  editDocument,
+  readEntryYaml,
+  readStored,
+  type StoredDocument,
+} from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import { invalidField } from "../core/failure.ts";
 import {
   type ChangeFacts,
   type ChangeResult,
   checkKeys,
-  invalid,
   placeOf,
   putDocument,
+  reading,
   readLatest,
   type StoredPorts,
 } from "./stored-changes.ts";
@@ -26,9 +32,6 @@ export interface EntryChange {
   readonly removesCredential: boolean;
 }
 
-const NO_ALIASES =
-  "aliases (*NAME) are for the configuration file only, because entries are changed one by one; write it out";
-
 const MAX_CHANGES = 500;
 const MAX_NAME_CHARS = 256;
 
@@ -41,11 +44,15 @@ export async function changeEntries(
   const rows = await readLatest(ports, facts);
   const texts = readTexts(changes);
   const before = rows?.version.document ?? "";
-  const edits = changes.flatMap(({ section, name, entry }) =>
-    entry === undefined ? [] : [{ section, name, entry: entry.trim() === "" ? undefined : entry }],
+  const edits = changes.flatMap(({ section, name, entry }, index) =>
+    entry === undefined ? [] : [{ section, name, entry: texts.get(index) }],
   );
-  const document = editDocument(before, edits);
-  checkOwners(changes, { stored: entriesOf(document), overridden: overriddenEntries(ports.source(), document) });
+  const document = reading(
+    () => "changes",
+    () => readStored(editDocument(before, edits)),
+  );
+  const { entries } = document;
+  checkOwners(changes, { stored: entries, overridden: overriddenEntries(ports.source(), entries) });
   const indexOf = ([section, name]: ConfigPath): number =>
     changes.findIndex((change) => change.section === section && change.name === name);
   return putDocument(ports, rows, {
@@ -55,7 +62,7 @@ export async function changeEntries(
     removed: changes.flatMap(({ name, removesCredential }) => (removesCredential ? [name] : [])),
     credentialFieldOf(provider) {
       const index = indexOf(["providers", provider]);
-      return index < 0 ? undefined : `changes[${index}].api_keys`;
+      return index < 0 || changes[index]!.removesCredential ? undefined : `changes[${index}].api_keys`;
     },
     fieldOf({ path, atKey }) {
       const index = indexOf(path);
@@ -69,12 +76,10 @@ export async function changeEntries(
 }
 
 /** Replaces the whole document. Throws as `putDocument`. */
-export async function importDocument(
+export function importDocument(
   ports: StoredPorts,
   { document, ...facts }: ChangeFacts & { readonly document: string },
 ): Promise<ChangeResult> {
-  const alias = findAlias(document);
-  if (alias !== undefined) throw invalid([{ field: `document${alias}`, description: NO_ALIASES }]);
   return putWhole(ports, document, facts);
 }
 
@@ -98,12 +103,15 @@ export async function findVersion({ store }: Pick<StoredPorts, "store">, version
   return found;
 }
 
-async function putWhole(ports: StoredPorts, document: string, facts: ChangeFacts): Promise<ChangeResult> {
+async function putWhole(ports: StoredPorts, text: string, facts: ChangeFacts): Promise<ChangeResult> {
   const rows = await readLatest(ports, facts);
+  const document = reading((place) => `document${place}`, (): StoredDocument =>
+    // An empty map is as nothing.
+    readStored(/^\s*(\{\s*\})?\s*$/.test(text) ? "" : text),
+  );
   return putDocument(ports, rows, {
     ...facts,
-    // An empty map is as nothing.
-    document: /^\s*(\{\s*\})?\s*$/.test(document) ? "" : document,
+    document,
     given: new Map(),
     removed: [],
     credentialFieldOf: () => undefined,
@@ -154,26 +162,21 @@ function checkOwners(changes: readonly EntryChange[], { stored, overridden }: Ow
 }
 
 /** The texts of the changes by their index. Throws as `readEntry`. */
-function readTexts(changes: readonly EntryChange[]): ReadonlyMap<number, ConfigDocument> {
-  const texts = new Map<number, ConfigDocument>();
+function readTexts(changes: readonly EntryChange[]): ReadonlyMap<number, ParsedYaml> {
+  const length = changes.reduce((sum, { entry = "" }) => sum + entry.length, 0);
+  if (length > MAX_STORED_LENGTH)
+    throw invalidField("changes", `must have at most ${MAX_STORED_LENGTH / 1024} KiB of entries`);
+  const texts = new Map<number, ParsedYaml>();
   changes.forEach(({ entry }, index) => {
     if (entry !== undefined && entry.trim() !== "") texts.set(index, readEntry(entry, `changes[${index}].entry`));
   });
   return texts;
 }
 
-/** The YAML of an entry, whose places are `:3:5`. Throws `invalid_request` for text that is no YAML, and for aliases. */
-export function readEntry(entry: string, field: string): ConfigDocument {
-  const alias = findAlias(entry);
-  if (alias !== undefined) throw invalid([{ field: `${field}${alias}`, description: NO_ALIASES }]);
-  try {
-    return readYaml(entry, "");
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    const violations = error.lines.map((line) => {
-      const [, place = "", description = line] = /^(:\d+:\d+): (.*)$/s.exec(line) ?? [];
-      return { field: `${field}${place}`, description };
-    });
-    throw invalid(violations);
-  }
+/** The YAML of an entry, whose places are `:3:5`. Throws `invalid_request` for text that cannot be one. */
+export function readEntry(entry: string, field: string): ParsedYaml {
+  return reading(
+    (place) => `${field}${place}`,
+    () => readEntryYaml(entry),
+  );
 }

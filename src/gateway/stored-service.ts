@@ -1,8 +1,8 @@
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import { PRESETS, type Preset } from "../config/presets.ts";
-import type { StoredCredential } from "../config/stored.ts";
-import { differencesOf } from "../config/stored-document.ts";
+import { NOTHING_STORED, type StoredCredential } from "../config/stored.ts";
+import { differencesOf, entriesOf } from "../config/stored-document.ts";
 import { type ListedEntry, listEntries } from "../config/stored-entries.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { ConfigurationPorts } from "../inbound/dashboard/configuration-ports.ts";
@@ -61,7 +61,7 @@ export function configurationPortsOf(ports: StoredPorts & { readonly clock: Cloc
       return {
         version: toVersion(found),
         document: found.document,
-        differences: differencesOf(before?.document ?? "", found.document),
+        differences: differencesOf(entriesOf(before ?? NOTHING_STORED), entriesOf(found)),
       };
     },
     presets: Object.entries(PRESETS as Readonly<Record<string, Preset>>).map(([name, preset]) => ({

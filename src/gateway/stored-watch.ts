@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
+import { isRecord } from "../config/document.ts";
 import { NOTHING_STORED, type StoredConfiguration } from "../config/stored.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { StoredRows } from "../store/configuration-store.ts";
@@ -126,11 +127,22 @@ interface LastKnown {
 async function readLastKnown(config: Config): Promise<StoredRows | undefined> {
   if (config.databaseUrl === undefined) return undefined;
   try {
-    const { database, rows } = JSON.parse(await readFile(join(config.dataDir, LAST_KNOWN), "utf8")) as LastKnown;
-    return database === describeLocation(config) ? rows : undefined;
+    const known: unknown = JSON.parse(await readFile(join(config.dataDir, LAST_KNOWN), "utf8"));
+    return isLastKnown(known) && known.database === describeLocation(config) ? known.rows : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Whether a file's value is what `keepLastKnown` writes, in what is read of it. */
+function isLastKnown(value: unknown): value is LastKnown {
+  if (!isRecord(value) || !isRecord(value["rows"])) return false;
+  const { version, credentials } = value["rows"];
+  const isVersion =
+    isRecord(version) && Number.isSafeInteger(version["version"]) && typeof version["document"] === "string";
+  const isCredential = (one: unknown): boolean =>
+    isRecord(one) && ["provider", "address", "sealed"].every((key) => typeof one[key] === "string");
+  return isVersion && Array.isArray(credentials) && credentials.every(isCredential);
 }
 
 async function keepLastKnown(config: Config, rows: StoredRows | undefined): Promise<void> {

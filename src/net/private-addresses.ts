@@ -7,6 +7,7 @@ for (const [network, prefix] of [
   ["10.0.0.0", 8],
   ["100.64.0.0", 10], // carrier-grade NAT
   ["127.0.0.0", 8],
+  ["168.63.129.16", 32], // Azure's services for its machines
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
   ["192.0.0.0", 24], // protocol assignments
@@ -49,4 +50,20 @@ export function isPrivateAddress(address: string): boolean {
   // BlockList checks a mapped address against IPv4 networks.
   if (MAPPED_V4.check(address, "ipv6")) return PRIVATE_V4.check(address, "ipv6");
   return !GLOBAL_V6.check(address, "ipv6") || PRIVATE_V6.check(address, "ipv6");
+}
+
+/** Link-local networks, and the addresses of clouds' metadata outside them, by the clouds' own documents (November 2026). */
+const METADATA = new BlockList();
+METADATA.addSubnet("169.254.0.0", 16, "ipv4");
+METADATA.addAddress("100.100.100.200", "ipv4"); // Alibaba Cloud
+METADATA.addAddress("168.63.129.16", "ipv4"); // Azure
+METADATA.addAddress("192.0.0.192", "ipv4"); // Oracle Cloud
+METADATA.addSubnet("fe80::", 10, "ipv6");
+METADATA.addSubnet("fd00:ec2::", 32, "ipv6"); // AWS
+METADATA.addAddress("fd20:ce::254", "ipv6"); // Google Cloud
+METADATA.addSubnet("64:ff9b::a9fe:0", 112, "ipv6"); // 169.254.0.0/16 by NAT64
+
+/** Whether an IPv4 or IPv6 address is link-local, or one under which a cloud tells a machine its credentials. */
+export function isMetadataAddress(address: string): boolean {
+  return METADATA.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }

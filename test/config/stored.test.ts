@@ -3,6 +3,7 @@ import { ConfigError } from "../../src/config/config-error.ts";
 import type { Environment } from "../../src/config/environment.ts";
 import { checkStored, parseConfig } from "../../src/config/parse.ts";
 import type { StoredCredential } from "../../src/config/stored.ts";
+import { documentOf, readStored } from "../../src/config/stored-document.ts";
 import { listEntries } from "../../src/config/stored-entries.ts";
 
 const KEY = "a-long-enough-credential";
@@ -63,6 +64,17 @@ describe("a stored configuration", () => {
   it("may be empty", () => {
     expect(parse("").providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
     expect(parse("").stored).toEqual({ version: 3, leftOut: [] });
+  });
+
+  it("has at most 2,000 entries", () => {
+    const document = (length: number) => `aliases:\n${Array.from({ length }, (_, at) => `  a${at}: m`).join("\n")}`;
+    expect(readStored(document(2000)).entries).toHaveLength(2000);
+    expect(() => readStored(document(2001))).toThrow("has 2001 entries and must have at most 2,000");
+  });
+
+  it("is parsed once", () => {
+    const { stored } = sourceOf(DOCUMENT);
+    expect(documentOf(stored)).toBe(documentOf(stored));
   });
 
   it("is not used when the operator switches it off", () => {
@@ -179,6 +191,34 @@ describe("a stored provider", () => {
   it("may have a private address where the operator allows it", () => {
     const file = "stored_configuration: { allow_private: true }";
     expect(provider("{ preset: ollama }", { file, credentials: [] })).toEqual([]);
+  });
+
+  it.each(["169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.1.1]", "[fe80::1]", "100.100.100.200", "2852039166"])(
+    "never has the address %s of a cloud's metadata",
+    (host) => {
+      const file = "stored_configuration: { allow_private: true }";
+      const entry = `{ dialect: openai, base_url: "http://${host}/v1", allow_private: true, headers: { x-a: b } }`;
+      expect(provider(entry, { file, credentials: [] }).join()).toContain("base_url: this is a link-local address");
+    },
+  );
+
+  it.each([
+    "%YAML 1.1\n---\naliases: { <<: { a: m } }",
+    "aliases: { <<: { a: m } }",
+    "aliases: { !!merge <<: { a: m } }",
+    "aliases: { a: &name m, b: *name }",
+    "aliases: !!omap [a: m]",
+    "aliases: { [a]: m }",
+  ])("says by its text what it is, as %j does not", (document) => {
+    expect(() => problemsOf(document)).toThrow("for the configuration file only");
+    expect(parse(document).stored?.leftOut).toMatchObject([{ path: [] }]);
+  });
+
+  it("lacks a credential without that of its preset", () => {
+    const config = parse("providers: { acme: { preset: mistral } }", { credentials: [] });
+    expect(config.providers).toMatchObject([{ lack: "missing" }]);
+    const own = parse("providers: { acme: { preset: mistral, headers: { x-a: b } } }", { credentials: [] });
+    expect(own.providers).toMatchObject([{ lack: undefined }]);
   });
 
   it("never has the credential that its preset names in the environment", () => {

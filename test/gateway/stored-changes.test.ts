@@ -103,6 +103,14 @@ describe("a change of the stored configuration", () => {
     expect(await store.configuration.latest()).toBe(1);
   });
 
+  it("may remove the credential alone, with a warning", async () => {
+    await change(0, ACME);
+    const removal = { ...entry("providers", "acme", undefined), removesCredential: true };
+    const { version, warnings } = await change(1, removal);
+    expect([version, warnings.join()]).toEqual([2, expect.stringContaining("its credential is missing")]);
+    expect((await store.configuration.read())?.credentials).toEqual([]);
+  });
+
   it("keeps the comments and the order of what it does not change", async () => {
     await change(
       0,
@@ -258,7 +266,7 @@ describe("a whole document", () => {
     const back = await rollBack(ports(), { expected: 2, comment: "", validateOnly: false, actor: ACTOR, to: 1 });
     expect(back).toMatchObject({ version: 3, comment: "roll back to version 1" });
     expect(back.warnings.join()).toContain("its credential is missing");
-    const names = entriesOf((await store.configuration.read())!.version.document).map(({ name }) => name);
+    const names = entriesOf((await store.configuration.read())!.version).map(({ name }) => name);
     expect(names).toEqual(["acme", "acme/one"]);
     const failure = await failureOf(
       rollBack(ports(), { expected: 3, comment: "", validateOnly: false, actor: ACTOR, to: 9 }),

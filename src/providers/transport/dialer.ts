@@ -18,6 +18,8 @@ export interface Origin extends Egress {
   readonly url: URL;
   /** Finds the address of the host. */
   readonly lookup: LookupFunction;
+  /** Whether a proxy is given the address that `lookup` finds, in place of the host's name. Default: no. */
+  readonly proxyGetsAddress?: boolean;
 }
 
 /** Opens sockets to one origin, with TLS when it is `https:`. */
@@ -28,17 +30,22 @@ export class Dialer {
   readonly #host: string;
   readonly #to: { readonly host: string; readonly port: number; readonly lookup: LookupFunction };
   readonly #proxy: URL | undefined;
+  readonly #proxyGetsAddress: boolean;
   readonly #secureContext: SecureContext | undefined;
   /** TLS session of the last handshake, resumed by the next one. */
   #session: Buffer | undefined;
 
-  constructor({ url, lookup, proxy, address, secureContext }: Origin, protocol: "http/1.1" | "h2" = "http/1.1") {
+  constructor(
+    { url, lookup, proxyGetsAddress = false, proxy, address, secureContext }: Origin,
+    protocol: "http/1.1" | "h2" = "http/1.1",
+  ) {
     this.#protocol = protocol;
     const isTls = url.protocol === "https:";
     this.readyEvent = isTls ? "secureConnect" : "connect";
     this.#host = url.hostname.replace(/^\[|\]$/g, "");
     this.#to = { host: address ?? this.#host, port: Number(url.port || (isTls ? 443 : 80)), lookup };
     this.#proxy = proxy;
+    this.#proxyGetsAddress = proxyGetsAddress;
     this.#secureContext = secureContext;
   }
 
@@ -75,8 +82,8 @@ export class Dialer {
   }
 
   #openInTunnel(options: ConnectionOptions, onread: OnReadOpts | undefined): TLSSocket {
-    const { host, port } = this.#to;
-    const tunnel = openTunnel(this.#proxy!, `${isIP(host) === 6 ? `[${host}]` : host}:${port}`);
+    const { host, port, lookup } = this.#to;
+    const tunnel = openTunnel(this.#proxy!, { host, port, ...(this.#proxyGetsAddress && { lookup }) });
     const socket = connectTls({ ...options, host: this.#host, socket: tunnel });
     tunnel.on("error", (error) => socket.destroy(error));
     if (onread === undefined) return socket;

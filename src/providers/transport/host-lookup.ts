@@ -2,9 +2,9 @@ import type { LookupAddress, LookupAllOptions } from "node:dns";
 import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { callbackify } from "node:util";
-import { isPrivateAddress } from "../../net/private-addresses.ts";
+import { isMetadataAddress, isPrivateAddress } from "../../net/private-addresses.ts";
 
-/** Error code of a refused private address. */
+/** Error code of a refused address. */
 export const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
 
 /** Time in ms for which found addresses serve further connections. */
@@ -40,14 +40,25 @@ export function sharedLookup(
 /** Resolves with the system's resolver. */
 export const lookupHost = sharedLookup(lookup);
 
-/** Refuses private addresses. The checked address is the one that is connected to (no DNS rebinding). */
-export const lookupPublic: LookupFunction = (host, options, callback) => {
-  lookupHost(host, options, (error, address, family) => {
-    const addresses = typeof address === "string" ? [address] : address.map((entry) => entry.address);
-    if (error === null && addresses.some(isPrivateAddress)) {
-      const text = `${host} resolves to a private address; set allow_private to permit this`;
-      return callback(Object.assign(new Error(text), { code: PRIVATE_ADDRESS }), "", 0);
-    }
-    callback(error, address, family);
-  });
-};
+/** Refuses private addresses. */
+export const lookupPublic = refusing(
+  isPrivateAddress,
+  "resolves to a private address; set allow_private to permit this",
+);
+
+/** Refuses the addresses under which clouds tell a machine its credentials. */
+export const lookupWithoutMetadata = refusing(
+  isMetadataAddress,
+  "resolves to a link-local address, or to that of a cloud's metadata",
+);
+
+/** The checked address is the one that is connected to (no DNS rebinding). */
+function refusing(isRefused: (address: string) => boolean, reason: string): LookupFunction {
+  return (host, options, callback) =>
+    lookupHost(host, options, (error, address, family) => {
+      const addresses = typeof address === "string" ? [address] : address.map((entry) => entry.address);
+      if (error === null && addresses.some(isRefused))
+        return callback(Object.assign(new Error(`${host} ${reason}`), { code: PRIVATE_ADDRESS }), "", 0);
+      callback(error, address, family);
+    });
+}

@@ -2,12 +2,12 @@ import { isIP } from "node:net";
 import { Failure } from "../../core/failure.ts";
 import type { CallProgress } from "../../core/provider.ts";
 import { type AttemptTrace, traceHeaders } from "../../core/trace.ts";
-import { isPrivateAddress } from "../../net/private-addresses.ts";
+import { isMetadataAddress, isPrivateAddress } from "../../net/private-addresses.ts";
 import { LargeBodyScheduler, ReadScheduler, TURN_BYTES } from "../../scheduling/read-scheduler.ts";
 import type { Carrier, RequestSender, ResponseListener } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import type { Egress } from "./dialer.ts";
-import { lookupHost, lookupPublic } from "./host-lookup.ts";
+import { lookupHost, lookupPublic, lookupWithoutMetadata } from "./host-lookup.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { type HeadWriter, Http1Heads, Http2Heads } from "./request-head.ts";
 import type { ResponseHeaders } from "./response-parser.ts";
@@ -20,6 +20,11 @@ export interface UpstreamOptions {
   readonly baseUrl: string;
   /** Allows loopback and private addresses, and plain http. */
   readonly allowPrivate: boolean;
+  /**
+   * Whether someone else than the operator chose the address: it is looked up and checked here also where a proxy could do that, and is
+   * never one of a cloud's metadata. Default: no.
+   */
+  readonly isStored?: boolean | undefined;
   /** Time limit in ms for DNS, TCP and TLS together. */
   readonly connectMs: number;
   /** Connection limits, and whether each account has its own connections. Default: no limits, shared. */
@@ -97,6 +102,7 @@ export interface Upstream {
 export function connectUpstream({
   baseUrl,
   allowPrivate,
+  isStored = false,
   connectMs,
   connections: limits = UNLIMITED,
   egress,
@@ -107,9 +113,12 @@ export function connectUpstream({
   const url = new URL(baseUrl);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
+  if (isStored && isIP(host) && isMetadataAddress(host)) throw new Error(`${baseUrl} is an address of metadata`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   if (limits.http2 && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http, without HTTP/2`);
-  const origin = { url, lookup: allowPrivate ? lookupHost : lookupPublic, ...egress };
+  const lookupPrivate = isStored ? lookupWithoutMetadata : lookupHost;
+  const lookup = allowPrivate ? lookupPrivate : lookupPublic;
+  const origin = { url, lookup, proxyGetsAddress: isStored, ...egress };
   const options = { limits, sendsTraceContext, readScheduler, sockets };
   return limits.http2
     ? carry(new Http2Heads(url), new Http2Connections(origin, connectMs, { ...limits, sockets }), options)

@@ -1,4 +1,4 @@
-import { connect, type Socket } from "node:net";
+import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { lookupHost } from "./host-lookup.ts";
@@ -24,12 +24,28 @@ const END_OF_HEAD = "\r\n\r\n";
 
 /**
  * Connects to a host through an HTTP proxy, by CONNECT (RFC 9110, 9.3.6). What is written before the tunnel is open waits. Fails with a
- * ProxyError when the proxy refuses. `proxy`: `http:` or `https:`, with user and password if it needs them; `target`: host and
- * port.
+ * ProxyError when the proxy refuses, and with the error of `lookup`. `proxy`: `http:` or `https:`, with user and password if it needs them.
  */
-export function openTunnel(proxy: URL, target: string): Duplex {
-  const head = `CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n${authorizationOf(proxy)}\r\n`;
-  return new Tunnel(connectTo(proxy), proxy.protocol === "https:" ? "secureConnect" : "connect", { head });
+export function openTunnel(proxy: URL, target: TunnelTarget): Duplex {
+  const writeHead = ({ host, port }: Pick<TunnelTarget, "host" | "port">): string => {
+    const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+    return `CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${authorizationOf(proxy)}\r\n`;
+  };
+  return new Tunnel(connectTo(proxy), proxy.protocol === "https:" ? "secureConnect" : "connect", { target, writeHead });
+}
+
+/** The far end of a tunnel. */
+interface TunnelTarget {
+  /** A name, or an IP address. */
+  readonly host: string;
+  readonly port: number;
+  /** Finds the address that the proxy is given for a name. Default: it is given the name. */
+  readonly lookup?: LookupFunction;
+}
+
+interface TunnelParts {
+  readonly target: TunnelTarget;
+  readonly writeHead: (found: Pick<TunnelTarget, "host" | "port">) => string;
 }
 
 function connectTo({ protocol, hostname, port }: URL): Socket {
@@ -54,13 +70,13 @@ class Tunnel extends Duplex {
   /** The write that waits for the tunnel: a stream has one at a time. */
   #waiting: (() => void) | undefined;
 
-  constructor(socket: Socket, readyEvent: string, { head }: { readonly head: string }) {
+  constructor(socket: Socket, readyEvent: string, { target, writeHead }: TunnelParts) {
     super();
     this.#socket = socket;
     socket
       .setNoDelay(true)
       .setKeepAlive(true, PROBE_AFTER_MS)
-      .once(readyEvent, () => socket.write(head))
+      .once(readyEvent, () => this.#find(target, (host) => socket.write(writeHead({ ...target, host }))))
       .on("data", (bytes: Buffer) => this.#onData(bytes))
       .on("end", () => this.#onEnd())
       .on("error", (error) => this.destroy(error))
@@ -84,6 +100,15 @@ class Tunnel extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#socket.destroy();
     done(error);
+  }
+
+  #find({ host, lookup }: TunnelTarget, found: (host: string) => void): void {
+    if (lookup === undefined || isIP(host) !== 0) return found(host);
+    lookup(host, { all: true }, (error, addresses) => {
+      if (this.destroyed) return;
+      if (error !== null) return void this.destroy(error);
+      found(typeof addresses === "string" ? addresses : addresses[0]!.address);
+    });
   }
 
   #onEnd(): void {

@@ -105,6 +105,26 @@ describe("a proxy", () => {
     expect(new Set(proxy.targets)).toEqual(new Set([`localhost:${port}`]));
   });
 
+  it("is given the checked address of a stored provider, and connects to no private one", async () => {
+    const { port } = await startProvider();
+    const proxy = await startProxy();
+    const egress = { proxy: new URL(`http://127.0.0.1:${proxy.port}`), secureContext: TRUSTED };
+    const open = (allowPrivate: boolean): Upstream => {
+      const upstream = connectUpstream({
+        baseUrl: `https://localhost:${port}`,
+        ...{ allowPrivate, isStored: true, connectMs: 5000, egress },
+      });
+      opened.push(() => upstream.close());
+      return upstream;
+    };
+    await expect(post(open(false))).rejects.toMatchObject({ cause: { code: "ERR_PRIVATE_ADDRESS" } });
+    expect(proxy.targets).toEqual([]);
+    expect(await post(open(true))).toMatchObject({ status: 200 });
+    expect(proxy.targets.map((target) => target.replace(`:${port}`, ""))).toEqual([
+      expect.stringMatching(/^(127\.0\.0\.1|\[::1\])$/),
+    ]);
+  });
+
   it("carries HTTP/2 too", async () => {
     const server = createHttp2Server(localhost, (_, response) => response.end("by HTTP/2"));
     server.listen(0, "127.0.0.1");

@@ -657,6 +657,11 @@ describe("a private address is refused", () => {
     await server.stop();
   });
 
+  it.each(["http://169.254.169.254", "http://[fd00:ec2::254]"])("as %s of a stored provider in any case", (baseUrl) => {
+    const connect = (): unknown => connectUpstream({ baseUrl, allowPrivate: true, isStored: true, connectMs: 100 });
+    expect(connect).toThrow("is an address of metadata");
+  });
+
   it("and plain http with it", () => {
     const connect = (): unknown => connectUpstream({ baseUrl: "http://8.8.8.8", allowPrivate: false, connectMs: 100 });
     expect(connect).toThrow("is plain http");
