@@ -3,7 +3,7 @@ import { CREATE_FIRST } from "../access/sign-up.ts";
 import type { Config } from "../config/config.ts";
 import { formatPath } from "../config/config-error.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
-import { NOTHING_STORED } from "../config/stored.ts";
+import { UNREAD } from "../config/stored.ts";
 import { systemClock } from "../core/clock.ts";
 import type { ModelImports } from "../gateway/model-imports.ts";
 import type { StoredWatch } from "../gateway/stored-watch.ts";
@@ -29,7 +29,7 @@ export interface ServeContext {
 
 /** Runs the gateway until the process is stopped (`parley serve`). Answers with the exit code. */
 export async function serve(source: ConfigSource, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
-  const parsed = parseConfig(role.name === "front" ? source : { ...source, stored: NOTHING_STORED });
+  const parsed = parseConfig(role.name === "front" ? source : { ...source, stored: UNREAD });
   const log = createLogger(parsed.log.level);
   for (const { setting, text } of listWarnings(parsed)) {
     // A core serves no HTTP.
@@ -121,7 +121,7 @@ class Sources {
   /** A file with what is stored now. Throws ConfigError. */
   with(file: ConfigSource): ConfigSource {
     if (this.#stored === undefined) return file;
-    return { ...file, stored: this.#stored.readBy(parseConfig({ ...file, stored: NOTHING_STORED })) };
+    return { ...file, stored: this.#stored.readBy(parseConfig({ ...file, stored: UNREAD })) };
   }
 
   keep(source: ConfigSource): void {

@@ -13,6 +13,7 @@ import { KEY_FILE, SECRET_HEADER } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
 import {
   groupByEntry,
+  isNothingStored,
   type LeftOut,
   mergeStored,
   STORED_NAME,
@@ -44,29 +45,54 @@ export function parseConfig(source: ConfigSource): Config {
   const { stored } = source;
   const alone = parseAlone(source);
   if (stored === undefined) return alone;
-  const { version, document: text, credentials } = stored;
-  const leaveOut = (leftOut: readonly LeftOut[], config = alone): Config =>
+  const { version, credentials } = stored;
+  const complete = (config: Config, leftOut: readonly LeftOut[]): Config =>
     deepFreeze({ ...config, stored: { version, leftOut } });
-  const { enabled, allowPrivate } = alone.storedConfiguration;
-  if (!enabled || text === "") return leaveOut([]);
-  let document: ConfigDocument;
-  try {
-    document = readDocument(text, STORED_NAME);
-  } catch (error) {
-    if (error instanceof ConfigError) return leaveOut([{ path: [], problems: error.lines }]);
-    throw error;
-  }
+  if (isNothingStored(stored)) return complete(alone, []);
+  const { enabled, allowPrivate: allowsPrivate } = alone.storedConfiguration;
   const leftOut: LeftOut[] = [];
+  const document = enabled ? readStored(stored.document, (problems) => leftOut.push({ path: [], problems })) : NO_ENTRIES;
   for (;;) {
-    const known = new Set(leftOut.map(({ path }) => pathKey(path)));
-    const part = { document, credentials, leftOut: known, allowsPrivate: allowPrivate };
-    const { config, problems, isStored, describe } = parseParts(source, part);
-    if (config !== undefined && problems.length === 0) return leaveOut(leftOut, config);
-    const groups = groupByEntry(problems, isStored);
-    if (groups === undefined || groups.size === 0 || [...groups.keys()].every((key) => known.has(key)))
-      return leaveOut([{ path: [], problems: problems.map(describe) }]);
-    for (const group of groups.values()) leftOut.push({ path: group.path, problems: group.problems.map(describe) });
+    const part = { credentials, allowsPrivate, leftOut: new Set(leftOut.map(({ path }) => pathKey(path))) };
+    const parsed = parseParts(source, { ...part, document });
+    const { config, problems, describe } = parsed;
+    if (config !== undefined && problems.length === 0) return complete(config, leftOut);
+    const next = chooseLeftOut(parsed, () => parseParts(source, { ...part, document: NO_ENTRIES }));
+    if (next.length === 0) throw unusable(source, problems.map(describe));
+    leftOut.push(...next);
   }
+}
+
+/** A stored document, empty when it cannot be read. */
+function readStored(text: string, fail: (problems: readonly string[]) => void): ConfigDocument {
+  if (text === "") return NO_ENTRIES;
+  try {
+    return readDocument(text, STORED_NAME);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    fail(error.lines);
+    return NO_ENTRIES;
+  }
+}
+
+/**
+ * What to leave out because of problems: the stored entries that they are of. Else the entries of the file that need the simulator, which
+ * is there by default only while nothing is stored. Else a section, since a stored entry contradicts the file.
+ */
+function chooseLeftOut({ problems, isStored, sections, describe }: Parsed, withoutStored: () => Parsed): LeftOut[] {
+  const toLeftOut = (groups: ReturnType<typeof groupByEntry>): LeftOut[] =>
+    groups.map((group) => ({ path: group.path, problems: group.problems.map(describe) }));
+  const ofStored = groupByEntry(problems, isStored);
+  if (ofStored.length > 0) return toLeftOut(ofStored);
+  const ofFile = groupByEntry(withoutStored().problems, isOfSimulator);
+  if (ofFile.length > 0) return toLeftOut(ofFile);
+  const section = ["aliases", "models", "providers", "timeouts"].find((one) => sections.has(one));
+  return section === undefined ? [] : [{ path: [section], problems: problems.map(describe) }];
+}
+
+/** Whether an entry of the file can name models of the simulator. */
+function isOfSimulator([section, name]: ConfigPath): boolean {
+  return name !== undefined && (section === "models" || section === "aliases");
 }
 
 /** A mistake in a stored document, or one that it causes beside the file. */
@@ -85,9 +111,9 @@ export function checkStored(source: ConfigSource & { readonly stored: StoredConf
 } {
   const { document: text, credentials } = source.stored;
   const alone = parseAlone(source);
-  if (text === "") return { config: alone, problems: [] };
+  if (isNothingStored(source.stored)) return { config: alone, problems: [] };
   const { config, problems, describe } = parseParts(source, {
-    document: readDocument(text, STORED_NAME),
+    document: text === "" ? NO_ENTRIES : readDocument(text, STORED_NAME),
     credentials,
     leftOut: new Set(),
     allowsPrivate: alone.storedConfiguration.allowPrivate,
@@ -98,9 +124,11 @@ export function checkStored(source: ConfigSource & { readonly stored: StoredConf
 function parseAlone(source: ConfigSource): Config {
   const { config, problems, describe } = parseParts(source, undefined);
   if (config !== undefined && problems.length === 0) return deepFreeze(config);
-  const { file } = source;
-  const summary = file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`;
-  throw new ConfigError(summary, problems.map(describe));
+  throw unusable(source, problems.map(describe));
+}
+
+function unusable({ file }: ConfigSource, problems: readonly string[]): ConfigError {
+  return new ConfigError(file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`, problems);
 }
 
 /** The configuration of a file and a stored part. It is meaningless with problems. */
@@ -109,13 +137,15 @@ interface Parsed {
   readonly problems: readonly Problem[];
   /** Whether a path leads into the stored part. */
   readonly isStored: (path: ConfigPath) => boolean;
+  /** The sections with stored entries that are in force. */
+  readonly sections: ReadonlySet<string>;
   /** The problem after its place. */
   readonly describe: (problem: Problem) => string;
 }
 
 /** Throws ConfigError for a file that cannot be read. */
 function parseParts(
-  { file, text, env, unused, stored, lists = NO_LISTS }: ConfigSource,
+  { file, text, env, unused, lists = NO_LISTS }: ConfigSource,
   part: StoredPart | undefined,
 ): Parsed {
   const document = file === undefined ? undefined : readDocument(text, file);
@@ -152,16 +182,19 @@ function parseParts(
         patterns: merged.patterns,
         lists,
         storedProviders: merged.providers,
-        mayLackModels: stored !== undefined,
+        simulatesByDefault: part === undefined,
+        isStored: merged.isStored,
       },
       report,
     );
-  const { isStored } = merged;
+  const { isStored, sections } = merged;
   const place = createPlaces({ document, stored: part?.document, isStored, overrides, variables: filled.variables });
-  return { config, problems, isStored, describe: (problem) => `${place(problem)}${problem.text}` };
+  return { config, problems, isStored, sections, describe: (problem) => `${place(problem)}${problem.text}` };
 }
 
 const NO_LISTS: ModelLists = new Map();
+
+const NO_ENTRIES = readDocument("{}", STORED_NAME);
 
 /** Whether the file's own text holds secrets: credentials that are not written as `${NAME}`. */
 function holdsSecrets(value: unknown): boolean {

@@ -99,7 +99,7 @@ export async function putDocument(
     .map(({ provider }) => provider)
     .filter((provider) => !names.has(provider) || removed.includes(provider));
   const stored: StoredConfiguration = {
-    version: before.version + 1,
+    version: (rows?.version.version ?? 0) + 1,
     document,
     credentials: [
       ...before.credentials.filter(({ provider }) => !given.has(provider) && !gone.includes(provider)),

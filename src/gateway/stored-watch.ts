@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
-import { NOTHING_STORED, type StoredConfiguration } from "../config/stored.ts";
+import { NOTHING_STORED, type StoredConfiguration, UNREAD } from "../config/stored.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { StoredRows } from "../store/configuration-store.ts";
 import { describeLocation, sqliteFile } from "../store/database.ts";
@@ -43,6 +43,7 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
       log.warn({ file: LAST_KNOWN, cause: String(cause) }, "the stored configuration cannot be kept in data_dir"),
     );
   let rows: StoredRows | undefined;
+  let isRead = true;
   try {
     if (config.databaseUrl !== undefined || existsSync(sqliteFile(config.dataDir))) {
       rows = await (await connection.store()).read();
@@ -50,6 +51,7 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
     }
   } catch (cause) {
     rows = await readLastKnown(config);
+    isRead = rows !== undefined;
     if (rows !== undefined)
       log.warn({ version: rows.version.version, cause: String(cause) }, "the last known stored configuration is used");
   }
@@ -57,8 +59,9 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
 
   const look = async (changed: () => Promise<void>): Promise<void> => {
     const store = await connection.store();
-    if ((await store.latest()) === (rows?.version.version ?? 0)) return;
+    if (isRead && (await store.latest()) === (rows?.version.version ?? 0)) return;
     rows = await store.read();
+    isRead = true;
     await changed();
     await keep(rows);
   };
@@ -80,7 +83,7 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
   let repeating: Promise<void> | undefined;
   return {
     // The key of the data directory is made for accounts' credentials later, when the directory is there.
-    readBy: (by) => toStored(rows, credentialCipherOf({ ...by, providers: [] })),
+    readBy: (by) => (isRead ? toStored(rows, credentialCipherOf({ ...by, providers: [] })) : UNREAD),
     start(changed) {
       repeating = repeat(changed);
     },

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import type { Database } from "./database.ts";
 import type { ConfigurationVersionRow, ProviderCredentialRow, Schema } from "./schema.ts";
-import { retryWhileBusy } from "./store-error.ts";
+import { isMissingTable, retryWhileBusy } from "./store-error.ts";
 
 /** Versions that are kept. */
 export const MAX_VERSIONS = 100;
@@ -53,10 +53,10 @@ export function createConfigurationStore(database: Database): ConfigurationStore
     return row?.version ?? 0;
   };
   return {
-    latest: () => retryWhileBusy(() => latestOf(query)),
+    latest: () => beforeMigration(retryWhileBusy(() => latestOf(query)), 0),
 
-    read: () =>
-      database.transaction(async (transaction) => {
+    read: () => {
+      const rows = database.transaction(async (transaction) => {
         // Two statements: a version of between them must not be read with the credentials of another.
         if (database.kind === "postgres")
           await sql`set transaction isolation level repeatable read`.execute(transaction);
@@ -69,7 +69,9 @@ export function createConfigurationStore(database: Database): ConfigurationStore
         if (version === undefined) return undefined;
         const credentials = await transaction.selectFrom("provider_credentials").selectAll().execute();
         return { version, credentials };
-      }),
+      });
+      return beforeMigration(rows, undefined);
+    },
 
     insert: ({ expected, version: row, credentials, removed }) =>
       database.transaction(async (transaction) => {
@@ -128,4 +130,12 @@ export function createConfigurationStore(database: Database): ConfigurationStore
         return count;
       }),
   };
+}
+
+/** `nothing` for a database without the tables: its migration follows. */
+function beforeMigration<T>(reading: Promise<T>, nothing: T): Promise<T> {
+  return reading.catch((error: unknown) => {
+    if (isMissingTable(error)) return nothing;
+    throw error;
+  });
 }

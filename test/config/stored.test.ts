@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
 import type { Environment } from "../../src/config/environment.ts";
 import { checkStored, parseConfig } from "../../src/config/parse.ts";
-import type { StoredCredential } from "../../src/config/stored.ts";
+import { NOTHING_STORED, type StoredConfiguration, type StoredCredential, UNREAD } from "../../src/config/stored.ts";
 import { listEntries } from "../../src/config/stored-entries.ts";
 
 const KEY = "a-long-enough-credential";
@@ -61,13 +61,54 @@ describe("a stored configuration", () => {
   });
 
   it("may be empty", () => {
-    expect(parse("").providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
+    expect(parse("").providers).toEqual([]);
     expect(parse("").stored).toEqual({ version: 3, leftOut: [] });
   });
 
   it("is not used when the operator switches it off", () => {
     const config = parse(DOCUMENT, { file: "stored_configuration: { enabled: false }" });
-    expect(config.providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
+    expect([config.providers, config.stored]).toEqual([[], { version: 3, leftOut: [] }]);
+  });
+});
+
+describe("the simulator beside a stored configuration", () => {
+  const simulated = ["alpha", "beta", "gamma"];
+  const namesOf = (stored: StoredConfiguration, file = "{}") =>
+    parseConfig({ file: "parley.yaml", text: file, env: {}, stored }).providers.map(({ name }) => name);
+
+  it("answers by default only while nothing has ever been stored", () => {
+    expect(namesOf(NOTHING_STORED)).toEqual(simulated);
+    expect(namesOf({ ...NOTHING_STORED, version: 1 })).toEqual([]);
+    expect(namesOf({ ...NOTHING_STORED, document: DOCUMENT.replace("base_url", "base_ulr") })).toEqual([]);
+    expect(namesOf({ ...NOTHING_STORED, version: 1, document: "a: [" })).toEqual([]);
+    expect(namesOf(UNREAD)).toEqual([]);
+    expect(namesOf(UNREAD, "simulator: { enabled: true }")).toEqual(simulated);
+  });
+
+  it("is not there for the file, whose entries that need it are left out and listed", () => {
+    const file = "models: { fast: { provider: alpha, upstream_model: x } }\naliases: { mine: fast, haiku: alpha-haiku-4.5 }";
+    const source = sourceOf(DOCUMENT, { file });
+    const config = parseConfig(source);
+    expect(config.models.map(({ id }) => id)).toEqual(["acme/one"]);
+    expect(config.aliases).toEqual([["gpt-5", "acme/one"]]);
+    expect(config.stored?.leftOut).toMatchObject([
+      { path: ["models", "fast"], problems: [expect.stringContaining("there is no such provider; none is configured")] },
+      { path: ["aliases", "mine"] },
+      { path: ["aliases", "haiku"] },
+    ]);
+    const left = listEntries(config, source).filter(({ state }) => state === "left out");
+    expect(left.map(({ name, origin }) => [name, origin])).toEqual([
+      ["fast", "file"],
+      ["mine", "file"],
+      ["haiku", "file"],
+    ]);
+  });
+
+  it("is not needed by an entry of the file whose provider is stored", () => {
+    const document = `${DOCUMENT.replace("models:", '  alpha: { base_url: "https://api.acme.example" }\nmodels:')}`;
+    const config = parse(document, { file: "aliases: { mine: alpha-haiku-4.5 }" });
+    expect(config.aliases).toContainEqual(["mine", "alpha-haiku-4.5"]);
+    expect(config.stored?.leftOut).toEqual([]);
   });
 });
 
@@ -124,7 +165,7 @@ describe("a stored entry that is not valid", () => {
       { path: ["aliases", "gpt-5"], problems: [expect.stringContaining("there is no model acme/one")] },
     ]);
     expect(config.timeouts).toMatchObject({ idleMs: 7000, connectMs: 4000 });
-    expect(config.models).toHaveLength(8);
+    expect(config.models).toEqual([]);
   });
 
   it("is named with its line and column", () => {
@@ -141,11 +182,21 @@ describe("a stored entry that is not valid", () => {
     expect(config.stored?.leftOut).toMatchObject([{ path: ["aliases", "gpt-5"] }]);
   });
 
-  it("leaves all of it out when it is of no entry", () => {
+  it("is a model whose name is an alias of the file, and the others are used", () => {
     const file = "aliases: { own: alpha-haiku-4.5 }\nsimulator: { enabled: true }";
-    const config = parse("models: { own: { provider: alpha, upstream_model: x } }", { file });
-    expect(config.aliases).toEqual([["own", "alpha-haiku-4.5"]]);
-    expect(config.stored?.leftOut).toMatchObject([{ path: [] }]);
+    const document = DOCUMENT.replace("models:", "models:\n  own: { provider: acme, upstream_model: x }");
+    const config = parse(document, { file });
+    expect(config.aliases).toEqual([
+      ["own", "alpha-haiku-4.5"],
+      ["gpt-5", "acme/one"],
+    ]);
+    expect(config.models.map(({ id }) => id)).toContain("acme/one");
+    expect(config.stored?.leftOut).toMatchObject([
+      { path: ["models", "own"], problems: [expect.stringContaining("stored configuration:5:8: models.own")] },
+    ]);
+  });
+
+  it("of a section leaves the other sections, and the whole document when it cannot be read", () => {
     for (const document of ["a: [", "- a", "providers: 5", "http: { listen: x }"])
       expect(parse(document).stored?.leftOut).toHaveLength(1);
   });
