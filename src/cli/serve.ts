@@ -12,7 +12,7 @@ import { readVersion } from "../config/version.ts";
 import { listWarnings } from "../config/warnings.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Gateway, SourceParts } from "../gateway/gateway.ts";
 import { commandName } from "../installation/own-programs.ts";
 import type { Role } from "../gateway/role.ts";
 import { inTurn, requireAddresses } from "../gateway/starting.ts";
@@ -46,7 +46,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   const sources = new Sources(source, stored);
   const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
   logLeftOut(config, log);
-  const gateway = await start(config, log, { role, source: sources.inForce });
+  const gateway = await start(config, log, { role, source: sources.inForce, latestStored: stored?.latest });
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   models.keep();
   apply = (next) => gateway.reload(next, "lists");
@@ -89,13 +89,13 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
 async function start(
   config: Config,
   log: Logger,
-  { role, source }: { readonly role: Role; readonly source: ConfigSource },
+  { role, source, latestStored }: { readonly role: Role } & SourceParts,
 ): Promise<Gateway> {
   await requireAddresses(config, role.name);
-  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source });
+  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source, latestStored });
   if (role.name === "front")
     return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
-  return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source });
+  return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source, latestStored });
 }
 
 /** Opens the stored configuration; undefined in a front, which has no providers. */
@@ -142,31 +142,36 @@ interface ReloadParts extends Pick<ServeContext, "reread"> {
   readonly sources: Sources;
 }
 
-/** Applies a changed file, or a changed stored configuration beside the file in force. An invalid file changes nothing. */
+/**
+ * Applies a changed file, or a changed stored configuration beside the file in force. Resolves with whether it is in force now: an invalid
+ * file changes nothing.
+ */
 async function reload(
   before: Config,
   changed: "file" | "stored",
   { gateway, log, models, sources, reread }: ReloadParts,
-): Promise<void> {
+): Promise<boolean> {
   const apply = (complete: Config): Promise<void> => gateway.reload(complete, "lists");
   try {
     const source = sources.with(changed === "file" ? reread() : sources.inForce);
     const next = await models.use(source, apply, { waits: changed === "file" });
     // The gateway stops.
-    if (next === undefined) return;
+    if (next === undefined) return false;
     await gateway.reload(next, changed, source);
     models.keep();
     sources.keep(source);
     if (changed === "stored") log.info({ version: next.stored?.version }, "stored configuration applied");
     else log.info("configuration reloaded");
     logLeftOut(next, log);
-    if (changed === "stored") return;
+    if (changed === "stored") return true;
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
+    return true;
   } catch (error) {
     models.revert(apply);
     const reason = error instanceof Error ? error.message : String(error);
     log.error({ reason }, "configuration not reloaded; the old one stays");
+    return false;
   }
 }
 
