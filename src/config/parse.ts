@@ -165,7 +165,7 @@ function parseParts(
   const proxy = proxyVariable(env);
   const flaw = proxy && proxyProblem(proxy.value);
   if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
-  const merged = mergeStored(part, { file: filled.value, patterns: ofFile, env, report });
+  const merged = mergeStored(part, { file: filled.value, patterns: ofFile, env, lists, report });
   const value = overrides.reduce(override, merged.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));

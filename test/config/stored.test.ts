@@ -144,6 +144,47 @@ describe("an entry of the file", () => {
   });
 });
 
+describe("the models of a provider of the file", () => {
+  const file = `
+    providers: { filed: { dialect: openai, api_keys: [${KEY}] }, alpha: { dialect: anthropic, api_keys: [${KEY}] } }
+    models: { "filed/*": import }`;
+  const evil = "{ provider: acme, upstream_model: x }";
+  const names = (section: string, entries: string) => DOCUMENT.replace(`${section}:`, `${section}:\n  ${entries}`);
+
+  it.each([
+    [names("models", `filed/x: ${evil}`), ["models", "filed/x"]],
+    [names("aliases", "filed/x: acme/one"), ["aliases", "filed/x"]],
+    [names("aliases", '"fil*": acme/one'), ["aliases", "fil*"]],
+    [names("aliases", '"filed/gpt*": acme/one'), ["aliases", "filed/gpt*"]],
+    [names("models", `alpha-haiku-4.5: ${evil}`), ["models", "alpha-haiku-4.5"]],
+    [names("models", "alpha-haiku-4.5: { price: { input: 0, output: 0 } }"), ["models", "alpha-haiku-4.5"]],
+  ])("are not taken over by a stored entry: %s", (document, path) => {
+    expect(problemsOf(document, { file })).toHaveLength(1);
+    const config = parse(document, { file });
+    expect(config.stored?.leftOut).toMatchObject([{ path }]);
+    expect(config.models.find(({ id }) => id === "alpha-haiku-4.5")?.provider).toBe("alpha");
+  });
+
+  it("are not taken over when the file imports from all, as far as their lists are known", () => {
+    const lists = new Map([["filed", [{ name: "gpt-9", contextWindow: undefined, maxOutputTokens: undefined }]]]);
+    const all = file.replace("filed/*", "*");
+    const pathsOf = (document: string) =>
+      parseConfig({ ...sourceOf(document, { file: all }), lists }).stored?.leftOut.map(({ path }) => path);
+    expect(pathsOf(names("models", `gpt-9: ${evil}`))).toEqual([["models", "gpt-9"]]);
+    expect(pathsOf(names("aliases", '"gpt-*": acme/one'))).toEqual([["aliases", "gpt-*"]]);
+    expect(pathsOf(names("models", '"filed/*": import'))).toEqual([["models", "filed/*"]]);
+    expect(pathsOf(DOCUMENT)).toEqual([]);
+  });
+
+  it("are those of the environment's providers too, and a stored provider's can be changed", () => {
+    const document = "models: { alpha-haiku-4.5: { price: { input: 0, output: 0 } } }";
+    expect(problemsOf(document, { env: { ALPHA_API_KEY: KEY } }).join()).toContain("is a built-in model of alpha");
+    const ofStored = `providers: { alpha: { base_url: "https://api.acme.example" } }\n${document}`;
+    const credentials = [{ ...ACME, provider: "alpha" }];
+    expect(problemsOf(ofStored, { credentials })).toEqual([]);
+  });
+});
+
 it("the environment goes before stored entries", () => {
   const document = 'providers: { alpha: { base_url: "https://stored.example" } }\ntimeouts: { idle_ms: 7000 }';
   const env = { ALPHA_API_KEY: KEY, PARLEY_TIMEOUTS_IDLE_MS: "8000" };
