@@ -1,10 +1,11 @@
 import { type ConfigPath, type Problem, type Report } from "./config-error.ts";
 import { type ConfigDocument, isRecord, pathKey } from "./document.ts";
 import type { Environment } from "./environment.ts";
-import { IMPORTS_ALL, importedProvider, type ModelLists, takeImports } from "./imports.ts";
-import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS } from "./models.ts";
+import { type ModelLists, takeImports } from "./imports.ts";
+import { BUILT_IN_PROVIDERS } from "./models.ts";
 import { withPresets } from "./presets.ts";
 import { SECRET_HEADER } from "./scalars.ts";
+import { nameProblem } from "./stored-names.ts";
 
 /** Sections of the stored configuration, all of which a reload applies. */
 export const STORED_SECTIONS = ["providers", "models", "aliases", "timeouts"] as const;
@@ -108,10 +109,12 @@ export function mergeStored(part: StoredPart | undefined, { file, patterns, env,
       return [section, Object.fromEntries(own)];
     }),
   );
+  const isOfFile = (provider: string): boolean =>
+    isOverridden(["providers", provider], { file: fileValue, patterns, env });
   for (const [section, named] of Object.entries(entries))
     for (const [name, entry] of Object.entries(named)) {
       checkEntry([section, name], entry, { ...part, report });
-      const problem = nameProblem([section, name], { file: fileValue, patterns, env, lists });
+      const problem = nameProblem([section, name], { patterns, lists, isOfFile });
       if (problem !== undefined) report([section, name], problem);
     }
   const used = withoutLeftOut(fileValue, part.leftOut);
@@ -129,38 +132,6 @@ export function mergeStored(part: StoredPart | undefined, { file, patterns, env,
     isStored: (path) => inForce.has(pathKey(path.slice(0, 1))) || inForce.has(pathKey(path.slice(0, 2))),
     sections: new Set(Object.entries(entries).flatMap(([section, named]) => (isEmpty(named) ? [] : [section]))),
   };
-}
-
-/** Why a stored model or alias may not have its name: it would take over a model of a provider of the file. */
-function nameProblem(
-  [section, name]: readonly [string, string],
-  { file, patterns, env, lists }: Omit<MergeParts, "report">,
-): string | undefined {
-  if (section !== "models" && section !== "aliases") return undefined;
-  const isOfFile = (provider: string): boolean => isOverridden(["providers", provider], { file, patterns, env });
-  const seller = Object.hasOwn(BUILT_IN_MODELS, name) ? BUILT_IN_MODELS[name]!.provider : undefined;
-  if (seller !== undefined && isOfFile(seller))
-    return `is a built-in model of ${seller}, which the configuration file or the environment has; change it in the file`;
-  // `"*": import` of the file has no prefix, and one of a provider alone would change its names.
-  const importsAll = patterns.includes(IMPORTS_ALL);
-  const provider = importedProvider(name);
-  if (section === "models" && importsAll && provider !== undefined && isOfFile(provider))
-    return `would rename models of ${provider}, which the configuration file imports`;
-  const beginning = section === "aliases" && name.endsWith("*") ? name.slice(0, -1) : undefined;
-  const named = patterns.flatMap((pattern) => importedProvider(pattern) ?? []);
-  const prefix = named
-    .map((one) => `${one}/`)
-    .find((one) =>
-      beginning === undefined ? name.startsWith(one) : beginning.startsWith(one) || one.startsWith(beginning),
-    );
-  if (prefix !== undefined) return `begins as the models that the configuration file imports by ${prefix}*`;
-  const covers = (model: string): boolean =>
-    beginning === undefined ? model === name : model.startsWith(beginning);
-  const lister = [...lists.keys()].find(
-    (one) => isOfFile(one) && !named.includes(one) && lists.get(one)!.some((model) => covers(model.name)),
-  );
-  if (!importsAll || lister === undefined) return undefined;
-  return `is a model of ${lister}, which the configuration file imports`;
 }
 
 /** A file's value without the entries that are left out. */
