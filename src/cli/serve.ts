@@ -92,7 +92,8 @@ async function start(
   { role, source, latestStored }: { readonly role: Role } & SourceParts,
 ): Promise<Gateway> {
   await requireAddresses(config, role.name);
-  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source, latestStored });
+  if (config.workers > 1)
+    return (await import("../workers/start.ts")).startWorkers(config, log, { role, source, latestStored });
   if (role.name === "front")
     return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
   return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source, latestStored });

@@ -51,7 +51,9 @@ export function parseConfig(source: ConfigSource): Config {
   if (isNothingStored(stored)) return complete(alone, []);
   const { enabled, allowPrivate: allowsPrivate } = alone.storedConfiguration;
   const leftOut: LeftOut[] = [];
-  const document = enabled ? readStored(stored.document, (problems) => leftOut.push({ path: [], problems })) : NO_ENTRIES;
+  const document = enabled
+    ? readStored(stored.document, (problems) => leftOut.push({ path: [], problems }))
+    : NO_ENTRIES;
   for (;;) {
     const part = { credentials, allowsPrivate, leftOut: new Set(leftOut.map(({ path }) => pathKey(path))) };
     const parsed = parseParts(source, { ...part, document });
@@ -144,10 +146,7 @@ interface Parsed {
 }
 
 /** Throws ConfigError for a file that cannot be read. */
-function parseParts(
-  { file, text, env, unused, lists = NO_LISTS }: ConfigSource,
-  part: StoredPart | undefined,
-): Parsed {
+function parseParts({ file, text, env, unused, lists = NO_LISTS }: ConfigSource, part: StoredPart | undefined): Parsed {
   const document = file === undefined ? undefined : readDocument(text, file);
   const { value: given, patterns: ofFile } = takeImports(document?.value ?? {});
   const filled = interpolate(withPresets(given), env, unused);

@@ -32,8 +32,7 @@ export function nameProblem(
       beginning === undefined ? name.startsWith(one) : beginning.startsWith(one) || one.startsWith(beginning),
     );
   if (prefix !== undefined) return `begins as the models that the configuration file imports by ${prefix}*`;
-  const covers = (model: string): boolean =>
-    beginning === undefined ? model === name : model.startsWith(beginning);
+  const covers = (model: string): boolean => (beginning === undefined ? model === name : model.startsWith(beginning));
   const lister = [...lists.keys()].find(
     (one) => isOfFile(one) && !named.includes(one) && lists.get(one)!.some((model) => covers(model.name)),
   );

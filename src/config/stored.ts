@@ -91,7 +91,8 @@ interface MergeParts {
 
 /** Adds the stored entries whose names neither the file nor the environment has. Reports entries that only a file may have. */
 export function mergeStored(part: StoredPart | undefined, { file, patterns, env, lists, report }: MergeParts): Merged {
-  if (part === undefined) return { value: file, patterns, providers: new Map(), isStored: () => false, sections: new Set() };
+  if (part === undefined)
+    return { value: file, patterns, providers: new Map(), isStored: () => false, sections: new Set() };
   const fileValue = isRecord(file) ? file : {};
   const inForce = new Set<string>();
   const stored = sectionsOf(part, (path, text) => {
@@ -138,7 +139,10 @@ export function mergeStored(part: StoredPart | undefined, { file, patterns, env,
 function withoutLeftOut(file: Record<string, unknown>, leftOut: StoredPart["leftOut"]): Record<string, unknown> {
   const sections = Object.entries(file).map(([section, named]) => {
     if (!isRecord(named)) return [section, named];
-    return [section, Object.fromEntries(Object.entries(named).filter(([name]) => !leftOut.has(pathKey([section, name]))))];
+    return [
+      section,
+      Object.fromEntries(Object.entries(named).filter(([name]) => !leftOut.has(pathKey([section, name])))),
+    ];
   });
   return Object.fromEntries(sections) as Record<string, unknown>;
 }

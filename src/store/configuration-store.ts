@@ -65,7 +65,11 @@ export function createConfigurationStore(database: Database): ConfigurationStore
     return row?.version ?? 0;
   };
   return {
-    latest: () => beforeMigration(retryWhileBusy(() => latestOf(query)), 0),
+    latest: () =>
+      beforeMigration(
+        retryWhileBusy(() => latestOf(query)),
+        0,
+      ),
 
     read: () => {
       const rows = database.transaction(async (transaction) => {

@@ -86,13 +86,17 @@ describe("the simulator beside a stored configuration", () => {
   });
 
   it("is not there for the file, whose entries that need it are left out and listed", () => {
-    const file = "models: { fast: { provider: alpha, upstream_model: x } }\naliases: { mine: fast, haiku: alpha-haiku-4.5 }";
+    const file =
+      "models: { fast: { provider: alpha, upstream_model: x } }\naliases: { mine: fast, haiku: alpha-haiku-4.5 }";
     const source = sourceOf(DOCUMENT, { file });
     const config = parseConfig(source);
     expect(config.models.map(({ id }) => id)).toEqual(["acme/one"]);
     expect(config.aliases).toEqual([["gpt-5", "acme/one"]]);
     expect(config.stored?.leftOut).toMatchObject([
-      { path: ["models", "fast"], problems: [expect.stringContaining("there is no such provider; none is configured")] },
+      {
+        path: ["models", "fast"],
+        problems: [expect.stringContaining("there is no such provider; none is configured")],
+      },
       { path: ["aliases", "mine"] },
       { path: ["aliases", "haiku"] },
     ]);
