@@ -1,4 +1,5 @@
-import type { ModelConfig, RouteConfig } from "../config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
+import type { Config, ModelConfig, RouteConfig } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { redactConfig } from "../config/settings.ts";
 import { listWarnings } from "../config/warnings.ts";
@@ -13,6 +14,7 @@ export const configCheck: Command = {
   flags: { json: { help: `${JSON_FLAG.json.help}: the complete configuration, secrets hidden` } },
   async run({ positionals: [file], switches }, { env, stdout, stderr }) {
     const config = loadConfig({ file, env });
+    requireModels(config);
     if (switches.has("json")) writeJson(stdout, redactConfig(config));
     else {
       const remote = config.providers.filter(({ simulated }) => !simulated).length;
@@ -27,6 +29,15 @@ export const configCheck: Command = {
     return EXIT.ok;
   },
 };
+
+/** Throws ConfigError for a file that is probably unfinished. It serves: models can be stored. */
+function requireModels({ file, models: all, routes, imports, providers }: Config): void {
+  if (all.length + routes.length + imports.length > 0) return;
+  const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
+  throw new ConfigError(`${file} is not complete:`, [
+    `models: no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`,
+  ]);
+}
 
 /** Names the models whose facts are not known, which budgets and clients need. */
 function describeUnknown(all: readonly ModelConfig[]): string {

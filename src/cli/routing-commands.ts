@@ -7,6 +7,7 @@ import {
 } from "../access/account-routing.ts";
 import type { AccountStore, StoredCredential } from "../access/account-store.ts";
 import type { Config } from "../config/config.ts";
+import { systemClock } from "../core/clock.ts";
 import { type CredentialCipher, credentialCipherOf, providersForAccounts } from "../gateway/account-credentials.ts";
 import { ACTOR, withAccounts } from "./accounts-commands.ts";
 import {
@@ -88,12 +89,13 @@ export const credentialsReseal: Command = {
   run: (invocation, context) =>
     withStore(invocation, context, async ({ configuration, accounts }, config) => {
       const cipher = credentialCipherOf(config);
-      let [resealed, unreadable] = [0, 0];
-      resealed += await configuration.reseal((row) => {
-        const apiKeys = cipher.openKeys(row.sealed, row);
-        if (apiKeys === undefined) unreadable += 1;
-        return apiKeys && cipher.sealKeys(apiKeys, row);
-      });
+      let { resealed, unreadable } = await configuration.reseal(
+        (row) => {
+          const apiKeys = cipher.openKeys(row.sealed, row);
+          return apiKeys && cipher.sealKeys(apiKeys, row);
+        },
+        { at_ms: systemClock.now(), actor_id: null, comment: "credentials encrypted anew" },
+      );
       for await (const page of pagesOf((from) => accounts.list(from))) {
         for (const { id } of page) {
           const counts = await resealOwn(accounts, cipher, id);

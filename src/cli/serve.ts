@@ -3,7 +3,7 @@ import { CREATE_FIRST } from "../access/sign-up.ts";
 import type { Config } from "../config/config.ts";
 import { formatPath } from "../config/config-error.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
-import { NOTHING_STORED } from "../config/stored.ts";
+import { UNREAD } from "../config/stored.ts";
 import { systemClock } from "../core/clock.ts";
 import type { ModelImports } from "../gateway/model-imports.ts";
 import type { StoredWatch } from "../gateway/stored-watch.ts";
@@ -12,7 +12,7 @@ import { readVersion } from "../config/version.ts";
 import { listWarnings } from "../config/warnings.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Gateway, SourceParts } from "../gateway/gateway.ts";
 import { commandName } from "../installation/own-programs.ts";
 import type { Role } from "../gateway/role.ts";
 import { inTurn, requireAddresses, requireTlsOfGrpc } from "../gateway/starting.ts";
@@ -29,7 +29,7 @@ export interface ServeContext {
 
 /** Runs the gateway until the process is stopped (`parley serve`). Answers with the exit code. */
 export async function serve(source: ConfigSource, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
-  const parsed = parseConfig(role.name === "front" ? source : { ...source, stored: NOTHING_STORED });
+  const parsed = parseConfig(role.name === "front" ? source : { ...source, stored: UNREAD });
   const log = createLogger(parsed.log.level);
   for (const { setting, text } of listWarnings(parsed)) if (isUsed(setting, role)) log.warn({ setting }, text);
   // From the beginning: without a listener the signal ends the process.
@@ -44,7 +44,8 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
     const sources = new Sources(source, stored);
     const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
     logLeftOut(config, log);
-    return { sources, config, gateway: await start(config, log, { role, source: sources.inForce }) };
+    const gateway = await start(config, log, { role, source: sources.inForce, latestStored: stored?.latest });
+    return { sources, config, gateway };
   };
   const { sources, config, gateway } = await begin().catch(async (error: unknown) => {
     // An open connection would hold the process.
@@ -100,14 +101,15 @@ function isUsed(setting: string, role: Role): boolean {
 async function start(
   config: Config,
   log: Logger,
-  { role, source }: { readonly role: Role; readonly source: ConfigSource },
+  { role, source, latestStored }: { readonly role: Role } & SourceParts,
 ): Promise<Gateway> {
   requireTlsOfGrpc(config, role.name);
   await requireAddresses(config, role.name);
-  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source });
+  if (config.workers > 1)
+    return (await import("../workers/start.ts")).startWorkers(config, log, { role, source, latestStored });
   if (role.name === "front")
     return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
-  return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source });
+  return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source, latestStored });
 }
 
 /** Opens the stored configuration; undefined in a front, which has no providers. */
@@ -133,7 +135,7 @@ class Sources {
   /** A file with what is stored now. Throws ConfigError. */
   with(file: ConfigSource): ConfigSource {
     if (this.#stored === undefined) return file;
-    return { ...file, stored: this.#stored.readBy(parseConfig({ ...file, stored: NOTHING_STORED })) };
+    return { ...file, stored: this.#stored.readBy(parseConfig({ ...file, stored: UNREAD })) };
   }
 
   keep(source: ConfigSource): void {
@@ -154,31 +156,36 @@ interface ReloadParts extends Pick<ServeContext, "reread"> {
   readonly sources: Sources;
 }
 
-/** Applies a changed file, or a changed stored configuration beside the file in force. An invalid file changes nothing. */
+/**
+ * Applies a changed file, or a changed stored configuration beside the file in force. Resolves with whether it is in force now: an invalid
+ * file changes nothing.
+ */
 async function reload(
   before: Config,
   changed: "file" | "stored",
   { gateway, log, models, sources, reread }: ReloadParts,
-): Promise<void> {
+): Promise<boolean> {
   const apply = (complete: Config): Promise<void> => gateway.reload(complete, "lists");
   try {
     const source = sources.with(changed === "file" ? reread() : sources.inForce);
     const next = await models.use(source, apply, { waits: changed === "file" });
     // The gateway stops.
-    if (next === undefined) return;
+    if (next === undefined) return false;
     await gateway.reload(next, changed, source);
     models.keep();
     sources.keep(source);
     if (changed === "stored") log.info({ version: next.stored?.version }, "stored configuration applied");
     else log.info("configuration reloaded");
     logLeftOut(next, log);
-    if (changed === "stored") return;
+    if (changed === "stored") return true;
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
+    return true;
   } catch (error) {
     models.revert(apply);
     const reason = error instanceof Error ? error.message : String(error);
     log.error({ reason }, "configuration not reloaded; the old one stays");
+    return false;
   }
 }
 

@@ -5,7 +5,7 @@ import { toEmail } from "../access/address.ts";
 import type { Config } from "../config/config.ts";
 import { type LoadOptions, readSource } from "../config/load.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
-import { NOTHING_STORED } from "../config/stored.ts";
+import { NOTHING_STORED, UNREAD } from "../config/stored.ts";
 import { credentialCipherOf } from "../gateway/account-credentials.ts";
 import { toStored } from "../gateway/stored-watch.ts";
 import { sqliteFile } from "../store/database.ts";
@@ -26,7 +26,7 @@ export async function withStore(
   action: (store: Store, config: Config, source: ConfigSource) => Promise<void>,
 ): Promise<number> {
   const source = readSource({ file: flags["config"], env, unused: ["providers"] });
-  const config = parseConfig({ ...source, stored: NOTHING_STORED });
+  const config = parseConfig({ ...source, stored: UNREAD });
   const file = resolve(sqliteFile(config.dataDir));
   const isNew = config.databaseUrl === undefined && !existsSync(file);
   const hint = "run this in the folder of the gateway, or name its configuration with --config FILE";
@@ -50,15 +50,15 @@ export async function withStore(
  */
 export async function loadWithStored(options: LoadOptions): Promise<Config> {
   const source = readSource(options);
-  const config = parseConfig({ ...source, stored: NOTHING_STORED });
-  if (!config.storedConfiguration.enabled) return parseConfig(source);
-  if (config.databaseUrl === undefined && !existsSync(sqliteFile(config.dataDir))) return parseConfig(source);
+  const config = parseConfig({ ...source, stored: UNREAD });
+  if (config.databaseUrl === undefined && !existsSync(sqliteFile(config.dataDir)))
+    return parseConfig({ ...source, stored: NOTHING_STORED });
   const connection = connectConfiguration(config);
   try {
     const rows = await (await connection.store()).read();
     return parseConfig({ ...source, stored: toStored(rows, credentialCipherOf({ ...config, providers: [] })) });
   } catch {
-    return parseConfig(source);
+    return config;
   } finally {
     await connection.close();
   }

@@ -360,8 +360,8 @@ export interface Config {
   readonly accountCredentials: { readonly encryptionKey?: string; readonly previousEncryptionKey?: string };
   /** Whether the stored configuration is used, and may name private addresses. */
   readonly storedConfiguration: { readonly enabled: boolean; readonly allowPrivate: boolean };
-  /** What was used of the stored configuration; undefined where none was looked at. */
-  readonly stored: { readonly version: number; readonly leftOut: readonly LeftOut[] } | undefined;
+  /** What was used of the stored configuration; undefined where none was looked at. The version is undefined when it is not known. */
+  readonly stored: { readonly version: number | undefined; readonly leftOut: readonly LeftOut[] } | undefined;
   readonly log: { readonly level: LogLevel };
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };

@@ -13,17 +13,22 @@ export interface OfferedModel {
 /** Lists of models by the names of providers. */
 export type ModelLists = ReadonlyMap<string, readonly OfferedModel[]>;
 
-/** All providers. */
-const ALL = "*";
+/** Entry of `models` that imports from all providers. */
+export const IMPORTS_ALL = "*";
 /** One provider, whose name stands before those of its models. */
 const OF_PROVIDER = /^(.+)\/\*$/;
+
+/** The provider that an entry of `models` such as `NAME/*` imports from; undefined for another entry. */
+export function importedProvider(pattern: string): string | undefined {
+  return OF_PROVIDER.exec(pattern)?.[1];
+}
 
 /** Takes the entries of `models` that import out of a file's value: `"*": import` and `"NAME/*": import`. */
 export function takeImports(value: unknown): { readonly value: unknown; readonly patterns: readonly string[] } {
   const models = isRecord(value) ? value["models"] : undefined;
   if (!isRecord(value) || !isRecord(models)) return { value, patterns: [] };
   const patterns = Object.keys(models).filter(
-    (key) => models[key] === "import" && (key === ALL || OF_PROVIDER.test(key)),
+    (key) => models[key] === "import" && (key === IMPORTS_ALL || OF_PROVIDER.test(key)),
   );
   if (patterns.length === 0) return { value, patterns };
   const rest = Object.entries(models).filter(([key]) => !patterns.includes(key));
@@ -36,7 +41,7 @@ export function resolveImports(
   providers: readonly ProviderConfig[],
   report: Report,
 ): Pick<ImportConfig, "provider" | "prefix">[] {
-  const named = patterns.flatMap((pattern) => OF_PROVIDER.exec(pattern)?.[1] ?? []);
+  const named = patterns.flatMap((pattern) => importedProvider(pattern) ?? []);
   for (const name of named) {
     const provider = providers.find((one) => one.name === name);
     const path = ["models", `${name}/*`];
@@ -44,10 +49,10 @@ export function resolveImports(
     else if (!hasList(provider)) report(path, `${name} has no list of models that could be imported`);
   }
   const listing = providers.filter(hasList);
-  if (patterns.includes(ALL) && listing.length === 0)
-    report(["models", ALL], "no provider has a list of models that could be imported");
+  if (patterns.includes(IMPORTS_ALL) && listing.length === 0)
+    report(["models", IMPORTS_ALL], "no provider has a list of models that could be imported");
   return listing
-    .filter(({ name }) => named.includes(name) || patterns.includes(ALL))
+    .filter(({ name }) => named.includes(name) || patterns.includes(IMPORTS_ALL))
     .map(({ name }) => ({ provider: name, prefix: named.includes(name) ? `${name}/` : "" }));
 }
 

@@ -13,8 +13,10 @@ import { KEY_FILE, SECRET_HEADER } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
 import {
   groupByEntry,
+  isNothingStored,
   type LeftOut,
   mergeStored,
+  STORED_NAME,
   type StoredConfiguration,
   type StoredPart,
 } from "./stored.ts";
@@ -44,29 +46,53 @@ export function parseConfig(source: ConfigSource): Config {
   const { stored } = source;
   const alone = parseAlone(source);
   if (stored === undefined) return alone;
-  const { version, document: text, credentials } = stored;
-  const leaveOut = (leftOut: readonly LeftOut[], config = alone): Config =>
+  const { version, credentials } = stored;
+  const complete = (config: Config, leftOut: readonly LeftOut[]): Config =>
     deepFreeze({ ...config, stored: { version, leftOut } });
-  const { enabled, allowPrivate } = alone.storedConfiguration;
-  if (!enabled || text === "") return leaveOut([]);
-  let document: ConfigDocument;
-  try {
-    document = documentOf(stored);
-  } catch (error) {
-    if (error instanceof ConfigError) return leaveOut([{ path: [], problems: error.lines }]);
-    throw error;
-  }
+  if (isNothingStored(stored)) return complete(alone, []);
+  const { enabled, allowPrivate: allowsPrivate } = alone.storedConfiguration;
   const leftOut: LeftOut[] = [];
+  const document = enabled ? readable(stored, (problems) => leftOut.push({ path: [], problems })) : NO_ENTRIES;
   for (;;) {
-    const known = new Set(leftOut.map(({ path }) => pathKey(path)));
-    const part = { document, credentials, leftOut: known, allowsPrivate: allowPrivate };
-    const { config, problems, isStored, describe } = parseParts(source, part);
-    if (config !== undefined && problems.length === 0) return leaveOut(leftOut, config);
-    const groups = groupByEntry(problems, isStored);
-    if (groups === undefined || groups.size === 0 || [...groups.keys()].every((key) => known.has(key)))
-      return leaveOut([{ path: [], problems: problems.map(describe) }]);
-    for (const group of groups.values()) leftOut.push({ path: group.path, problems: group.problems.map(describe) });
+    const part = { credentials, allowsPrivate, leftOut: new Set(leftOut.map(({ path }) => pathKey(path))) };
+    const parsed = parseParts(source, { ...part, document });
+    const { config, problems, describe } = parsed;
+    if (config !== undefined && problems.length === 0) return complete(config, leftOut);
+    const next = chooseLeftOut(parsed, () => parseParts(source, { ...part, document: NO_ENTRIES }));
+    if (next.length === 0) throw unusable(source, problems.map(describe));
+    leftOut.push(...next);
   }
+}
+
+/** The document of a stored configuration, empty when it cannot be read. */
+function readable(stored: StoredConfiguration, fail: (problems: readonly string[]) => void): ConfigDocument {
+  try {
+    return documentOf(stored);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    fail(error.lines);
+    return NO_ENTRIES;
+  }
+}
+
+/**
+ * What to leave out because of problems: the stored entries that they are of. Else the entries of the file that need the simulator, which
+ * is there by default only while nothing is stored. Else a section, since a stored entry contradicts the file.
+ */
+function chooseLeftOut({ problems, isStored, sections, describe }: Parsed, withoutStored: () => Parsed): LeftOut[] {
+  const toLeftOut = (groups: ReturnType<typeof groupByEntry>): LeftOut[] =>
+    groups.map((group) => ({ path: group.path, problems: group.problems.map(describe) }));
+  const ofStored = groupByEntry(problems, isStored);
+  if (ofStored.length > 0) return toLeftOut(ofStored);
+  const ofFile = groupByEntry(withoutStored().problems, isOfSimulator);
+  if (ofFile.length > 0) return toLeftOut(ofFile);
+  const section = ["aliases", "models", "providers", "timeouts"].find((one) => sections.has(one));
+  return section === undefined ? [] : [{ path: [section], problems: problems.map(describe) }];
+}
+
+/** Whether an entry of the file can name models of the simulator. */
+function isOfSimulator([section, name]: ConfigPath): boolean {
+  return name !== undefined && (section === "models" || section === "aliases");
 }
 
 /** A mistake in a stored document, or one that it causes beside the file. */
@@ -83,9 +109,9 @@ export function checkStored(source: ConfigSource & { readonly stored: StoredConf
   readonly config: Config | undefined;
   readonly problems: readonly StoredProblem[];
 } {
-  const { document: text, credentials } = source.stored;
+  const { credentials } = source.stored;
   const alone = parseAlone(source);
-  if (text === "") return { config: alone, problems: [] };
+  if (isNothingStored(source.stored)) return { config: alone, problems: [] };
   const { config, problems, describe } = parseParts(source, {
     document: documentOf(source.stored),
     credentials,
@@ -98,9 +124,11 @@ export function checkStored(source: ConfigSource & { readonly stored: StoredConf
 function parseAlone(source: ConfigSource): Config {
   const { config, problems, describe } = parseParts(source, undefined);
   if (config !== undefined && problems.length === 0) return deepFreeze(config);
-  const { file } = source;
-  const summary = file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`;
-  throw new ConfigError(summary, problems.map(describe));
+  throw unusable(source, problems.map(describe));
+}
+
+function unusable({ file }: ConfigSource, problems: readonly string[]): ConfigError {
+  return new ConfigError(file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`, problems);
 }
 
 /** The configuration of a file and a stored part. It is meaningless with problems. */
@@ -109,15 +137,14 @@ interface Parsed {
   readonly problems: readonly Problem[];
   /** Whether a path leads into the stored part. */
   readonly isStored: (path: ConfigPath) => boolean;
+  /** The sections with stored entries that are in force. */
+  readonly sections: ReadonlySet<string>;
   /** The problem after its place. */
   readonly describe: (problem: Problem) => string;
 }
 
 /** Throws ConfigError for a file that cannot be read. */
-function parseParts(
-  { file, text, env, unused, stored, lists = NO_LISTS }: ConfigSource,
-  part: StoredPart | undefined,
-): Parsed {
+function parseParts({ file, text, env, unused, lists = NO_LISTS }: ConfigSource, part: StoredPart | undefined): Parsed {
   const document = file === undefined ? undefined : readDocument(text, file);
   const { value: given, patterns: ofFile } = takeImports(document?.value ?? {});
   const filled = interpolate(withPresets(given), env, unused);
@@ -135,7 +162,7 @@ function parseParts(
   const proxy = proxyVariable(env);
   const flaw = proxy && proxyProblem(proxy.value);
   if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
-  const merged = mergeStored(part, { file: filled.value, patterns: ofFile, env, report });
+  const merged = mergeStored(part, { file: filled.value, patterns: ofFile, env, lists, report });
   const value = overrides.reduce(override, merged.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
@@ -152,16 +179,19 @@ function parseParts(
         patterns: merged.patterns,
         lists,
         storedProviders: merged.providers,
-        mayLackModels: stored !== undefined,
+        simulatesByDefault: part === undefined,
+        isStored: merged.isStored,
       },
       report,
     );
-  const { isStored } = merged;
+  const { isStored, sections } = merged;
   const place = createPlaces({ document, stored: part?.document, isStored, overrides, variables: filled.variables });
-  return { config, problems, isStored, describe: (problem) => `${place(problem)}${problem.text}` };
+  return { config, problems, isStored, sections, describe: (problem) => `${place(problem)}${problem.text}` };
 }
 
 const NO_LISTS: ModelLists = new Map();
+
+const NO_ENTRIES = readDocument("{}", STORED_NAME);
 
 /** Whether the file's own text holds secrets: credentials that are not written as `${NAME}`. */
 function holdsSecrets(value: unknown): boolean {

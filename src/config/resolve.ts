@@ -55,8 +55,10 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly lists: ModelLists;
   /** Credentials of the stored providers that are in force, by name. */
   readonly storedProviders: ReadonlyMap<string, StoredCredential | undefined>;
-  /** Whether there may be no model, because more can be stored at any time. */
-  readonly mayLackModels: boolean;
+  /** Whether a path leads to a stored entry that is in force. */
+  readonly isStored: (path: ConfigPath) => boolean;
+  /** Whether the built-in providers are simulated when no provider is configured. */
+  readonly simulatesByDefault: boolean;
 };
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
@@ -66,7 +68,7 @@ export function resolve(
   report: Report,
 ): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
-  const providers = resolveProviders(input, { env, storedProviders: facts.storedProviders }, report);
+  const providers = resolveProviders(input, { env, ...facts }, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
   if (
@@ -92,10 +94,6 @@ export function resolve(
   const routes = resolveRoutes(input, models, report);
   const asked = resolveImports(patterns, providers, report);
   const { imports, imported } = importModels({ asked, lists, input, models, providers, report });
-  if (models.length === 0 && patterns.length === 0 && !(facts.mayLackModels && input.stored_configuration.enabled)) {
-    const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
-    report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
-  }
   return {
     file,
     secretsInFile,
@@ -153,19 +151,21 @@ export function resolve(
     models: [...models, ...imported],
     routes,
     imports,
-    aliases: resolveAliases(input.aliases, [...models, ...routes], report),
+    aliases: resolveAliases(input.aliases, [...models, ...routes], { isStored: facts.isStored, report }),
   };
 }
 
-/** An alias that is the ID of a model would never be used. */
+/** An alias that is the ID of a model would never be used. The file's goes before a stored model. */
 function resolveAliases(
   aliases: FileInput["aliases"],
   models: readonly Pick<ModelConfig, "id">[],
-  report: Report,
+  { isStored, report }: Pick<FileFacts, "isStored"> & { readonly report: Report },
 ): Config["aliases"] {
   const ids = new Set(models.map(({ id }) => id));
   for (const [name, model] of Object.entries(aliases)) {
-    if (ids.has(name)) report(["aliases", name], "is the ID of a model already");
+    if (ids.has(name) && isStored(["models", name]) && !isStored(["aliases", name]))
+      report(["models", name], "is the name of an alias of the configuration file already");
+    else if (ids.has(name)) report(["aliases", name], "is the ID of a model already");
     if (ids.has(model)) continue;
     const meant = nearest(model, ids);
     report(
@@ -516,6 +516,7 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
 /** Says that there is no provider of this name, and which there are. */
 export function unknownProvider(name: string, providers: readonly ProviderConfig[]): string {
   const names = providers.map((provider) => provider.name);
+  if (names.length === 0) return "there is no such provider; none is configured";
   const meant = nearest(name, names);
   return `there is no such provider; ${meant === undefined ? `there are: ${names.join(", ")}` : `did you mean ${meant}?`}`;
 }
@@ -523,15 +524,15 @@ export function unknownProvider(name: string, providers: readonly ProviderConfig
 /**
  * Returns the configured providers. Unconfigured providers of the built-in models are simulated when no provider is
  * configured or when `simulator.enabled` is true: simulated answers must not replace a provider whose configuration was
- * forgotten.
+ * forgotten, or whose stored entry is missing.
  */
 function resolveProviders(
   input: FileInput,
-  facts: Pick<FileFacts, "env" | "storedProviders">,
+  { simulatesByDefault, ...facts }: Pick<FileFacts, "env" | "storedProviders" | "simulatesByDefault">,
   report: Report,
 ): ProviderConfig[] {
   const configured = Object.keys(input.providers);
-  const simulate = input.simulator.enabled ?? configured.length === 0;
+  const simulate = input.simulator.enabled ?? (simulatesByDefault && configured.length === 0);
   const names = new Set([...(simulate ? Object.keys(BUILT_IN_PROVIDERS) : []), ...configured]);
   const providers: ProviderConfig[] = [];
   for (const name of names) {

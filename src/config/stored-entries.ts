@@ -25,9 +25,11 @@ export function listEntries(config: Config, source: ConfigSource): ListedEntry[]
   const file = fileOf(source);
   const all = entriesOf(source.stored ?? NOTHING_STORED);
   return STORED_SECTIONS.flatMap((section) => {
-    const ofFile = Object.entries(file.sections[section] ?? {}).map(([name, entry]) =>
-      listed(config, { section, name, origin: "file", entry: describeEntry(section, entry) }),
-    );
+    const ofFile = Object.entries(file.sections[section] ?? {}).map(([name, value]) => {
+      const entry = { section, name, origin: "file", entry: describeEntry(section, value) } as const;
+      const left = config.stored?.leftOut.find(({ path }) => path.length === 2 && isPartOf(path, [section, name]));
+      return listed(config, entry, left && { state: "left out", problems: left.problems });
+    });
     const stored = all
       .filter((entry) => entry.section === section)
       .map((entry) => {

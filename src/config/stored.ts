@@ -1,10 +1,11 @@
 import { type ConfigPath, type Problem, type Report } from "./config-error.ts";
 import { type ConfigDocument, isRecord, pathKey } from "./document.ts";
 import type { Environment } from "./environment.ts";
-import { takeImports } from "./imports.ts";
+import { type ModelLists, takeImports } from "./imports.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
 import { withPresets } from "./presets.ts";
 import { SECRET_HEADER } from "./scalars.ts";
+import { nameProblem } from "./stored-names.ts";
 
 /** Sections of the stored configuration, all of which a reload applies. */
 export const STORED_SECTIONS = ["providers", "models", "aliases", "timeouts"] as const;
@@ -13,8 +14,8 @@ export type StoredSection = (typeof STORED_SECTIONS)[number];
 
 /** What the database has beside the configuration file. */
 export interface StoredConfiguration {
-  /** 0: nothing has been stored. */
-  readonly version: number;
+  /** 0: nothing has ever been stored. Undefined: not known, because the database did not answer. */
+  readonly version: number | undefined;
   /** YAML in the form of the file; empty for none. */
   readonly document: string;
   readonly credentials: readonly StoredCredential[];
@@ -34,8 +35,16 @@ export const MAX_STORED_LENGTH = 256 * 1024;
 /** Entries of a stored document. */
 export const MAX_STORED_ENTRIES = 2_000;
 
-/** Before the database is read, and when it has none. */
+/** When the database has none. */
 export const NOTHING_STORED: StoredConfiguration = { version: 0, document: "", credentials: [] };
+
+/** Before the database is read, and when it does not answer. */
+export const UNREAD: StoredConfiguration = { version: undefined, document: "", credentials: [] };
+
+/** Whether the database is known to have had no stored configuration. */
+export function isNothingStored({ version, document }: StoredConfiguration): boolean {
+  return version === 0 && document === "";
+}
 
 /** In place of a file's name in messages. */
 export const STORED_NAME = "stored configuration";
@@ -52,7 +61,7 @@ export interface LeftOut {
 export interface StoredPart {
   readonly document: ConfigDocument;
   readonly credentials: readonly StoredCredential[];
-  /** By `pathKey` of section and name. */
+  /** By `pathKey` of a section, or of section and name, which can be an entry of the file. */
   readonly leftOut: ReadonlySet<string>;
   /** Whether providers may have private addresses. */
   readonly allowsPrivate: boolean;
@@ -67,6 +76,8 @@ interface Merged {
   readonly providers: ReadonlyMap<string, StoredCredential | undefined>;
   /** Whether a path leads to a stored entry that is in force. */
   readonly isStored: (path: ConfigPath) => boolean;
+  /** The sections with stored entries that are in force. */
+  readonly sections: ReadonlySet<string>;
 }
 
 interface MergeParts {
@@ -75,12 +86,15 @@ interface MergeParts {
   /** The file's imports. */
   readonly patterns: readonly string[];
   readonly env: Environment;
+  /** Known lists of models, by the names of providers. */
+  readonly lists: ModelLists;
   readonly report: Report;
 }
 
 /** Adds the stored entries whose names neither the file nor the environment has. Reports entries that only a file may have. */
-export function mergeStored(part: StoredPart | undefined, { file, patterns, env, report }: MergeParts): Merged {
-  if (part === undefined) return { value: file, patterns, providers: new Map(), isStored: () => false };
+export function mergeStored(part: StoredPart | undefined, { file, patterns, env, lists, report }: MergeParts): Merged {
+  if (part === undefined)
+    return { value: file, patterns, providers: new Map(), isStored: () => false, sections: new Set() };
   const fileValue = isRecord(file) ? file : {};
   const inForce = new Set<string>();
   const stored = sectionsOf(part, (path, text) => {
@@ -98,21 +112,41 @@ export function mergeStored(part: StoredPart | undefined, { file, patterns, env,
       return [section, Object.fromEntries(own)];
     }),
   );
+  const isOfFile = (provider: string): boolean =>
+    isOverridden(["providers", provider], { file: fileValue, patterns, env });
   for (const [section, named] of Object.entries(entries))
-    for (const [name, entry] of Object.entries(named)) checkEntry([section, name], entry, { ...part, report });
+    for (const [name, entry] of Object.entries(named)) {
+      checkEntry([section, name], entry, { ...part, report });
+      const problem = nameProblem([section, name], { patterns, lists, isOfFile });
+      if (problem !== undefined) report([section, name], problem);
+    }
+  const used = withoutLeftOut(fileValue, part.leftOut);
   const imports = takeImports(withPresets({ ...entries, providers: withoutKeys(entries["providers"] ?? {}) }));
   const merged = Object.entries(imports.value as Record<string, Record<string, unknown>>).map(([section, named]) => {
-    const before = fileValue[section];
+    const before = used[section];
     // What is no map in the file is left for the schema to refuse.
     return [section, before === undefined || isRecord(before) ? { ...before, ...named } : before];
   });
   const names = Object.keys(entries["providers"] ?? {});
   return {
-    value: { ...fileValue, ...Object.fromEntries(merged) },
+    value: { ...used, ...Object.fromEntries(merged) },
     patterns: [...new Set([...patterns, ...imports.patterns])],
     providers: new Map(names.map((name) => [name, part.credentials.find(({ provider }) => provider === name)])),
     isStored: (path) => inForce.has(pathKey(path.slice(0, 1))) || inForce.has(pathKey(path.slice(0, 2))),
+    sections: new Set(Object.entries(entries).flatMap(([section, named]) => (isEmpty(named) ? [] : [section]))),
   };
+}
+
+/** A file's value without the entries that are left out. */
+function withoutLeftOut(file: Record<string, unknown>, leftOut: StoredPart["leftOut"]): Record<string, unknown> {
+  const sections = Object.entries(file).map(([section, named]) => {
+    if (!isRecord(named)) return [section, named];
+    return [
+      section,
+      Object.fromEntries(Object.entries(named).filter(([name]) => !leftOut.has(pathKey([section, name])))),
+    ];
+  });
+  return Object.fromEntries(sections) as Record<string, unknown>;
 }
 
 /** Whether the file, or the environment for a provider or a time limit, has an entry of this section and name. */
@@ -204,19 +238,23 @@ function withoutKeys(providers: Readonly<Record<string, unknown>>): Record<strin
   );
 }
 
-/** Groups problems by the stored entry that they are of. Undefined when one is of none. */
+/** Groups the problems of entries for which `isOne`, by section and name. */
 export function groupByEntry(
   problems: readonly Problem[],
-  isStored: (path: ConfigPath) => boolean,
-): ReadonlyMap<string, { readonly path: ConfigPath; readonly problems: readonly Problem[] }> | undefined {
+  isOne: (path: ConfigPath) => boolean,
+): { readonly path: ConfigPath; readonly problems: readonly Problem[] }[] {
   const groups = new Map<string, { path: ConfigPath; problems: Problem[] }>();
   for (const problem of problems) {
     const path = problem.path.slice(0, 2);
-    if (path.length === 0 || !isStored(path)) return undefined;
+    if (path.length === 0 || !isOne(path)) continue;
     const key = pathKey(path);
     const group = groups.get(key) ?? { path, problems: [] };
     group.problems.push(problem);
     groups.set(key, group);
   }
-  return groups;
+  return [...groups.values()];
+}
+
+function isEmpty(named: object): boolean {
+  return Object.keys(named).length === 0;
 }

@@ -45,7 +45,7 @@ import { openAccounting } from "./accounting.ts";
 import { exchangeKeyChanges } from "./key-changes.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { exportMetrics } from "./metric-export.ts";
-import { type Readiness, startOperations } from "./operations.ts";
+import { type Readiness, startOperations, withLatest } from "./operations.ts";
 import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
 import { keepRefusals } from "./refusals.ts";
@@ -119,19 +119,24 @@ export interface Shared {
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/**
- * Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. `source`: what the configuration was
- * read from, by which changes of the stored configuration are checked.
- */
+/** What a configuration was read from. */
+export interface SourceParts {
+  /** By this changes of the stored configuration are checked. */
+  readonly source: ConfigSource;
+  /** Number of the latest version of the stored configuration, for `/readyz`; undefined while it is not known. */
+  readonly latestStored?: (() => number | undefined) | undefined;
+}
+
+/** Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. */
 export async function startGateway(
   config: Config,
   log: Logger,
-  { role = "all", source = NO_SOURCE }: { readonly role?: "all" | "core"; readonly source?: ConfigSource } = {},
+  { role = "all", source = NO_SOURCE, latestStored }: { readonly role?: "all" | "core" } & Partial<SourceParts> = {},
 ): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     if (config.databaseUrl === undefined) teardown.undo.push(lockForServing(config.dataDir));
     const member = await assemble(config, log, { ...teardown, role, source, shared: undefined });
-    return serveAlone(member, config, { ...teardown, log });
+    return serveAlone(member, config, { ...teardown, log, latestStored });
   });
 }
 
@@ -148,12 +153,12 @@ export function startMember(
 export async function serveAlone(
   member: MemberGateway,
   config: Config,
-  { undo, log }: Pick<Teardown, "undo"> & { readonly log: Logger },
+  { undo, log, latestStored }: Pick<Teardown, "undo"> & Pick<SourceParts, "latestStored"> & { readonly log: Logger },
 ): Promise<Gateway> {
   const operations = await startOperations(config, {
     log,
     metrics: member.metrics,
-    readiness: () => member.readiness(),
+    readiness: () => withLatest(member.readiness(), latestStored),
   });
   undo.push(() => operations.close());
   undo.push(await exportMetrics(config, { ...member, log }));

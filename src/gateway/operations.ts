@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
-import { type OperationsOptions, startOperationsServer } from "../inbound/http/operations.ts";
+import { type OperationsOptions, type Readiness, startOperationsServer } from "../inbound/http/operations.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createOperationsConnections } from "./connections.ts";
 import { startListening } from "./starting.ts";
@@ -14,6 +14,13 @@ export interface Operations {
   /** Reads the files of its TLS again. */
   reload(): Promise<void>;
   close(): void;
+}
+
+/** Facts for `/readyz`, with the latest version of the stored configuration beside the one in force. */
+export function withLatest(facts: Readiness, latestStored: (() => number | undefined) | undefined): Readiness {
+  const { stored_configuration: stored, ...others } = facts as Readiness & { readonly stored_configuration?: object };
+  if (stored === undefined || latestStored === undefined) return facts;
+  return { ...others, stored_configuration: { ...stored, latest: latestStored() } };
 }
 
 /** Starts the operations port, of which a program has one. */

@@ -139,10 +139,8 @@ export class ShutdownDelay {
 }
 
 /** A function whose calls run one after another, also after one that has failed. */
-export function inTurn<I extends readonly unknown[]>(
-  run: (...input: I) => Promise<void>,
-): (...input: I) => Promise<void> {
-  let latest = Promise.resolve();
+export function inTurn<I extends readonly unknown[], T>(run: (...input: I) => Promise<T>): (...input: I) => Promise<T> {
+  let latest: Promise<unknown> = Promise.resolve();
   return (...input) => {
     const done = latest.then(() => run(...input));
     latest = done.catch(() => undefined);

@@ -97,7 +97,7 @@ export async function putDocument(
     .map(({ provider }) => provider)
     .filter((provider) => !names.has(provider) || removed.includes(provider));
   const stored = withDocument(document, {
-    version: before.version + 1,
+    version: (rows?.version.version ?? 0) + 1,
     credentials: [
       ...before.credentials.filter(({ provider }) => !given.has(provider) && !gone.includes(provider)),
       ...[...given].map(([provider, apiKeys]) => ({ provider, address: undefined, apiKeys })),

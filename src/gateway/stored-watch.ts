@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { isRecord } from "../config/document.ts";
-import { NOTHING_STORED, type StoredConfiguration } from "../config/stored.ts";
+import { NOTHING_STORED, type StoredConfiguration, UNREAD } from "../config/stored.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { StoredRows } from "../store/configuration-store.ts";
 import { describeLocation, sqliteFile } from "../store/database.ts";
@@ -15,6 +15,8 @@ import { type CredentialCipher, credentialCipherOf } from "./account-credentials
 const POLL_MS = 200;
 /** The same after an error. */
 const RETRY_MS = 1_000;
+/** Time until a version is tried again that could not be put in force. A newer one is not delayed. */
+const APPLY_AGAIN_MS = 5_000;
 
 /** File of the data directory with the last known rows, for a start without PostgreSQL. */
 const LAST_KNOWN = "stored-configuration.json";
@@ -28,8 +30,10 @@ interface WatchPorts {
 export interface StoredWatch {
   /** What was last read, with the credentials that the keys of a configuration decrypt. */
   readBy(config: Config): StoredConfiguration;
-  /** Calls `changed` after each new version; the next one is looked for when it has resolved. */
-  start(changed: () => Promise<void>): void;
+  /** Number of the latest version in the database, as it last answered; undefined before it has. */
+  latest(): number | undefined;
+  /** Calls `changed` after each new version, and again until it resolves with whether that is in force now. */
+  start(changed: () => Promise<boolean>): void;
   close(): Promise<void>;
 }
 
@@ -44,6 +48,8 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
       log.warn({ file: LAST_KNOWN, cause: String(cause) }, "the stored configuration cannot be kept in data_dir"),
     );
   let rows: StoredRows | undefined;
+  let isRead = true;
+  let hasAnswered = true;
   try {
     if (config.databaseUrl !== undefined || existsSync(sqliteFile(config.dataDir))) {
       rows = await (await connection.store()).read();
@@ -51,19 +57,30 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
     }
   } catch (cause) {
     rows = await readLastKnown(config);
+    isRead = rows !== undefined;
+    hasAnswered = false;
     if (rows !== undefined)
       log.warn({ version: rows.version.version, cause: String(cause) }, "the last known stored configuration is used");
   }
   const ended = new AbortController();
+  const versionOf = (read: StoredRows | undefined): number => read?.version.version ?? 0;
+  // The start puts in force what was read.
+  let applied = isRead ? versionOf(rows) : undefined;
+  let latest: number | undefined = hasAnswered ? applied : undefined;
+  let refused: { readonly version: number; readonly untilMs: number } | undefined;
 
-  const look = async (changed: () => Promise<void>): Promise<void> => {
+  const look = async (changed: () => Promise<boolean>): Promise<void> => {
     const store = await connection.store();
-    if ((await store.latest()) === (rows?.version.version ?? 0)) return;
+    latest = await store.latest();
+    if (latest === applied || (latest === refused?.version && clock.monotonic() < refused.untilMs)) return;
     rows = await store.read();
-    await changed();
+    isRead = true;
     await keep(rows);
+    const version = versionOf(rows);
+    if (await changed()) applied = version;
+    else refused = { version, untilMs: clock.monotonic() + APPLY_AGAIN_MS };
   };
-  const repeat = async (changed: () => Promise<void>): Promise<void> => {
+  const repeat = async (changed: () => Promise<boolean>): Promise<void> => {
     let isFailing = false;
     while (!ended.signal.aborted) {
       await sleep(clock, isFailing ? RETRY_MS : POLL_MS, ended.signal);
@@ -81,7 +98,8 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
   let repeating: Promise<void> | undefined;
   return {
     // The key of the data directory is made for accounts' credentials later, when the directory is there.
-    readBy: (by) => toStored(rows, credentialCipherOf({ ...by, providers: [] })),
+    readBy: (by) => (isRead ? toStored(rows, credentialCipherOf({ ...by, providers: [] })) : UNREAD),
+    latest: () => latest,
     start(changed) {
       repeating = repeat(changed);
     },

@@ -40,6 +40,12 @@ export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promis
   }
 }
 
+/** Whether a table is missing, as before its migration. */
+export function isMissingTable(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  return code === "42P01" || (typeof message === "string" && message.startsWith("no such table"));
+}
+
 /** Whether the operation was in conflict with another process, and may be repeated. */
 export function isBusy(error: unknown): boolean {
   const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
-import type { ConfigSource } from "../config/parse.ts";
 import { systemClock } from "../core/clock.ts";
 import { lockForServing } from "../store/serve-lock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Gateway } from "../gateway/gateway.ts";
+import type { Gateway, SourceParts } from "../gateway/gateway.ts";
 import { exportMetrics } from "../gateway/metric-export.ts";
-import { type Readiness, startOperations } from "../gateway/operations.ts";
+import { type Readiness, startOperations, withLatest } from "../gateway/operations.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
 import { inTurn, reloadable, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
@@ -30,7 +29,7 @@ const CLOSING_MS = 15_000;
 export function startWorkers(
   config: Config,
   log: Logger,
-  options: { readonly role: Role; readonly source: ConfigSource },
+  options: { readonly role: Role } & SourceParts,
 ): Promise<Gateway> {
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, ...options }));
 }
@@ -38,7 +37,7 @@ export function startWorkers(
 async function assemble(
   config: Config,
   log: Logger,
-  { undo, closeAll, role, source: first }: Teardown & { readonly role: Role; readonly source: ConfigSource },
+  { undo, closeAll, role, source: first, latestStored }: Teardown & { readonly role: Role } & SourceParts,
 ): Promise<Gateway> {
   if (role.name !== "front" && config.databaseUrl === undefined) undo.push(lockForServing(config.dataDir));
   const simulator = new SimulatorOnDemand(config);
@@ -92,7 +91,7 @@ async function assemble(
   let draining = false;
   const readiness = async (): Promise<Readiness> => {
     const answers = await fleet.askAll("readiness", null, FACTS_MS);
-    const merged = mergeReadiness(answers.map(([, facts]) => facts));
+    const merged = withLatest(mergeReadiness(answers.map(([, facts]) => facts)), latestStored);
     return {
       ...merged,
       ready: merged.ready && !draining,

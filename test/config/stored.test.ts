@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
 import type { Environment } from "../../src/config/environment.ts";
 import { checkStored, parseConfig } from "../../src/config/parse.ts";
-import type { StoredCredential } from "../../src/config/stored.ts";
+import { NOTHING_STORED, type StoredConfiguration, type StoredCredential, UNREAD } from "../../src/config/stored.ts";
 import { documentOf, readStored } from "../../src/config/stored-document.ts";
 import { listEntries } from "../../src/config/stored-entries.ts";
 
@@ -62,7 +62,7 @@ describe("a stored configuration", () => {
   });
 
   it("may be empty", () => {
-    expect(parse("").providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
+    expect(parse("").providers).toEqual([]);
     expect(parse("").stored).toEqual({ version: 3, leftOut: [] });
   });
 
@@ -79,7 +79,52 @@ describe("a stored configuration", () => {
 
   it("is not used when the operator switches it off", () => {
     const config = parse(DOCUMENT, { file: "stored_configuration: { enabled: false }" });
-    expect(config.providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
+    expect([config.providers, config.stored]).toEqual([[], { version: 3, leftOut: [] }]);
+  });
+});
+
+describe("the simulator beside a stored configuration", () => {
+  const simulated = ["alpha", "beta", "gamma"];
+  const namesOf = (stored: StoredConfiguration, file = "{}") =>
+    parseConfig({ file: "parley.yaml", text: file, env: {}, stored }).providers.map(({ name }) => name);
+
+  it("answers by default only while nothing has ever been stored", () => {
+    expect(namesOf(NOTHING_STORED)).toEqual(simulated);
+    expect(namesOf({ ...NOTHING_STORED, version: 1 })).toEqual([]);
+    expect(namesOf({ ...NOTHING_STORED, document: DOCUMENT.replace("base_url", "base_ulr") })).toEqual([]);
+    expect(namesOf({ ...NOTHING_STORED, version: 1, document: "a: [" })).toEqual([]);
+    expect(namesOf(UNREAD)).toEqual([]);
+    expect(namesOf(UNREAD, "simulator: { enabled: true }")).toEqual(simulated);
+  });
+
+  it("is not there for the file, whose entries that need it are left out and listed", () => {
+    const file =
+      "models: { fast: { provider: alpha, upstream_model: x } }\naliases: { mine: fast, haiku: alpha-haiku-4.5 }";
+    const source = sourceOf(DOCUMENT, { file });
+    const config = parseConfig(source);
+    expect(config.models.map(({ id }) => id)).toEqual(["acme/one"]);
+    expect(config.aliases).toEqual([["gpt-5", "acme/one"]]);
+    expect(config.stored?.leftOut).toMatchObject([
+      {
+        path: ["models", "fast"],
+        problems: [expect.stringContaining("there is no such provider; none is configured")],
+      },
+      { path: ["aliases", "mine"] },
+      { path: ["aliases", "haiku"] },
+    ]);
+    const left = listEntries(config, source).filter(({ state }) => state === "left out");
+    expect(left.map(({ name, origin }) => [name, origin])).toEqual([
+      ["fast", "file"],
+      ["mine", "file"],
+      ["haiku", "file"],
+    ]);
+  });
+
+  it("is not needed by an entry of the file whose provider is stored", () => {
+    const document = `${DOCUMENT.replace("models:", '  alpha: { base_url: "https://api.acme.example" }\nmodels:')}`;
+    const config = parse(document, { file: "aliases: { mine: alpha-haiku-4.5 }" });
+    expect(config.aliases).toContainEqual(["mine", "alpha-haiku-4.5"]);
+    expect(config.stored?.leftOut).toEqual([]);
   });
 });
 
@@ -115,6 +160,47 @@ describe("an entry of the file", () => {
   });
 });
 
+describe("the models of a provider of the file", () => {
+  const file = `
+    providers: { filed: { dialect: openai, api_keys: [${KEY}] }, alpha: { dialect: anthropic, api_keys: [${KEY}] } }
+    models: { "filed/*": import }`;
+  const evil = "{ provider: acme, upstream_model: x }";
+  const names = (section: string, entries: string) => DOCUMENT.replace(`${section}:`, `${section}:\n  ${entries}`);
+
+  it.each([
+    [names("models", `filed/x: ${evil}`), ["models", "filed/x"]],
+    [names("aliases", "filed/x: acme/one"), ["aliases", "filed/x"]],
+    [names("aliases", '"fil*": acme/one'), ["aliases", "fil*"]],
+    [names("aliases", '"filed/gpt*": acme/one'), ["aliases", "filed/gpt*"]],
+    [names("models", `alpha-haiku-4.5: ${evil}`), ["models", "alpha-haiku-4.5"]],
+    [names("models", "alpha-haiku-4.5: { price: { input: 0, output: 0 } }"), ["models", "alpha-haiku-4.5"]],
+  ])("are not taken over by a stored entry: %s", (document, path) => {
+    expect(problemsOf(document, { file })).toHaveLength(1);
+    const config = parse(document, { file });
+    expect(config.stored?.leftOut).toMatchObject([{ path }]);
+    expect(config.models.find(({ id }) => id === "alpha-haiku-4.5")?.provider).toBe("alpha");
+  });
+
+  it("are not taken over when the file imports from all, as far as their lists are known", () => {
+    const lists = new Map([["filed", [{ name: "gpt-9", contextWindow: undefined, maxOutputTokens: undefined }]]]);
+    const all = file.replace("filed/*", "*");
+    const pathsOf = (document: string) =>
+      parseConfig({ ...sourceOf(document, { file: all }), lists }).stored?.leftOut.map(({ path }) => path);
+    expect(pathsOf(names("models", `gpt-9: ${evil}`))).toEqual([["models", "gpt-9"]]);
+    expect(pathsOf(names("aliases", '"gpt-*": acme/one'))).toEqual([["aliases", "gpt-*"]]);
+    expect(pathsOf(names("models", '"filed/*": import'))).toEqual([["models", "filed/*"]]);
+    expect(pathsOf(DOCUMENT)).toEqual([]);
+  });
+
+  it("are those of the environment's providers too, and a stored provider's can be changed", () => {
+    const document = "models: { alpha-haiku-4.5: { price: { input: 0, output: 0 } } }";
+    expect(problemsOf(document, { env: { ALPHA_API_KEY: KEY } }).join()).toContain("is a built-in model of alpha");
+    const ofStored = `providers: { alpha: { base_url: "https://api.acme.example" } }\n${document}`;
+    const credentials = [{ ...ACME, provider: "alpha" }];
+    expect(problemsOf(ofStored, { credentials })).toEqual([]);
+  });
+});
+
 it("the environment goes before stored entries", () => {
   const document = 'providers: { alpha: { base_url: "https://stored.example" } }\ntimeouts: { idle_ms: 7000 }';
   const env = { ALPHA_API_KEY: KEY, PARLEY_TIMEOUTS_IDLE_MS: "8000" };
@@ -136,7 +222,7 @@ describe("a stored entry that is not valid", () => {
       { path: ["aliases", "gpt-5"], problems: [expect.stringContaining("there is no model acme/one")] },
     ]);
     expect(config.timeouts).toMatchObject({ idleMs: 7000, connectMs: 4000 });
-    expect(config.models).toHaveLength(8);
+    expect(config.models).toEqual([]);
   });
 
   it("is named with its line and column", () => {
@@ -153,11 +239,21 @@ describe("a stored entry that is not valid", () => {
     expect(config.stored?.leftOut).toMatchObject([{ path: ["aliases", "gpt-5"] }]);
   });
 
-  it("leaves all of it out when it is of no entry", () => {
+  it("is a model whose name is an alias of the file, and the others are used", () => {
     const file = "aliases: { own: alpha-haiku-4.5 }\nsimulator: { enabled: true }";
-    const config = parse("models: { own: { provider: alpha, upstream_model: x } }", { file });
-    expect(config.aliases).toEqual([["own", "alpha-haiku-4.5"]]);
-    expect(config.stored?.leftOut).toMatchObject([{ path: [] }]);
+    const document = DOCUMENT.replace("models:", "models:\n  own: { provider: acme, upstream_model: x }");
+    const config = parse(document, { file });
+    expect(config.aliases).toEqual([
+      ["own", "alpha-haiku-4.5"],
+      ["gpt-5", "acme/one"],
+    ]);
+    expect(config.models.map(({ id }) => id)).toContain("acme/one");
+    expect(config.stored?.leftOut).toMatchObject([
+      { path: ["models", "own"], problems: [expect.stringContaining("stored configuration:5:8: models.own")] },
+    ]);
+  });
+
+  it("of a section leaves the other sections, and the whole document when it cannot be read", () => {
     for (const document of ["a: [", "- a", "providers: 5", "http: { listen: x }"])
       expect(parse(document).stored?.leftOut).toHaveLength(1);
   });

@@ -62,10 +62,14 @@ export function describeConfigurationStore(open: () => Promise<Store>): void {
       const { configuration } = await open();
       await configuration.insert(versionOf(0, { credentials: [credentialOf("a"), credentialOf("b")] }));
       const seal = ({ provider }: { provider: string }) => (provider === "a" ? "again" : undefined);
-      expect(await configuration.reseal(seal)).toBe(1);
+      const facts = { at_ms: 1_700_000_000_001, actor_id: null, comment: "anew" };
+      expect(await configuration.reseal(seal, facts)).toEqual({ resealed: 1, unreadable: 1 });
       const rows = await configuration.read();
       expect(rows?.credentials.map(({ sealed }) => sealed).toSorted()).toEqual(["again", "sealed"]);
-      expect(rows?.version.version).toBe(1);
+      // Replicas read credentials with a new version only.
+      expect(rows?.version).toEqual({ version: 2, document: "n: 0", ...facts });
+      expect(await configuration.reseal(() => undefined, facts)).toEqual({ resealed: 0, unreadable: 2 });
+      expect(await configuration.latest()).toBe(2);
     });
   });
 }
