@@ -44,7 +44,8 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
     const sources = new Sources(source, stored);
     const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
     logLeftOut(config, log);
-    const gateway = await start(config, log, { role, source: sources.inForce, latestStored: stored?.latest });
+    const latestStored = stored && (() => stored.latest());
+    const gateway = await start(config, log, { role, source: sources.inForce, latestStored });
     return { sources, config, gateway };
   };
   const { sources, config, gateway } = await begin().catch(async (error: unknown) => {

@@ -13,7 +13,7 @@ export interface ConfigDocument {
 export interface ParsedYaml extends ConfigDocument {
   readonly tree: Document.Parsed;
   /** `file:line:column` of an offset in the text. */
-  placeAt(offset: number): string;
+  readonly placeAt: (offset: number) => string;
 }
 
 /** Larger than any real file; keeps a wrong path (a log, a device) from being parsed. */

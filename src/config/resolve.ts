@@ -600,7 +600,10 @@ function resolveRemote(
   const problem = baseUrlProblem(baseUrl, entry.allow_private);
   if (problem !== undefined) report([...path, "base_url"], problem);
   else if (isStored && isMetadata(baseUrl))
-    report([...path, "base_url"], "this is a link-local address, or that of a cloud's metadata, which is for the file only");
+    report(
+      [...path, "base_url"],
+      "this is a link-local address, or that of a cloud's metadata, which is for the file only",
+    );
   return {
     ...base,
     host,

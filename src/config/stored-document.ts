@@ -81,7 +81,8 @@ export function readStored(text: string): StoredDocument {
   const fail = (problem: string): never => {
     throw new ConfigError(`${STORED_NAME} cannot be read:`, [`${STORED_NAME}:1:1: ${problem}`]);
   };
-  if (text.length > MAX_STORED_LENGTH) fail(`the stored configuration must have at most ${MAX_STORED_LENGTH / 1024} KiB`);
+  if (text.length > MAX_STORED_LENGTH)
+    fail(`the stored configuration must have at most ${MAX_STORED_LENGTH / 1024} KiB`);
   const parsed = readDocument(text === "" ? "{}" : text, STORED_NAME);
   requirePlain(parsed, STORED_NAME);
   const root = parsed.tree.contents as unknown as YAMLMap;
@@ -153,7 +154,7 @@ export function editDocument(text: string, edits: readonly EntryEdit[]): string 
     const pairs = new Map(named.items.map((pair) => [nameOf(pair.key), pair]));
     for (const { name, entry } of changes) {
       if (entry === undefined) pairs.delete(name);
-      else pairs.set(name, document.createPair(name, entry.tree.contents) as (typeof named.items)[number]);
+      else pairs.set(name, document.createPair(name, entry.tree.contents));
     }
     named.items = [...pairs.values()];
     named.flow = false;

@@ -80,7 +80,9 @@ function configure(
   const base = entry === undefined ? stored.document : editDocument("", [{ section: "providers", name, entry: text }]);
   if (apiKeys.length > 0 || entry !== undefined) requireStored(source, base, name);
   const document =
-    modelId === undefined ? base : editDocument(base, [{ section: "models", name: modelId, entry: readEntryYaml(model) }]);
+    modelId === undefined
+      ? base
+      : editDocument(base, [{ section: "models", name: modelId, entry: readEntryYaml(model) }]);
   const credentials =
     apiKeys.length === 0
       ? stored.credentials

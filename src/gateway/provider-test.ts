@@ -29,7 +29,10 @@ export interface ProviderTest {
 export async function testProvider(config: Config, modelId: string, ending?: AbortSignal): Promise<ProviderTest> {
   const catalogue = buildCatalogue(config, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
   try {
-    return await testModel(catalogue.models.find(({ id }) => id === modelId)!, ending);
+    return await testModel(
+      catalogue.models.find(({ id }) => id === modelId)!,
+      ending,
+    );
   } finally {
     await catalogue.close();
   }

@@ -105,9 +105,11 @@ export async function findVersion({ store }: Pick<StoredPorts, "store">, version
 
 async function putWhole(ports: StoredPorts, text: string, facts: ChangeFacts): Promise<ChangeResult> {
   const rows = await readLatest(ports, facts);
-  const document = reading((place) => `document${place}`, (): StoredDocument =>
-    // An empty map is as nothing.
-    readStored(/^\s*(\{\s*\})?\s*$/.test(text) ? "" : text),
+  const document = reading(
+    (place) => `document${place}`,
+    (): StoredDocument =>
+      // An empty map is as nothing.
+      readStored(/^\s*(\{\s*\})?\s*$/.test(text) ? "" : text),
   );
   return putDocument(ports, rows, {
     ...facts,

@@ -121,7 +121,7 @@ describe("the simulator beside a stored configuration", () => {
   });
 
   it("is not needed by an entry of the file whose provider is stored", () => {
-    const document = `${DOCUMENT.replace("models:", '  alpha: { base_url: "https://api.acme.example" }\nmodels:')}`;
+    const document = DOCUMENT.replace("models:", '  alpha: { base_url: "https://api.acme.example" }\nmodels:');
     const config = parse(document, { file: "aliases: { mine: alpha-haiku-4.5 }" });
     expect(config.aliases).toContainEqual(["mine", "alpha-haiku-4.5"]);
     expect(config.stored?.leftOut).toEqual([]);

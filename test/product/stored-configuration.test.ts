@@ -234,7 +234,7 @@ it("a start leaves out what the file contradicts, says so, and uses it again whe
   expect(await ask(first, "acme/one")).toBe(404);
   // The simulator does not answer in place of what is left out.
   expect(await ask(first, "alpha-haiku-4.5")).toBe(404);
-  expect(first.output.stdout + first.output.stderr).toContain("is not valid and is left out");
+  await expect.poll(() => first.output.stdout + first.output.stderr).toContain("is not valid and is left out");
   first.writeConfig(PRIVATE);
   first.signal("SIGHUP");
   await expect.poll(async () => ask(first, "acme/one")).toBe(200);

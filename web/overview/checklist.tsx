@@ -61,9 +61,9 @@ function stepsOf({ providerConnected, keyCreated, requestMade, addressSecured }:
   return [
     {
       title: "Connect a provider",
-      text: "Set providers in the configuration. Until then the built-in simulator answers.",
+      text: "With its API key. Until then the built-in simulator answers.",
       isDone: providerConnected,
-      link: [PATHS.adminProviders, "Providers"],
+      link: [PATHS.adminConfiguration, "Providers & models"],
     },
     { title: "Create a key", text: "For each application.", isDone: keyCreated, link: [PATHS.keys, "Keys"] },
     {

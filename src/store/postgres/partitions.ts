@@ -104,7 +104,9 @@ export async function createPartitions(statements: Statements, times: RowTimes):
 export async function findLeavingMonths(statements: Statements): Promise<(timeMs: number) => boolean> {
   if (statements.kind === "sqlite") return () => false;
   const partitions = await listPartitions(statements);
-  const leaving = partitions.filter(({ table, isDetaching }) => isDetaching && PARTITIONED_TABLES[table].by === "month");
+  const leaving = partitions.filter(
+    ({ table, isDetaching }) => isDetaching && PARTITIONED_TABLES[table].by === "month",
+  );
   return (timeMs) => leaving.some(({ fromMs, toMs }) => fromMs <= timeMs && timeMs < toMs);
 }
 

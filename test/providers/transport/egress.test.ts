@@ -112,7 +112,10 @@ describe("a proxy", () => {
     const open = (allowPrivate: boolean): Upstream => {
       const upstream = connectUpstream({
         baseUrl: `https://localhost:${port}`,
-        ...{ allowPrivate, isStored: true, connectMs: 5000, egress },
+        allowPrivate,
+        isStored: true,
+        connectMs: 5000,
+        egress,
       });
       opened.push(() => upstream.close());
       return upstream;
