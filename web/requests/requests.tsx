@@ -15,7 +15,7 @@ export default function Requests() {
     <Page
       isWide
       title="Requests"
-      description={`${isAll ? "Requests of all accounts" : "Requests of your account"}, of refused ones samples. Prompts and responses are never stored.`}
+      description={`${isAll ? "Requests of all accounts" : "Requests of your account"}, and samples of refused ones. Prompts and responses are never stored.`}
     >
       <div className="grid gap-x-3 gap-y-3 xl:grid-cols-[minmax(0,1fr)_24rem]">
         <Filters filter={filter} onChange={change} />
