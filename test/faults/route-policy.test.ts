@@ -160,6 +160,7 @@ async function messageOf(method: string): Promise<object> {
     case "AccountService/ListSecurityEvents":
     case "KeyService/List":
     case "RoutingService/GetRouting":
+    case "OverviewService/Get":
     case "UsageService/GetSpending":
       return { accountId };
     default:

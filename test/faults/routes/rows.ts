@@ -121,6 +121,7 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "RoutingService/SetCredential": { who: "signed in", fresh: true, others: "denied" },
   "RoutingService/RemoveCredential": { who: "signed in", fresh: true, others: "denied" },
   "RoutingService/SetAliases": { who: "signed in", fresh: true, others: "denied" },
+  "OverviewService/Get": { who: "signed in", others: "denied" },
   "UsageService/Summarize": { who: "signed in", others: "denied" },
   "UsageService/GetLatency": { who: "signed in", others: "denied" },
   "UsageService/GetSpending": { who: "signed in", others: "denied" },
