@@ -252,6 +252,7 @@ try {
   }
   await go("/", "Overview");
   await shoot("overview");
+  await picture("overview");
   await go("/usage", "Usage");
   await page.locator("canvas").first().waitFor();
   await picture("usage");
