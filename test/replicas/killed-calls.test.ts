@@ -47,6 +47,19 @@ it("settles every call that a killed replica sent to a provider, in another repl
     callUntilGone(victim.url, caller % 2 === 0 ? plain.secret : budget.secret, ended).catch((error: unknown) => error),
   );
   await expect.poll(() => ended.length, { timeout: 30_000 }).toBeGreaterThan(3 * CALLERS);
+  const begun = async (keyId: string): Promise<number> =>
+    Number(
+      (await queryPostgres(databaseUrl, `select count(*) from begun_completions where entry like '%${keyId}%'`))[0]![
+        "count"
+      ],
+    );
+  // Calls with a key come in waves, between which none is with the provider.
+  await expect
+    .poll(async () => Math.min(await begun(plain.record.id), await begun(budget.record.id)), {
+      timeout: 30_000,
+      interval: 20,
+    })
+    .toBeGreaterThan(2);
   victim.signal("SIGKILL");
   await Promise.all([victim.ending, ...calls]);
   const killedAtMs = performance.now();
