@@ -98,7 +98,7 @@ describe("the page of the account", () => {
     await panel.getByText("Saved.").waitFor();
     await page.reload();
     expect(await text.inputValue()).toBe("gpt-5 = tiny\nclaude-* = tiny");
-    await page.goto(`${site.product.url}/`);
+    await page.goto(`${site.product.url}/keys`);
     expect(await ask(await createKey(page, "another"), "claude-9")).toBe(200);
     expect(complaints).toEqual([]);
   });
