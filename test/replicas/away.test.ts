@@ -220,7 +220,9 @@ describe("three replicas without PostgreSQL", () => {
         async whileAway() {
           const alone = { ready: true, ledger: { away: true }, rates: { alone: true } };
           // Its last statement may have ended just before.
-          await expect.poll(() => fleet.readiness(), { timeout: 3_000 }).toMatchObject(Array(REPLICAS).fill(alone));
+          await expect
+            .poll(() => fleet.readiness(), { timeout: 3_000 })
+            .toMatchObject(Array.from({ length: REPLICAS }, () => alone));
         },
         end,
         async isBack() {
