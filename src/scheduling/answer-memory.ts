@@ -59,8 +59,8 @@ export interface WaitingHold {
 
 /**
  * Bounds the bytes of large answers in memory, from their reading until their callers have them: for a key, an account, a provider and
- * the process. An answer is read on while all others together are within each of these limits, because nobody knows how large it
- * becomes: the process holds at most its limit and one answer. Otherwise it waits, and its provider is not read. Providers have turns,
+ * the process. An answer is read on while all others together are within each of these limits, because its size is
+ * not known before: the process holds at most its limit and one answer. Otherwise it waits, and its provider is not read. Providers have turns,
  * of each its accounts, and of each of those its keys: the one that got memory last is the last to get more. A turn is worth
  * MAX_TURN_BYTES, at most the limit of a key, so that most answers need one.
  *

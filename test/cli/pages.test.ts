@@ -3,7 +3,7 @@ import type { Page } from "../../src/access/key-store.ts";
 import { formatTable } from "../../src/cli/output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "../../src/cli/pages.ts";
 
-/** A list of so many rows, and the sizes of the pages that were read. */
+/** A list with a number of rows, and the sizes of the pages that were read. */
 function listOf(count: number) {
   const rows = Array.from({ length: count }, (_, index) => ({
     id: `key_${1_000_000 + index}`,
