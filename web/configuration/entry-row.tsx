@@ -1,7 +1,8 @@
-import { Eye, KeyRound, type LucideIcon, Pencil, Trash2 } from "lucide-react";
+import { Eye, KeyRound, Pencil, Trash2 } from "lucide-react";
 import { ConfigurationSection as Section, type NamedEntry } from "../../gen/parley/console/v1/configuration_pb.js";
 import { Badge } from "../components/badge.tsx";
-import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import { IconButton } from "../components/icon-button.tsx";
+import { Cell, None } from "../components/table.tsx";
 import type { EntryAct } from "./dialog-props.ts";
 import { describeCredential, isStored, kindOf, originOf, stateOf, summarize } from "./entry-words.ts";
 
@@ -64,30 +65,16 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
       </Cell>
       <Cell className="max-lg:col-span-2">
         <span className="-mx-1.5 flex" role="group" aria-label={`Actions on ${label}`}>
-          {canChange && <Act name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />}
+          {canChange && <IconButton name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />}
           {canChange && section === Section.PROVIDERS && (
-            <Act name={`Set API key of ${name}`} Icon={KeyRound} onClick={() => onAct("credential")} />
+            <IconButton name={`Set API key of ${name}`} Icon={KeyRound} onClick={() => onAct("credential")} />
           )}
-          {canChange && <Act name={`Remove ${label}`} Icon={Trash2} onClick={() => onAct("remove")} />}
+          {canChange && <IconButton name={`Remove ${label}`} Icon={Trash2} onClick={() => onAct("remove")} />}
           {!canChange && !isShort && entry.entry !== "" && (
-            <Act name={`View ${label}`} Icon={Eye} onClick={() => onAct("view")} />
+            <IconButton name={`View ${label}`} Icon={Eye} onClick={() => onAct("view")} />
           )}
         </span>
       </Cell>
     </div>
-  );
-}
-
-interface ActProps {
-  readonly name: string;
-  readonly Icon: LucideIcon;
-  readonly onClick: () => void;
-}
-
-function Act({ name, Icon, onClick }: ActProps) {
-  return (
-    <button type="button" aria-label={name} title={name} className={ICON_BUTTON} onClick={onClick}>
-      <Icon aria-hidden className="size-4" />
-    </button>
   );
 }

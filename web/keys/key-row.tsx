@@ -1,8 +1,9 @@
-import { type LucideIcon, Pencil, RefreshCw, Trash2 } from "lucide-react";
+import { Pencil, RefreshCw, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../components/badge.tsx";
+import { IconButton } from "../components/icon-button.tsx";
 import { Spent } from "../components/spent.tsx";
-import { Cell, ICON_BUTTON } from "../components/table.tsx";
+import { Cell } from "../components/table.tsx";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeLimits } from "../format/limits.ts";
@@ -78,27 +79,13 @@ export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
       <Cell className="max-lg:col-span-2">
         {isActive && (
           <span className="-mx-1.5 flex" role="group" aria-label={`Key ${key.name}`}>
-            <Act name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
-            {!isRotated && <Act name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}
-            <Act name={`Revoke ${key.name}`} Icon={Trash2} onClick={() => onAct("revoke")} />
+            <IconButton name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
+            {!isRotated && <IconButton name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}
+            <IconButton name={`Revoke ${key.name}`} Icon={Trash2} onClick={() => onAct("revoke")} />
           </span>
         )}
       </Cell>
     </div>
-  );
-}
-
-interface ActProps {
-  readonly name: string;
-  readonly Icon: LucideIcon;
-  readonly onClick: () => void;
-}
-
-function Act({ name, Icon, onClick }: ActProps) {
-  return (
-    <button type="button" aria-label={name} title={name} className={ICON_BUTTON} onClick={onClick}>
-      <Icon aria-hidden className="size-4" />
-    </button>
   );
 }
 
