@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Product, startProduct } from "../../support/product.ts";
 import type { Findings } from "./findings.ts";
@@ -17,10 +17,13 @@ const HEAP_LEEWAY = 24 * 1024 * 1024;
 const DESCRIPTOR_LEEWAY = 4;
 /** Timeout for connections to close after their other end is closed. */
 const SETTLING_MS = 20_000;
+/** Time for which the number of descriptors must not change before they are counted. */
+const STEADY_MS = 1_000;
 
 /** Resources of the idle product. */
 export interface Holdings {
-  readonly descriptors: number;
+  /** What each descriptor refers to. */
+  readonly descriptors: readonly string[];
   /** Used heap after a garbage collection. */
   readonly heapBytes: number;
 }
@@ -84,9 +87,15 @@ export async function startProductUnderTest(): Promise<ProductUnderTest> {
   });
   const inspector = await connectInspector(product);
   const secrets = [...PLANTED, PLANTED_PROMPT, product.firstKey];
-  const descriptors = (): number => readdirSync(`/proc/${product.pid}/fd`).length;
+  const descriptors = (): string[] => openDescriptors(product.pid);
   const holdings = async (): Promise<Holdings> => {
     await until(async () => (await activeCalls(product)) === 0);
+    // The program is ready before the thread that watches the stored configuration has started: 7 descriptors.
+    await until(async () => {
+      const { length } = descriptors();
+      await sleep(STEADY_MS);
+      return descriptors().length === length;
+    });
     await inspector.ask("HeapProfiler.collectGarbage");
     const { usedSize } = (await inspector.ask("Runtime.getHeapUsage")) as { usedSize: number };
     return { descriptors: descriptors(), heapBytes: usedSize };
@@ -101,10 +110,13 @@ export async function startProductUnderTest(): Promise<ProductUnderTest> {
     holdings,
     async leakSince(before) {
       await closeUpstreams();
-      await until(async () => descriptors() <= before.descriptors + DESCRIPTOR_LEEWAY);
+      const most = before.descriptors.length + DESCRIPTOR_LEEWAY;
+      await until(async () => descriptors().length <= most);
       const now = await holdings();
-      const opened = now.descriptors - before.descriptors;
-      if (opened > DESCRIPTOR_LEEWAY) return `${opened} descriptors more`;
+      if (now.descriptors.length > most) {
+        const opened = now.descriptors.filter((each) => !before.descriptors.includes(each));
+        return `${now.descriptors.length - before.descriptors.length} descriptors more; new: ${opened.join(", ")}`;
+      }
       const grown = now.heapBytes - before.heapBytes;
       return grown > HEAP_LEEWAY ? `${grown} bytes of heap more` : undefined;
     },
@@ -145,6 +157,17 @@ async function activeCalls({ operationsUrl }: Product): Promise<number> {
 /** Waits for a condition, with a short timeout. */
 async function until(happened: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + SETTLING_MS; Date.now() < end && !(await happened());) await sleep(50);
+}
+
+function openDescriptors(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
+    try {
+      return [`${descriptor} ${readlinkSync(`/proc/${pid}/fd/${descriptor}`)}`];
+    } catch {
+      // Closed meanwhile.
+      return [];
+    }
+  });
 }
 
 interface Inspector {
