@@ -110,21 +110,39 @@ export const measureOverload: MeasureScenario = async (contestants, { long }) =>
     const alone = await contestant.run(CAPACITY);
     const perSecond = Math.round(2 * rateOf(alone));
     const over = await contestant.run({ kind: "open", seconds, perSecond, connections: OVERLOAD_CONNECTIONS });
-    const refusalUs = (over.usedUs - over.answers * cpuUsOf(alone)) / over.refused;
     rows.push([
       contestant.name,
       whole(rateOf(alone)),
       whole(rateOf(over)),
       `${whole((100 * rateOf(over)) / rateOf(alone))} %`,
       whole((over.refused * 1000) / over.elapsedMs),
-      over.refused === 0 ? "–" : refusalUs.toFixed(1),
       inMs(over.p50Ms),
       inMs(over.p99Ms),
     ]);
   }
   return {
     title: `overload: twice the capacity for ${seconds} s, max_wait_ms ${whole(OVERLOAD_WAIT_MS)}`,
-    head: ["", "capacity/s", "answered/s", "share", "refused/s", "CPU-µs of one", "p50 ms", "p99 ms"],
+    head: ["", "capacity/s", "answered/s", "share", "refused/s", "p50 ms", "p99 ms"],
+    rows,
+    problems: contestants.flatMap(({ problems }) => problems.splice(0)),
+  };
+};
+
+/** More of Parley's configuration for refusals: of 64 calls at once all but one are refused. */
+export const REFUSAL_CONFIG = { overload: { max_calls: 1 } };
+
+/** The cost of a refusal for overload, with the few answers in between. */
+export const measureRefusals: MeasureScenario = async (contestants, options) => {
+  const [runs] = await inTurns(contestants, [{ ...CAPACITY, seconds: secondsOf(options) }], options);
+  const rows = contestants.map(({ name }, who) => [
+    name,
+    whole(medianOf(runs![who]!, ({ refused, elapsedMs }) => (refused * 1000) / elapsedMs)),
+    medianOf(runs![who]!, ({ usedUs, refused }) => usedUs / refused).toFixed(1),
+    `${(100 * medianOf(runs![who]!, ({ answers, refused }) => answers / refused)).toFixed(1)} %`,
+  ]);
+  return {
+    title: "refusals for overload: 64 connections, max_calls 1",
+    head: ["", "refused/s", "CPU-µs of one", "answers to refusals"],
     rows,
     problems: contestants.flatMap(({ problems }) => problems.splice(0)),
   };

@@ -7,7 +7,15 @@ import { type RoundsOptions, warmUp } from "../measure/rounds.ts";
 import type { Part } from "../options.ts";
 import { measureColdStarts } from "./cold-start.ts";
 import { ScenarioContestant } from "./contestant.ts";
-import { OVERLOAD_CONFIG, measureBursts, measureClosedLoops, measureOpenLoops, measureOverload } from "./loads.ts";
+import {
+  OVERLOAD_CONFIG,
+  REFUSAL_CONFIG,
+  measureBursts,
+  measureClosedLoops,
+  measureOpenLoops,
+  measureOverload,
+  measureRefusals,
+} from "./loads.ts";
 import { measurePauses } from "./pauses.ts";
 import type { ScenarioTable } from "./table.ts";
 
@@ -45,6 +53,8 @@ export async function* measureScenarios(
     const busy = { ...setting, config: OVERLOAD_CONFIG };
     const starts = [startParley, startParleyInterval];
     yield* await withContestants(busy, starts, { options, measures: [measureOverload] });
+    const full = { ...setting, config: REFUSAL_CONFIG };
+    yield* await withContestants(full, [startParley], { options, measures: [measureRefusals] });
   }
   if (options.parts.includes("cold-start")) yield measureColdStarts(setting, options);
 }
