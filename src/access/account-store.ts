@@ -1,7 +1,8 @@
 import type { AccountRouting, Limits, SealedCredential } from "../core/principal.ts";
 import type { Page } from "./key-store.ts";
 
-export type Role = "administrator" | "member";
+/** What a person may do in the installation; `permissions.ts` says what each allows. */
+export type Role = "owner" | "administrator" | "developer" | "viewer";
 
 /** A person or a part of the organisation that owns keys. All times are Unix milliseconds. */
 export interface AccountRecord {
@@ -52,7 +53,7 @@ export interface SessionRecord {
   readonly browser: string | undefined;
 }
 
-/** The stored form of a setup token, which lets its holder become the first administrator. */
+/** The stored form of a setup token, which lets its holder become the first owner. */
 export interface SetupTokenRecord {
   /** SHA-256 of the token, in hexadecimal. */
   readonly hash: string;
@@ -106,8 +107,10 @@ export interface RecordedEvent extends SecurityEvent {
 export interface Expected {
   /** Its password hash: one derived from an old password must not replace a new one. */
   readonly passwordHash?: AccountRecord["passwordHash"];
-  /** An account that is an enabled administrator: one that ceases to be one must not restore itself in the same moment. */
-  readonly administrator?: string;
+  /** Its role: one that has just become an owner's must not be changed by an administrator. */
+  readonly role?: Role;
+  /** An enabled account of one of these roles: one that loses its role must not restore itself in the same moment. */
+  readonly actor?: { readonly id: string; readonly roles: readonly Role[] };
 }
 
 /** Counts of password attempts, which throttle the next ones. */
@@ -148,8 +151,8 @@ export interface AccountStore {
   /** False for an unknown account, and when something is not as expected. */
   update(id: string, changes: AccountChanges, expected?: Expected): Promise<boolean>;
   /**
-   * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of
-   * administrator. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
+   * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of an
+   * owner. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
 

@@ -21,7 +21,7 @@ export interface KeyRecord {
   readonly requiredLabels: LabelRequirements;
   /** By which names with several models may choose among them. */
   readonly tags: readonly string[];
-  /** An administrator has restricted the models, capabilities, limits or labels: a member cannot change them. */
+  /** An administrator has restricted the models, capabilities, limits or labels: a developer cannot change them. */
   readonly limitedByAdministrator: boolean;
   /** Provider options that its requests may use; `default`: all without a budget, none with one. */
   readonly options: readonly ProviderOption[] | "default";

@@ -1,6 +1,7 @@
 import { Failure } from "../core/failure.ts";
 import type { AccountRecord, SessionRecord } from "./account-store.ts";
 import type { AccessContext, Origin, PruneContext } from "./context.ts";
+import { lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const MINUTE_MS = 60_000;
@@ -92,10 +93,14 @@ export function requireFresh({ session }: SignedIn, nowMs: number): void {
   });
 }
 
-/** Throws `permission_denied` for members. */
-export function requireAdministrator({ account }: SignedIn): void {
-  if (account.role === "administrator") return;
-  throw new Failure("permission_denied", "Only administrators can do this.");
+/** Throws `permission_denied` without the permission in all accounts, or for the installation. */
+export function requireEverywhere(signedIn: SignedIn, permission: Permission): void {
+  if (!permitsEverywhere(signedIn, permission)) throw lacks(signedIn, permission);
+}
+
+/** Throws `permission_denied` without the permission in this account. */
+export function requireIn(signedIn: SignedIn, permission: Permission, accountId: string): void {
+  if (!permitsIn(signedIn, permission, accountId)) throw lacks(signedIn, permission);
 }
 
 /** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which anybody can send. */

@@ -1,7 +1,7 @@
-import type { Role } from "../access/account-store.ts";
-import { createAccount, requireFirstAdministrator, updateAccount } from "../access/accounts.ts";
+import { createAccount, requireFirstOwner, updateAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createInvitation } from "../access/invitations.ts";
+import { ROLES } from "../access/permissions.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
@@ -15,8 +15,6 @@ import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
 import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
 import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
-
-const ROLES: readonly Role[] = ["administrator", "member"];
 
 /** Actor in security events: no signed-in account and no network. */
 export const ACTOR = { actorId: undefined, network: undefined };
@@ -32,14 +30,14 @@ export const accountsCreate: Command = {
   flags: {
     email: { value: "ADDRESS", help: "e-mail address of the account (required)" },
     name: { value: "NAME", help: "name of the account, with --password-stdin (default: the address up to the @)" },
-    role: { value: ROLES.join("|"), help: "role of the account (default: member)" },
+    role: { value: ROLES.join("|"), help: "role of the account (default: developer)" },
     ...PASSWORD_FLAG,
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
     withAccounts(invocation, { ...context, createsDatabase: true }, async (access) => {
-      const { email, name, role: word = "member" } = invocation.flags;
+      const { email, name, role: word = "developer" } = invocation.flags;
       if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
       const role = ROLES.find((known) => known === word);
       if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
@@ -53,7 +51,7 @@ export const accountsCreate: Command = {
       }
       if (name !== undefined)
         throw new UsageError("--name needs --password-stdin: an invited person chooses the name at sign-up");
-      await requireFirstAdministrator(access.store, role);
+      await requireFirstOwner(access.store, role);
       const invitation = await createInvitation(access, { email, role, ...ACTOR });
       if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
       else writeInvitation(context, invitation);

@@ -42,7 +42,10 @@ export interface AccountRow extends LimitColumns {
   readonly name: string;
   readonly created_at_ms: number;
   readonly email: string | null;
+  /** `administrator` or `member`: what programs before exact roles know. */
   readonly role: string;
+  /** `owner` of an administrator, `viewer` of a member; null for an administrator or a developer. */
+  readonly exact_role: string | null;
   readonly password_hash: string | null;
   readonly disabled_at_ms: number | null;
   /** A list of `StoredCredential`; null without any. */
@@ -75,7 +78,7 @@ export interface KeyRow extends LimitColumns {
   readonly last_used_at_ms: number | null;
   /** The first key of its family; null for the first key itself. */
   readonly line_id: string | null;
-  /** Whether an administrator has restricted it; a member cannot lift that. */
+  /** Whether an administrator has restricted it; a developer cannot lift that. */
   readonly limited_by_administrator: number;
 }
 
@@ -104,7 +107,9 @@ export interface InvitationRow {
   readonly id: string;
   readonly hash: string;
   readonly email: string | null;
+  /** As of an account. */
   readonly role: string;
+  readonly exact_role: string | null;
   readonly created_by: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number;

@@ -23,7 +23,7 @@ function account(id: string, changes: Partial<AccountRecord> = {}): AccountRecor
     id,
     email: `${id}@example.com`,
     name: id,
-    role: "member",
+    role: "developer",
     passwordHash: "$argon2id$1",
     limits: NO_LIMITS,
     createdAtMs: NOW_MS,
@@ -42,7 +42,7 @@ function invitation(id: string, changes: Partial<InvitationRecord> = {}): Invita
     id,
     hash: `hash of ${id}`,
     email: undefined,
-    role: "member",
+    role: "developer",
     createdBy: DEFAULT_ACCOUNT_ID,
     createdAtMs: NOW_MS,
     expiresAtMs: NOW_MS + 1000,
@@ -122,19 +122,39 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.update("acct_none", { name: "x" })).toBe(false);
     });
 
-    it("are changed only while the expected account is an enabled administrator", async () => {
+    it.each(["owner", "administrator", "developer", "viewer"] as const)("have the role %s", async (role) => {
+      const invitation = { id: "inv_a", hash: "h", email: undefined, role, createdBy: "acct_a", createdAtMs: 1 };
+      await store.insert(account("acct_a", { role }));
+      await store.insert(account("acct_b", { role: "viewer" }));
+      await store.insertInvitation({ ...invitation, expiresAtMs: 2, usedAtMs: undefined });
+      expect([await store.find("acct_a"), await store.findInvitation("h")]).toMatchObject([{ role }, { role }]);
+      expect(await store.update("acct_a", { name: "x" }, { role })).toBe(true);
+      expect(await store.update("acct_b", { role }, { role: "viewer", actor: { id: "acct_a", roles: [role] } })).toBe(
+        true,
+      );
+      expect(await store.find("acct_b")).toMatchObject({ role });
+      for (const other of ["owner", "administrator", "developer", "viewer"] as const) {
+        if (other === role) continue;
+        expect(await store.update("acct_a", { name: "y" }, { role: other })).toBe(false);
+        const actor = { id: "acct_b", roles: [other] };
+        expect(await store.update("acct_a", { name: "y" }, { actor })).toBe(false);
+      }
+    });
+
+    it("are changed only while the expected account is enabled and has the role", async () => {
       await store.insert(account("acct_a", { role: "administrator" }));
       await store.insert(account("acct_b"));
-      const byAda = { administrator: "acct_a" };
-      expect(await store.update("acct_b", { role: "administrator" }, { administrator: "acct_b" })).toBe(false);
-      expect(await store.update("acct_b", { role: "administrator" }, { administrator: "acct_none" })).toBe(false);
+      const by = (id: string) => ({ actor: { id, roles: ["owner", "administrator"] as const } });
+      const byAda = by("acct_a");
+      expect(await store.update("acct_b", { role: "administrator" }, by("acct_b"))).toBe(false);
+      expect(await store.update("acct_b", { role: "administrator" }, by("acct_none"))).toBe(false);
       expect(await store.update("acct_b", { name: "Bob" }, byAda)).toBe(true);
-      expect(await store.update("acct_a", { role: "member" }, byAda)).toBe(true);
+      expect(await store.update("acct_a", { role: "developer" }, byAda)).toBe(true);
       expect(await store.update("acct_a", { role: "administrator" }, byAda)).toBe(false);
       expect(await store.update("acct_b", { name: "Eve" }, byAda)).toBe(false);
       await store.update("acct_a", { role: "administrator", disabledAtMs: 1 });
       expect(await store.update("acct_a", { disabledAtMs: undefined }, byAda)).toBe(false);
-      expect(await store.find("acct_b")).toMatchObject({ name: "Bob", role: "member" });
+      expect(await store.find("acct_b")).toMatchObject({ name: "Bob", role: "developer" });
     });
 
     it("are changed only while they have the expected password hash, if one is given", async () => {
@@ -158,7 +178,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
         email: `${winner}@example.com`,
         name: winner,
         passwordHash: `hash of ${winner}`,
-        role: "administrator",
+        role: "owner",
       });
     });
 

@@ -71,9 +71,10 @@ export function memoryAccountStore(): MemoryAccounts {
       if (account === undefined) return false;
       if (expected !== undefined && "passwordHash" in expected && account.passwordHash !== expected.passwordHash)
         return false;
-      const administrator = expected?.administrator === undefined ? undefined : accounts.get(expected.administrator);
-      const isEnabled = administrator?.role === "administrator" && administrator.disabledAtMs === undefined;
-      if (expected?.administrator !== undefined && !isEnabled) return false;
+      if (expected?.role !== undefined && account.role !== expected.role) return false;
+      const actor = expected?.actor && accounts.get(expected.actor.id);
+      const mayAct = actor?.disabledAtMs === undefined && expected?.actor?.roles.some((role) => role === actor?.role);
+      if (expected?.actor !== undefined && !mayAct) return false;
       accounts.set(id, { ...account, ...changes });
       return true;
     },
@@ -88,7 +89,7 @@ export function memoryAccountStore(): MemoryAccounts {
     },
     async claimDefault(owner) {
       if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;
-      accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "administrator" });
+      accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "owner" });
       return true;
     },
 

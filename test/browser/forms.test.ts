@@ -24,7 +24,7 @@ async function fieldError({ page }: Visit): Promise<string> {
 describe("the set-up", () => {
   it("shows validation errors at the field, and keeps the input", async () => {
     const { page } = ada;
-    const create = page.getByRole("button", { name: "Create administrator" });
+    const create = page.getByRole("button", { name: "Create owner" });
     await create.click();
     expect(await fieldError(ada)).toMatch(/e-mail address/);
     await page.getByLabel("E-mail").fill("ada@example.com");
@@ -81,7 +81,7 @@ describe("the sign-up by invitation", () => {
     await bob.page.getByText("No active keys").waitFor();
     await createKey(bob.page, "bob's");
     expect(await bob.page.getByText("first key").count()).toBe(0);
-    expect(await bob.page.getByText("Member").count()).toBe(1);
+    expect(await bob.page.getByText("Developer", { exact: true }).count()).toBe(1);
     expect(new URL(bob.page.url()).hash).toBe("");
     await ada.page.reload();
     await ada.page.getByRole("row").filter({ hasText: "bob's" }).getByText("of bob").waitFor();

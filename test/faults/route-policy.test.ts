@@ -115,15 +115,19 @@ const NOBODY = new Set([
   "a session of a disabled account",
 ]);
 
+/** Callers who see only their own account. */
+const STRANGERS = new Set(["another one's session", "a viewer's session"]);
+
 function expectedOfSession({ who, fresh, others }: ConsoleRow, caller: string): readonly Outcome[] {
   if (who === "anybody") return ANSWERED;
   if (NOBODY.has(caller)) return ["unauthenticated"];
-  const isAdministrator = caller.startsWith("an administrator");
+  const isAdministrator = caller.startsWith("an administrator") || caller.startsWith("an organisation owner");
   if (who === "administrator" && !isAdministrator) return ["denied"];
+  if (who === "developer" && caller.includes("viewer")) return ["denied"];
   if (fresh && caller.endsWith("long after the password")) return ["denied"];
   if (others === undefined) return ANSWERED;
   // Calls about an existing object: only its owner and administrators see it.
-  if (caller === "another one's session") return [others === "hidden" ? "wrong" : "denied"];
+  if (STRANGERS.has(caller)) return [others === "hidden" ? "wrong" : "denied"];
   return LET_IN;
 }
 

@@ -37,7 +37,7 @@ beforeAll(async () => {
     id: "acct_other",
     name: "Other",
     email: "other@example.com",
-    role: "member",
+    role: "developer",
     createdAtMs: Date.now(),
     passwordHash: undefined,
     disabledAtMs: undefined,

@@ -21,8 +21,10 @@ const SHOWN = 25;
 
 const FILTERS: readonly (readonly [name: string, has: (account: Account) => boolean])[] = [
   ["All", () => true],
+  ["Owners", ({ role }) => role === AccountRole.OWNER],
   ["Administrators", ({ role }) => role === AccountRole.ADMINISTRATOR],
-  ["Members", ({ role }) => role === AccountRole.MEMBER],
+  ["Developers", ({ role }) => role === AccountRole.DEVELOPER],
+  ["Viewers", ({ role }) => role === AccountRole.VIEWER],
   ["Disabled", ({ disableTime }) => disableTime !== undefined],
 ];
 

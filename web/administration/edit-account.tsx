@@ -24,7 +24,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
     async onSuccess() {
       onClose();
       await refreshAccounts();
-      // Administrators who remove their own role lose access to these pages.
+      // Those who remove their own role lose access to these pages.
       if (target.id === own.id) await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
     },
   });

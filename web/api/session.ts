@@ -26,7 +26,17 @@ export function useAccount(): Account {
 
 /** Whether the account can manage other accounts. */
 export function isAdministrator({ role }: Account): boolean {
-  return role === AccountRole.ADMINISTRATOR;
+  return role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER;
+}
+
+/** Whether the account can manage owners. */
+export function isOwner({ role }: Account): boolean {
+  return role === AccountRole.OWNER;
+}
+
+/** Whether the account can change and use what is its own: viewers cannot. */
+export function mayWrite({ role }: Account): boolean {
+  return role !== AccountRole.VIEWER;
 }
 
 /** The invitation of a link. */
@@ -42,7 +52,7 @@ export function invitationQuery(token: string) {
 /** Caches a new session, or one with a new cookie. */
 export function enter(session: Session | undefined): void {
   queryClient.setQueryData(sessionQuery.queryKey, (known): GetSessionResponse | undefined =>
-    known && session ? { ...known, session, needsAdministrator: false } : known,
+    known && session ? { ...known, session, needsOwner: false } : known,
   );
 }
 

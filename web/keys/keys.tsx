@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { isAdministrator, mayWrite, useAccount } from "../api/session.ts";
 import { TextField } from "../components/field.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
@@ -37,7 +37,7 @@ export default function Keys() {
       isWide
       title="Keys"
       description={isAdministrator(account) ? "API keys of all accounts." : "Your API keys."}
-      actions={<Button onClick={create}>Create key</Button>}
+      actions={mayWrite(account) && <Button onClick={create}>Create key</Button>}
     >
       <KeyList onCreate={create} />
       {creation && (
@@ -96,9 +96,11 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       ) : active.length === 0 ? (
         <Empty title="No active keys">
           <p>Apps authenticate with an API key. Its secret is shown once, when you create it.</p>
-          <Button className="mt-5" onClick={onCreate}>
-            Create your first key
-          </Button>
+          {mayWrite(account) && (
+            <Button className="mt-5" onClick={onCreate}>
+              Create your first key
+            </Button>
+          )}
         </Empty>
       ) : (
         <>

@@ -4,7 +4,7 @@ import { updateAccount } from "../../access/accounts.ts";
 import type { AccessContext } from "../../access/context.ts";
 import { createInvitation, revokeInvitation } from "../../access/invitations.ts";
 import type { KeyStore } from "../../access/key-store.ts";
-import { requireAdministrator, requireFresh } from "../../access/sessions.ts";
+import { requireEverywhere, requireFresh, requireIn } from "../../access/sessions.ts";
 import {
   fromLimitsMessage,
   fromRoleMessage,
@@ -41,9 +41,9 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
 
     async update({ id, name, role, disabled, limits }, context) {
       const signedIn = signedInOf(context);
-      if (id !== signedIn.account.id) requireAdministrator(signedIn);
+      requireIn(signedIn, "profile.write", id);
       if (role !== undefined || disabled !== undefined || limits !== undefined) {
-        requireAdministrator(signedIn);
+        requireEverywhere(signedIn, "accounts.write");
         requireFresh(signedIn, clock.now());
       }
       const update = {
@@ -75,10 +75,10 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
 
     async listSecurityEvents({ accountId, limit, pageToken }, context) {
       const size = pageSize(limit);
-      const { account: viewer } = signedInOf(context);
+      const viewer = signedInOf(context);
       const events = await store.events({
         limit: size,
-        accountId: accountInView(signedInOf(context), accountId),
+        accountId: accountInView(viewer, "events.read", accountId),
         before: readMoment(pageToken, "atMs"),
       });
       const last = events.at(-1);

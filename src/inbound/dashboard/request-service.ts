@@ -60,7 +60,7 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
     },
 
     async get({ id }, context) {
-      const found = await find(id, accountInView(signedInOf(context), ""));
+      const found = await find(id, accountInView(signedInOf(context), "requests.read", ""));
       if (found === undefined) throw invalidField("id", "request not found");
       const [request] = found.keyName === undefined ? await withKeyNames(ports, [found]) : [found];
       return { request: toRequestMessage(request!) };

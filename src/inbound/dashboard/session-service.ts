@@ -63,7 +63,7 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
       return {
         ...(signedIn !== undefined && { session: toSessionMessage(signedIn) }),
         signUpMode: SIGN_UP_MODES[access.signUp],
-        needsAdministrator: !claimed,
+        needsOwner: !claimed,
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
       };
     },

@@ -6,9 +6,11 @@ import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import {
+  roleOf,
   toAccountRecord,
   toAccountRow,
   toChangedAccountColumns,
+  toRoleColumns,
   toSecurityEvent,
   toSecurityEventRow,
 } from "./account-rows.ts";
@@ -77,17 +79,18 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
           const { passwordHash } = expected;
           update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
         }
-        const administrator = expected?.administrator;
-        if (administrator === id) {
+        if (expected?.role !== undefined) update = update.where(roleOf("accounts"), "=", expected.role);
+        const actor = expected?.actor;
+        if (actor?.id === id) {
           // Of its own row: PostgreSQL looks at it again when it has waited for another change.
-          update = update.where("role", "=", "administrator").where("disabled_at_ms", "is", null);
-        } else if (administrator !== undefined) {
+          update = update.where(roleOf("accounts"), "in", actor.roles).where("disabled_at_ms", "is", null);
+        } else if (actor !== undefined) {
           const enabled = connection
-            .selectFrom("accounts as administrators")
-            .select("administrators.id")
-            .where("administrators.id", "=", administrator)
-            .where("administrators.role", "=", "administrator")
-            .where("administrators.disabled_at_ms", "is", null);
+            .selectFrom("accounts as actors")
+            .select("actors.id")
+            .where("actors.id", "=", actor.id)
+            .where(roleOf("actors"), "in", actor.roles)
+            .where("actors.disabled_at_ms", "is", null);
           update = update.where((is) => is.exists(enabled));
         }
         return (await update.executeTakeFirst()).numUpdatedRows === 1n;
@@ -125,7 +128,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       const others = query.selectFrom("accounts as others").select("others.id");
       const claim = query
         .updateTable("accounts")
-        .set({ email: email ?? null, name, password_hash: passwordHash ?? null, role: "administrator" })
+        .set({ email: email ?? null, name, password_hash: passwordHash ?? null, ...toRoleColumns("owner") })
         .where("id", "=", DEFAULT_ACCOUNT_ID)
         // Of two simultaneous claims, the second waits for this row and then finds its password.
         .where("password_hash", "is", null)

@@ -88,7 +88,8 @@ export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
 
 /** Permission needed by a caller with a session. */
 export interface ConsoleRow {
-  readonly who: "anybody" | "signed in" | "administrator";
+  /** The least role; everybody who has signed in is a viewer at least. */
+  readonly who: "anybody" | "signed in" | "developer" | "administrator";
   /** Whether the password must have been entered within ten minutes. */
   readonly fresh?: true;
   /** Owner of the object of the call: other callers get not_found, or are refused. */
@@ -107,20 +108,20 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "SessionService/ListSessions": { who: "signed in" },
   "SessionService/SignOutElsewhere": { who: "signed in" },
   "AccountService/List": { who: "administrator" },
-  "AccountService/Update": { who: "signed in", others: "denied" },
+  "AccountService/Update": { who: "developer", others: "denied" },
   "AccountService/CreateInvitation": { who: "administrator", fresh: true },
   "AccountService/ListInvitations": { who: "administrator" },
   "AccountService/RevokeInvitation": { who: "administrator", fresh: true },
   "AccountService/ListSecurityEvents": { who: "signed in", others: "denied" },
   "KeyService/List": { who: "signed in", others: "denied" },
-  "KeyService/Create": { who: "signed in", fresh: true, others: "denied" },
-  "KeyService/Update": { who: "signed in", fresh: true, others: "hidden" },
-  "KeyService/Rotate": { who: "signed in", fresh: true, others: "hidden" },
-  "KeyService/Revoke": { who: "signed in", fresh: true, others: "hidden" },
+  "KeyService/Create": { who: "developer", fresh: true, others: "denied" },
+  "KeyService/Update": { who: "developer", fresh: true, others: "hidden" },
+  "KeyService/Rotate": { who: "developer", fresh: true, others: "hidden" },
+  "KeyService/Revoke": { who: "developer", fresh: true, others: "hidden" },
   "RoutingService/GetRouting": { who: "signed in", others: "denied" },
-  "RoutingService/SetCredential": { who: "signed in", fresh: true, others: "denied" },
-  "RoutingService/RemoveCredential": { who: "signed in", fresh: true, others: "denied" },
-  "RoutingService/SetAliases": { who: "signed in", fresh: true, others: "denied" },
+  "RoutingService/SetCredential": { who: "developer", fresh: true, others: "denied" },
+  "RoutingService/RemoveCredential": { who: "developer", fresh: true, others: "denied" },
+  "RoutingService/SetAliases": { who: "developer", fresh: true, others: "denied" },
   "OverviewService/Get": { who: "signed in", others: "denied" },
   "UsageService/Summarize": { who: "signed in", others: "denied" },
   "UsageService/GetLatency": { who: "signed in", others: "denied" },
@@ -143,5 +144,5 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "ModelService/ListUpstreams": { who: "administrator" },
   "ModelService/ExplainRoute": { who: "administrator" },
   "ModelService/TestModel": { who: "administrator" },
-  "PlaygroundService/Stream": { who: "signed in" },
+  "PlaygroundService/Stream": { who: "developer" },
 };

@@ -52,7 +52,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /**
- * Starts the product with its simulator, twice on one database, the second time with certificates, and creates an administrator, three members, and keys and sessions of all
+ * Starts the product with its simulator, twice on one database, the second time with certificates, and creates people of every role, and keys and sessions of all
  * kinds.
  */
 export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld> {
@@ -71,10 +71,12 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   const product = await startProduct({ config });
   const people = await signUpAll(product);
   const store = await openStore({ dataDir: product.home, databaseUrl });
-  const { administrator, owner, other, disabled } = people;
+  const { organisationOwner, administrator, owner, other, viewer, disabled } = people;
   const keys = await makeKeys(store, people);
   const certificates = await makeCertificates(store, people, keys);
   const secure = await startProduct({ config: { ...config, ...certificates.config } });
+  await store.accounts.update(administrator!, { role: "administrator" });
+  await store.accounts.update(viewer!, { role: "viewer" });
   await store.accounts.update(disabled!, { disabledAtMs: Date.now() });
   return {
     product,
@@ -93,6 +95,8 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
       "the owner's session": () => openSession(store, owner!),
       "the owner's session, long after the password": () => openSession(store, owner!, { passwordMs: 11 * MINUTE_MS }),
       "another one's session": () => openSession(store, other!),
+      "a viewer's session": () => openSession(store, viewer!),
+      "an organisation owner's session": () => openSession(store, organisationOwner!),
       "an administrator's session": () => openSession(store, administrator!),
       "an administrator's session, long after the password": () =>
         openSession(store, administrator!, { passwordMs: 11 * MINUTE_MS }),
@@ -114,18 +118,20 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   };
 }
 
-type People = Readonly<Record<"administrator" | "owner" | "other" | "disabled", string | undefined>>;
+/** In the order of their sign-up; the first one becomes the organisation's owner. */
+const NAMES = ["organisationOwner", "administrator", "owner", "other", "viewer", "disabled"] as const;
+
+type People = Readonly<Record<(typeof NAMES)[number], string | undefined>>;
 
 async function signUpAll(product: Product): Promise<People> {
-  const ids: string[] = [];
-  for (const name of ["administrator", "owner", "other", "disabled"]) {
+  const ids: [name: string, id: string][] = [];
+  for (const name of NAMES) {
     const person = new ConsoleCaller(product);
     await person.signUp(`${name}@example.com`);
     const { session } = await person.call("SessionService/GetSession");
-    ids.push((session as { account: { id: string } }).account.id);
+    ids.push([name, (session as { account: { id: string } }).account.id]);
   }
-  const [administrator, owner, other, disabled] = ids;
-  return { administrator, owner, other, disabled };
+  return Object.fromEntries(ids) as People;
 }
 
 async function makeKeys(store: Store, people: People): Promise<Record<string, Credentials>> {

@@ -17,7 +17,7 @@ async function addAccounts(count: number): Promise<void> {
       id: `acct_${String(index).padStart(4, "0")}`,
       email: `person-${index}@example.com`,
       name: `Person ${index}`,
-      role: "member",
+      role: "developer",
       passwordHash: undefined,
       limits: NO_LIMITS,
       // Several at the same moment, as when they are imported.

@@ -12,7 +12,7 @@ export function accountNamed(name: string, changes: Partial<AccountRecord> = {})
     id: `acct_${name}`,
     email: `${name}@example.org`,
     name,
-    role: "member",
+    role: "developer",
     passwordHash: "$argon2id$x",
     limits: NO_LIMITS,
     createdAtMs: 1,
@@ -89,7 +89,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       const won = await Promise.all(owners.map((owner) => accounts.claimDefault(owner)));
       expect(won.filter(Boolean)).toHaveLength(1);
       const winner = owners[won.indexOf(true)];
-      expect(await accounts.find(DEFAULT_ACCOUNT_ID)).toMatchObject({ ...winner, role: "administrator" });
+      expect(await accounts.find(DEFAULT_ACCOUNT_ID)).toMatchObject({ ...winner, role: "owner" });
     });
   });
 
@@ -122,7 +122,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       id: "inv_1",
       hash: "h1",
       email: undefined,
-      role: "member",
+      role: "developer",
       createdBy: DEFAULT_ACCOUNT_ID,
       createdAtMs: 1,
       expiresAtMs: 100,

@@ -422,7 +422,7 @@ export declare type SecurityEvent = Message<"parley.console.v1.SecurityEvent"> &
   accountId: string;
 
   /**
-   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for a member where somebody else acted.
+   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for others than administrators where somebody else acted.
    *
    * @generated from field: string network = 5;
    */
@@ -456,7 +456,7 @@ export declare const SecurityEventSchema: GenMessage<SecurityEvent>;
  */
 export declare type ListSecurityEventsRequest = Message<"parley.console.v1.ListSecurityEventsRequest"> & {
   /**
-   * Only those about this account. Members need not say it: they see their own.
+   * Only those about this account. Others than administrators need not say it: they see their own.
    *
    * @generated from field: string account_id = 1;
    */
@@ -524,7 +524,7 @@ export enum AccountRole {
   UNSPECIFIED = 0,
 
   /**
-   * Sees and changes everything.
+   * Sees and changes everything, except owners.
    *
    * @generated from enum value: ACCOUNT_ROLE_ADMINISTRATOR = 1;
    */
@@ -533,9 +533,23 @@ export enum AccountRole {
   /**
    * Sees and changes its own keys, and sees its own usage.
    *
-   * @generated from enum value: ACCOUNT_ROLE_MEMBER = 2;
+   * @generated from enum value: ACCOUNT_ROLE_DEVELOPER = 2;
    */
-  MEMBER = 2,
+  DEVELOPER = 2,
+
+  /**
+   * Sees and changes everything. There is always one.
+   *
+   * @generated from enum value: ACCOUNT_ROLE_OWNER = 3;
+   */
+  OWNER = 3,
+
+  /**
+   * Sees what a developer sees, and changes nothing: it has no keys of its own.
+   *
+   * @generated from enum value: ACCOUNT_ROLE_VIEWER = 4;
+   */
+  VIEWER = 4,
 }
 
 /**
@@ -564,8 +578,8 @@ export declare const AccountService: GenService<{
     output: typeof ListAccountsResponseSchema;
   },
   /**
-   * Changes an account; what is absent stays. Members may change the name of their own account, administrators everything
-   * of all. INVALID_ARGUMENT for the last administrator, who cannot be disabled or made a member.
+   * Changes an account; what is absent stays. Developers may change the name of their own account, administrators everything
+   * of all, but only owners make, change and disable owners. INVALID_ARGUMENT for the last owner, who cannot be disabled or get another role.
    *
    * @generated from rpc parley.console.v1.AccountService.Update
    */
@@ -576,7 +590,7 @@ export declare const AccountService: GenService<{
   },
   /**
    * Makes an invitation, whose token is shown this once. For administrators. INVALID_ARGUMENT when the address has an account
-   * or when sign-up is closed.
+   * or when sign-up is closed. Only owners invite owners.
    *
    * @generated from rpc parley.console.v1.AccountService.CreateInvitation
    */
@@ -606,7 +620,7 @@ export declare const AccountService: GenService<{
     output: typeof RevokeInvitationResponseSchema;
   },
   /**
-   * Lists what happened to accounts, keys and sessions, newest first. Members see what concerns their own account.
+   * Lists what happened to accounts, keys and sessions, newest first. Others than administrators see what concerns their own account.
    *
    * @generated from rpc parley.console.v1.AccountService.ListSecurityEvents
    */

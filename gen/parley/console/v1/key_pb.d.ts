@@ -187,7 +187,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   monthSpentMicroUsd?: bigint | undefined;
 
   /**
-   * An administrator has restricted its models, capabilities, limits or required labels: a member cannot change them.
+   * An administrator has restricted its models, capabilities, limits or required labels: a developer cannot change them.
    *
    * @generated from field: bool limited_by_administrator = 15;
    */
@@ -764,7 +764,7 @@ export enum RevocationScope {
 export declare const RevocationScopeSchema: GenEnum<RevocationScope>;
 
 /**
- * API keys. Members see and change those of their own account, administrators all. A key of somebody else is answered
+ * API keys. Developers see and change those of their own account, viewers see them, administrators see and change all. A key of somebody else is answered
  * like one that does not exist: INVALID_ARGUMENT.
  *
  * Sessions and the need for a fresh password are as with AccountService.
@@ -794,7 +794,7 @@ export declare const KeyService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a member who
+   * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a developer who
    * changes the models, capabilities, limits or required labels of a key that is `limited_by_administrator`.
    *
    * @generated from rpc parley.console.v1.KeyService.Update

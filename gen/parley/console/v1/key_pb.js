@@ -168,7 +168,7 @@ export const RevocationScope = /*@__PURE__*/
   tsEnum(RevocationScopeSchema);
 
 /**
- * API keys. Members see and change those of their own account, administrators all. A key of somebody else is answered
+ * API keys. Developers see and change those of their own account, viewers see them, administrators see and change all. A key of somebody else is answered
  * like one that does not exist: INVALID_ARGUMENT.
  *
  * Sessions and the need for a fresh password are as with AccountService.

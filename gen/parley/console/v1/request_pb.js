@@ -76,7 +76,7 @@ export const WatchRequestsResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_request, 8);
 
 /**
- * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Members see those of
+ * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Others than administrators see those of
  * their own account, administrators all. Needs a session.
  *
  * @generated from service parley.console.v1.RequestService

@@ -32,7 +32,7 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
   until?: Timestamp | undefined;
 
   /**
-   * Whose. Members may name only their own.
+   * Whose. Others than administrators may name only their own.
    *
    * @generated from field: string account_id = 3;
    */
@@ -626,7 +626,7 @@ export enum UsageGrain {
 export declare const UsageGrainSchema: GenEnum<UsageGrain>;
 
 /**
- * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Members see those of
+ * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Others than administrators see those of
  * their own account, administrators all. Needs a session.
  *
  * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or

@@ -131,7 +131,7 @@ export const UsageGrain = /*@__PURE__*/
   tsEnum(UsageGrainSchema);
 
 /**
- * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Members see those of
+ * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Others than administrators see those of
  * their own account, administrators all. Needs a session.
  *
  * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or
