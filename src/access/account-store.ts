@@ -1,15 +1,21 @@
 import type { AccountRouting, Limits, SealedCredential } from "../core/principal.ts";
 import type { Page } from "./key-store.ts";
+import type { Membership, TeamStore } from "./team-store.ts";
 
 /** What a person may do in the installation; `permissions.ts` says what each allows. */
 export type Role = "owner" | "administrator" | "developer" | "viewer";
 
+/** Who an account is of: only a person signs in; a team and a service (a program of the organisation) have members instead. */
+export type AccountKind = "person" | "team" | "service";
+
 /** A person or a part of the organisation that owns keys. All times are Unix milliseconds. */
 export interface AccountRecord {
   readonly id: string;
+  readonly kind: AccountKind;
   /** Lower case, unique; undefined for an account without sign-in. */
   readonly email: string | undefined;
   readonly name: string;
+  /** Of a person; without meaning for a team. */
   readonly role: Role;
   /** An encoded argon2id hash; undefined for an account without sign-in. */
   readonly passwordHash: string | undefined;
@@ -51,6 +57,13 @@ export interface SessionRecord {
   readonly network: string | undefined;
   /** Browser of the sign-in, such as `Firefox on Linux`. */
   readonly browser: string | undefined;
+}
+
+/** A session with its account and the teams of that, by name. */
+export interface SignedIn {
+  readonly session: SessionRecord;
+  readonly account: AccountRecord;
+  readonly memberships: readonly Membership[];
 }
 
 /** The stored form of a setup token, which lets its holder become the first owner. */
@@ -139,7 +152,7 @@ export interface ThrottleState {
 }
 
 /** The store of accounts, sessions and invitations. Every method answers, or rejects within a few seconds. */
-export interface AccountStore {
+export interface AccountStore extends TeamStore {
   /** False when the e-mail address is taken. */
   insert(account: AccountRecord): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
@@ -166,7 +179,7 @@ export interface AccountStore {
 
   insertSession(session: SessionRecord): Promise<void>;
   /** Rejects at once while 2,000 look-ups wait. */
-  findSession(hash: string): Promise<{ readonly session: SessionRecord; readonly account: AccountRecord } | undefined>;
+  findSession(hash: string): Promise<SignedIn | undefined>;
   /** At most `limit` sessions of an account, most recently used first; includes ended ones that are not pruned yet. */
   listSessions(accountId: string, limit: number): Promise<readonly SessionRecord[]>;
   touchSession(

@@ -145,6 +145,7 @@ function toChanges(
     happened.push({ type, details });
   };
   if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
+  if (role !== undefined && before.kind !== "person") throw invalidField("role", `a ${before.kind} account has no role`);
   if (role !== undefined && role !== before.role) change({ role }, "role_changed", { from: before.role, to: role });
   if (limits !== undefined && !isSame(limits, before.limits)) {
     change({ limits: checkLimits(limits) }, "limits_changed");

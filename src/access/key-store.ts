@@ -91,8 +91,8 @@ export interface KeyStore {
   insert(key: NewKey): Promise<void>;
   /** Inserts only when there has never been a key: of many processes that start at once, one gets true. */
   insertFirst(key: NewKey): Promise<boolean>;
-  /** Lists all keys ever made (of one account), oldest first; all of them when no page is given. */
-  list(accountId?: string, page?: Page): Promise<readonly KeyRecord[]>;
+  /** Lists all keys ever made (of these accounts), oldest first; all of them when no page is given. */
+  list(accountIds?: readonly string[], page?: Page): Promise<readonly KeyRecord[]>;
   /** Counts the keys of these accounts that are neither expired nor revoked; omits accounts without any. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;

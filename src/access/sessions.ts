@@ -1,5 +1,5 @@
 import { Failure } from "../core/failure.ts";
-import type { AccountRecord, SessionRecord } from "./account-store.ts";
+import type { AccountRecord, SessionRecord, SignedIn } from "./account-store.ts";
 import type { AccessContext, Origin, PruneContext } from "./context.ts";
 import { lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
@@ -16,11 +16,7 @@ const TOUCH_MS = MINUTE_MS;
 /** Largest number of sessions listed. */
 const MAX_LISTED = 100;
 
-/** A valid session and its account. */
-export interface SignedIn {
-  readonly session: SessionRecord;
-  readonly account: AccountRecord;
-}
+export type { SignedIn };
 
 /** A new session; its ID is only in the cookie, not stored. */
 export interface StartedSession extends SignedIn {
@@ -45,7 +41,7 @@ export async function startSession(
     browser,
   };
   await store.insertSession(session);
-  return { id, session, account };
+  return { id, session, account, memberships: await store.memberships(account.id) };
 }
 
 /** Returns the session of an ID; undefined when it has ended or its account is disabled. Counts as a use. */

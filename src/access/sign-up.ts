@@ -77,6 +77,7 @@ export function newAccount(newcomer: Newcomer, role: Role, nowMs: number): Accou
   return {
     ...newcomer,
     id: `acct_${randomBase62(16)}`,
+    kind: "person",
     role,
     limits: NO_LIMITS,
     createdAtMs: nowMs,

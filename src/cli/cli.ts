@@ -38,6 +38,7 @@ import {
 } from "./stored-commands.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
+import { teamsAdd, teamsCreate, teamsList, teamsMembers, teamsRemove } from "./teams-commands.ts";
 import { usage } from "./usage-command.ts";
 
 const helpCommand: Command = {
@@ -102,6 +103,11 @@ const COMMANDS: readonly Command[] = [
   accountsLimit,
   accountsResetPassword,
   accountsAliases,
+  teamsCreate,
+  teamsList,
+  teamsMembers,
+  teamsAdd,
+  teamsRemove,
   credentialsSet,
   credentialsList,
   credentialsRemove,

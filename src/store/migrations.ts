@@ -2,6 +2,7 @@ import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
+import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -507,4 +508,5 @@ export const MIGRATIONS: readonly Migration[] = [
   storedConfiguration,
   refusals,
   roles,
+  teams,
 ];

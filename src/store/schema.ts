@@ -4,6 +4,7 @@
  */
 export interface Schema {
   readonly accounts: AccountRow;
+  readonly team_members: TeamMemberRow;
   readonly api_keys: KeyRow;
   readonly sessions: SessionRow;
   readonly known_browsers: KnownBrowserRow;
@@ -39,6 +40,8 @@ export interface LimitColumns {
 
 export interface AccountRow extends LimitColumns {
   readonly id: string;
+  /** `person`, `team` or `service`. */
+  readonly kind: string;
   readonly name: string;
   readonly created_at_ms: number;
   readonly email: string | null;
@@ -52,6 +55,13 @@ export interface AccountRow extends LimitColumns {
   readonly credentials: string | null;
   /** A list of pairs; null without any. */
   readonly aliases: string | null;
+}
+
+export interface TeamMemberRow {
+  readonly team_id: string;
+  readonly account_id: string;
+  readonly role: string;
+  readonly added_at_ms: number;
 }
 
 export interface KeyRow extends LimitColumns {

@@ -49,11 +49,11 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       rows.set(key.record.id, key);
       return true;
     },
-    list: async (accountId, page) =>
+    list: async (accountIds, page) =>
       pageOf(
         [...rows.values()]
           .map(({ record }) => record)
-          .filter((record) => (accountId ?? record.accountId) === record.accountId),
+          .filter((record) => accountIds?.includes(record.accountId) !== false),
         page,
       ),
     async countWorking(accountIds, nowMs) {

@@ -10,6 +10,7 @@ import type {
   ThrottleState,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
+import type { Membership } from "../../src/access/team-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { pageOf } from "./fakes.ts";
@@ -17,6 +18,7 @@ import { pageOf } from "./fakes.ts";
 /** The account that every installation begins with. */
 export const DEFAULT_ACCOUNT: AccountRecord = {
   id: DEFAULT_ACCOUNT_ID,
+  kind: "person",
   email: undefined,
   name: "default",
   role: "administrator",
@@ -34,6 +36,11 @@ export interface MemoryAccounts extends AccountStore {
   readonly recorded: RecordedEvent[];
 }
 
+/** Compares in code units. */
+function compareTexts(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
 /** An in-memory AccountStore. */
 export function memoryAccountStore(): MemoryAccounts {
   const accounts = new Map([[DEFAULT_ACCOUNT_ID, DEFAULT_ACCOUNT]]);
@@ -43,6 +50,12 @@ export function memoryAccountStore(): MemoryAccounts {
   const setupTokens = new Map<string, SetupTokenRecord>();
   const recorded: RecordedEvent[] = [];
   const routings = new Map<string, StoredRouting>();
+  const members: (Membership & { readonly accountId: string; readonly addedAtMs: number })[] = [];
+  const membershipsOf = (accountId: string): Membership[] =>
+    members
+      .filter((each) => each.accountId === accountId)
+      .map(({ teamId, role }) => ({ teamId, teamName: accounts.get(teamId)!.name, role }))
+      .toSorted((one, other) => compareTexts(one.teamName, other.teamName) || compareTexts(one.teamId, other.teamId));
   let lastId = 0;
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
   const insert = (account: AccountRecord): boolean => {
@@ -87,6 +100,42 @@ export function memoryAccountStore(): MemoryAccounts {
       routings.set(id, changed);
       return changed;
     },
+    listTeams: async (page, memberId) =>
+      pageOf(
+        [...accounts.values()]
+          .filter(({ kind }) => kind !== "person")
+          .filter(({ id }) => memberId === undefined || membershipsOf(memberId).some(({ teamId }) => teamId === id)),
+        page,
+      ).map((account) => ({ account, members: members.filter(({ teamId }) => teamId === account.id).length })),
+    memberships: async (accountId) => membershipsOf(accountId),
+    members: async (teamId) =>
+      members
+        .filter((each) => each.teamId === teamId)
+        .map(({ accountId, role, addedAtMs }) => {
+          const { id, name, email, disabledAtMs } = accounts.get(accountId)!;
+          return { id, name, email, disabledAtMs, role, addedAtMs };
+        })
+        .toSorted((one, other) => compareTexts(one.name, other.name) || compareTexts(one.id, other.id)),
+    async changeMember({ teamId, accountId, role, atMs }, { actor, most }) {
+      const [team, person] = [accounts.get(teamId), accounts.get(accountId)];
+      if (team === undefined || team.kind === "person") return "unknown team";
+      const acting = actor && accounts.get(actor.id);
+      if (actor !== undefined) {
+        if (acting === undefined || acting.disabledAtMs !== undefined) return "denied";
+        if (!actor.mayChange({ account: acting, memberships: membershipsOf(acting.id) })) return "denied";
+      }
+      if (person?.kind !== "person" || (role !== undefined && person.disabledAtMs !== undefined)) return "unknown person";
+      const index = members.findIndex((each) => each.teamId === teamId && each.accountId === accountId);
+      const before = members[index]?.role;
+      if (role !== undefined && before === undefined) {
+        if (members.filter((each) => each.teamId === teamId).length >= most.members) return "too many members";
+        if (membershipsOf(accountId).length >= most.teams) return "too many teams";
+      }
+      const addedAtMs = members[index]?.addedAtMs ?? atMs;
+      if (index >= 0) members.splice(index, 1);
+      if (role !== undefined) members.push({ teamId, teamName: team.name, accountId, role, addedAtMs });
+      return { before };
+    },
     async claimDefault(owner) {
       if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;
       accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "owner" });
@@ -99,7 +148,7 @@ export function memoryAccountStore(): MemoryAccounts {
     async findSession(hash) {
       const session = sessions.get(hash);
       const account = session && accounts.get(session.accountId);
-      return session && account && { session, account };
+      return session && account && { session, account, memberships: membershipsOf(account.id) };
     },
     listSessions: async (accountId, limit) =>
       [...sessions.values()]

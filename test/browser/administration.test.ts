@@ -158,6 +158,7 @@ describe("a developer", () => {
     expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
     for (const [path, heading] of [
       ["accounts", "Accounts"],
+      ["teams", "Teams"],
       ["invitations", "Invitations"],
       ["configuration", "Providers & models"],
       ["configuration/versions", "Versions"],

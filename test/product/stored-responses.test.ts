@@ -36,6 +36,7 @@ beforeAll(async () => {
   await store.accounts.insert({
     id: "acct_other",
     name: "Other",
+    kind: "person",
     email: "other@example.com",
     role: "developer",
     createdAtMs: Date.now(),

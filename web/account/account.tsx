@@ -13,6 +13,7 @@ import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
 import { roleName } from "../format/roles.ts";
+import { OwnTeams } from "./own-teams.tsx";
 import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
 
@@ -51,6 +52,7 @@ export default function Account() {
         <Panel title="Password" description="Changing your password signs out all other browsers.">
           <PasswordForm />
         </Panel>
+        <OwnTeams />
         {mayWrite(account) && <Routing />}
         <Panel title="Sessions" description="Where you are signed in.">
           <Sessions />

@@ -2,6 +2,7 @@ import { lazy, Suspense, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
+import { isPerson } from "../api/owners.ts";
 import { useAccount } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
@@ -45,7 +46,7 @@ function AccountList() {
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
   const has = FILTERS.find(([name]) => name === filter)![1];
   const found = (list.data ?? []).filter(
-    (account) => has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
+    (account) => isPerson(account) && has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
   );
   const shown = useShown(found, SHOWN);
   if (list.isPending) return <Loading what="the accounts" />;

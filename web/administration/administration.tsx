@@ -6,6 +6,7 @@ import { PATHS } from "../paths.ts";
 
 const PLACES = [
   [PATHS.adminAccounts, "Accounts"],
+  [PATHS.adminTeams, "Teams"],
   [PATHS.adminInvitations, "Invitations"],
   [PATHS.adminConfiguration, "Providers & models"],
   [PATHS.adminProviders, "Provider health"],

@@ -36,6 +36,10 @@ function toName(what: string, { actorId, accountId, network, details }: Security
       const id = details["key_id"] ?? "";
       return <Name>{names.keys.get(id) ?? id}</Name>;
     }
+    case "member": {
+      const id = details["member"] ?? "";
+      return <Name>{names.accounts.get(id) ?? id}</Name>;
+    }
     default:
       return details[what] ?? "";
   }

@@ -1,6 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { queryOptions, useMutation, useQuery } from "@tanstack/react-query";
 import { AccountRole, type Account } from "../../gen/parley/console/v1/account_pb.js";
+import type { TeamMembership } from "../../gen/parley/console/v1/team_pb.js";
 import { type GetSessionResponse, type Session, SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
@@ -22,6 +23,11 @@ export function useAccount(): Account {
   const account = useQuery(sessionQuery).data?.session?.account;
   if (account === undefined) throw new TypeError("useAccount needs a signed-in session");
   return account;
+}
+
+/** Returns the teams of the signed-in account. Only for pages inside a session. */
+export function useTeams(): readonly TeamMembership[] {
+  return useQuery(sessionQuery).data?.session?.teams ?? [];
 }
 
 /** Whether the account can manage other accounts. */

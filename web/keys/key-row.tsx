@@ -15,6 +15,8 @@ interface KeyRowProps {
   readonly owner: string | undefined;
   /** Whether a rotation created the key to replace another. */
   readonly isSuccessor: boolean;
+  /** Whether the key may be changed. */
+  readonly isWritable: boolean;
   readonly onAct: (act: KeyAct) => void;
 }
 
@@ -38,7 +40,7 @@ export function KeyHead() {
 }
 
 /** One key of the table. */
-export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
+export function KeyRow({ value: key, owner, isSuccessor, isWritable, onAct }: KeyRowProps) {
   const isRotated = key.replacedBy !== "";
   const isActive = key.state === KeyState.ACTIVE;
   return (
@@ -77,7 +79,7 @@ export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
         <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
       </Cell>
       <Cell className="max-lg:col-span-2">
-        {isActive && (
+        {isActive && isWritable && (
           <span className="-mx-1.5 flex" role="group" aria-label={`Key ${key.name}`}>
             <IconButton name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
             {!isRotated && <IconButton name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}

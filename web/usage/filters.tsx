@@ -12,9 +12,9 @@ interface FiltersProps {
 
 /** Fields for period, filter and grouping. */
 export function Filters({ view, onChange }: FiltersProps) {
-  const { models, keys, outcomes, accounts } = useScopes(view.account);
+  const { models, keys, outcomes, accounts, isAll } = useScopes(view.account);
   const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(
-    (each) => accounts !== undefined || each !== "account",
+    (each) => isAll || each !== "account",
   );
   return (
     <div
@@ -51,8 +51,8 @@ export function Filters({ view, onChange }: FiltersProps) {
         <Choose
           label="Account"
           value={view.account}
-          all="All accounts"
-          choices={accounts}
+          all={accounts.all}
+          choices={accounts.choices}
           onChange={(account) => onChange({ account, key: "" })}
         />
       )}

@@ -1,13 +1,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
+  AccountKind as KindMessage,
   AccountRole,
   type AccountSchema,
   type InvitationSchema,
   type SecurityEventSchema,
 } from "../../../gen/parley/console/v1/account_pb.js";
 import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
-import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
+import type { AccountKind, AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
 import { permitsEverywhere, ROLES as ROLE_NAMES } from "../../access/permissions.ts";
 import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
@@ -20,11 +21,18 @@ const ROLES: Readonly<Record<Role, AccountRole>> = {
   viewer: AccountRole.VIEWER,
 };
 
+const KINDS: Readonly<Record<AccountKind, KindMessage>> = {
+  person: KindMessage.PERSON,
+  team: KindMessage.TEAM,
+  service: KindMessage.SERVICE,
+};
+
 /** An account without its password's hash. */
 export function toAccountMessage(account: AccountRecord): MessageInitShape<typeof AccountSchema> {
-  const { id, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
+  const { id, kind, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
   return {
     id,
+    kind: KINDS[kind],
     email,
     name,
     role: ROLES[role],

@@ -1,7 +1,7 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Actor } from "../../access/accounts.ts";
 import { isId } from "../../access/checks.ts";
-import { type Permission, permitsEverywhere } from "../../access/permissions.ts";
+import { accountsWith, type Permission, permitsEverywhere } from "../../access/permissions.ts";
 import { requireIn, type SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import { NO_CALLER } from "../../core/ledger.ts";
@@ -69,6 +69,18 @@ export function accountInView(signedIn: SignedIn, permission: Permission, asked:
   const id = readId("account_id", asked);
   if (id === undefined && permitsEverywhere(signedIn, permission)) return undefined;
   return accountToUse(signedIn, permission, asked);
+}
+
+/**
+ * The accounts of a query that needs a permission: the one that is asked for; without one all in which the caller has the permission,
+ * undefined where that is everywhere. Throws `permission_denied`.
+ */
+export function accountsInView(
+  signedIn: SignedIn,
+  permission: Permission,
+  asked = "",
+): readonly string[] | undefined {
+  return asked === "" ? accountsWith(signedIn, permission) : [accountToUse(signedIn, permission, asked)];
 }
 
 /** The account that is asked for, or the caller's own. Throws `permission_denied` without the permission there. */

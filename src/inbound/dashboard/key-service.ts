@@ -38,7 +38,7 @@ import type { Capability } from "../../core/principal.ts";
 import type { ProviderOption } from "../../core/provider-options.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import { fromLimitsMessage, optionalTime, toLimitsMessage } from "./account-messages.ts";
-import { accountInView, accountToUse, actorOf, signedInOf } from "./call.ts";
+import { accountsInView, accountToUse, actorOf, signedInOf } from "./call.ts";
 import { endOfPage, readPage } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
@@ -85,9 +85,9 @@ export function createKeyService({
 
   return {
     async list({ accountId, pageToken, limit }, context) {
-      const owner = accountInView(signedInOf(context), "keys.read", accountId);
+      const owners = accountsInView(signedInOf(context), "keys.read", accountId);
       const page = readPage({ pageToken, limit });
-      const listed = await store.list(owner, page);
+      const listed = await store.list(owners, page);
       const spent = await spentThisMonth(listed);
       return {
         keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n })),

@@ -9,6 +9,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { lacks, type Permission, permitsSomewhere } from "../../access/permissions.ts";
 import { requireFresh, type SignedIn } from "../../access/sessions.ts";
@@ -63,6 +64,7 @@ const DOCUMENT_CHANGE: Policy = { ...changing("configuration.write"), maxBodyByt
 export const SERVICES = [
   SessionService,
   AccountService,
+  TeamService,
   KeyService,
   RoutingService,
   OverviewService,
@@ -96,6 +98,13 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     listInvitations: reading("accounts.read"),
     revokeInvitation: changing("accounts.write"),
     listSecurityEvents: reading("events.read"),
+  }),
+  ...entries(TeamService.method, {
+    list: SIGNED_IN,
+    create: changing("teams.write"),
+    listMembers: reading("members.read"),
+    setMember: changing("members.write"),
+    removeMember: changing("members.write"),
   }),
   ...entries(KeyService.method, {
     list: reading("keys.read"),

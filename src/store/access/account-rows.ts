@@ -14,6 +14,7 @@ import type { AccountRow, InvitationRow, LimitColumns, SecurityEventRow, Session
 export function toAccountRow(record: AccountRecord): AccountRow {
   return {
     id: record.id,
+    kind: record.kind,
     name: record.name,
     created_at_ms: record.createdAtMs,
     email: record.email ?? null,
@@ -29,6 +30,7 @@ export function toAccountRow(record: AccountRecord): AccountRow {
 export function toAccountRecord(row: AccountRow): AccountRecord {
   return {
     id: row.id,
+    kind: row.kind as AccountRecord["kind"],
     email: row.email ?? undefined,
     name: row.name,
     role: fromRoleColumns(row),

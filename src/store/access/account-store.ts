@@ -17,6 +17,7 @@ import {
 import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
 import { toRoutingColumns, toStoredRouting } from "./routing-rows.ts";
 import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
+import { createTeams } from "./team-store.ts";
 
 /** Keys that are announced one by one; of an account with more, all keys are confirmed again. */
 const MAX_ANNOUNCED = 100;
@@ -30,6 +31,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createSetupTokens(database),
     ...createInvitations(database),
     ...createEvents(database),
+    ...createTeams(database),
 
     async insert(account) {
       const insertion = query

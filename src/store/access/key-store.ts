@@ -34,10 +34,10 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       });
     },
 
-    async list(accountId, page) {
+    async list(accountIds, page) {
       await compaction.flushed();
       let rows = keysWithUse(database).orderBy("created_at_ms").orderBy("id");
-      if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
+      if (accountIds !== undefined) rows = rows.where("account_id", "in", accountIds);
       if (page !== undefined) rows = rows.limit(page.limit);
       if (page?.after !== undefined) {
         const { createdAtMs, id } = page.after;

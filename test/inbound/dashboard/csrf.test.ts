@@ -213,6 +213,7 @@ describe("who may call what", () => {
     ...["Reauthenticate", "ChangePassword", "ListSessions", "SignOutElsewhere"].map((name) => `SessionService/${name}`),
     "SettingsService/Get",
     "ModelService/List",
+    "TeamService/List",
   ];
   const READING = [
     "AccountService/ListSecurityEvents",
@@ -232,6 +233,8 @@ describe("who may call what", () => {
     // Without an ID it is not one's own account.
     "AccountService/Update",
     "AccountService/ListInvitations",
+    // Without an ID it is no team of one's own.
+    "TeamService/ListMembers",
     "ModelService/ListUpstreams",
     "ModelService/ExplainRoute",
     "ModelService/TestModel",
@@ -243,6 +246,9 @@ describe("who may call what", () => {
   const ADMINISTRATORS_FRESH = [
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
+    "TeamService/Create",
+    // Of others only maintainers of a team.
+    ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
   ];
   const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH];

@@ -10,6 +10,7 @@ import type { Store } from "../../../src/store/store.ts";
 export function accountNamed(name: string, changes: Partial<AccountRecord> = {}): AccountRecord {
   return {
     id: `acct_${name}`,
+    kind: "person",
     email: `${name}@example.org`,
     name,
     role: "developer",

@@ -40,7 +40,7 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
   name: string;
 
   /**
-   * What it may do.
+   * What it may do; without meaning for a team.
    *
    * @generated from field: parley.console.v1.AccountRole role = 4;
    */
@@ -73,6 +73,13 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
    * @generated from field: optional int64 working_keys = 8;
    */
   workingKeys?: bigint | undefined;
+
+  /**
+   * Who it is of.
+   *
+   * @generated from field: parley.console.v1.AccountKind kind = 9;
+   */
+  kind: AccountKind;
 };
 
 /**
@@ -556,6 +563,46 @@ export enum AccountRole {
  * Describes the enum parley.console.v1.AccountRole.
  */
 export declare const AccountRoleSchema: GenEnum<AccountRole>;
+
+/**
+ * Who an account is of.
+ *
+ * @generated from enum parley.console.v1.AccountKind
+ */
+export enum AccountKind {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: ACCOUNT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Somebody who signs in.
+   *
+   * @generated from enum value: ACCOUNT_KIND_PERSON = 1;
+   */
+  PERSON = 1,
+
+  /**
+   * A team (see TeamService): nobody signs in to it.
+   *
+   * @generated from enum value: ACCOUNT_KIND_TEAM = 2;
+   */
+  TEAM = 2,
+
+  /**
+   * A program of the organisation, with members like a team.
+   *
+   * @generated from enum value: ACCOUNT_KIND_SERVICE = 3;
+   */
+  SERVICE = 3,
+}
+
+/**
+ * Describes the enum parley.console.v1.AccountKind.
+ */
+export declare const AccountKindSchema: GenEnum<AccountKind>;
 
 /**
  * The accounts of this installation, the invitations to it, and what happened to both.

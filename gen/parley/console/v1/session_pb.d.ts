@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Account } from "./account_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { TeamMembership } from "./team_pb.js";
 
 /**
  * Describes the file parley/console/v1/session.proto.
@@ -38,6 +39,13 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * The teams of the account, by name.
+   *
+   * @generated from field: repeated parley.console.v1.TeamMembership teams = 4;
+   */
+  teams: TeamMembership[];
 };
 
 /**
