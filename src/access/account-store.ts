@@ -126,6 +126,26 @@ export interface Expected {
   readonly actor?: { readonly id: string; readonly roles: readonly Role[] };
 }
 
+/** How a person's account ends. */
+export interface Offboarding {
+  /** The account that gets its keys; undefined: they are revoked. */
+  readonly keysTo: string | undefined;
+  readonly atMs: number;
+  /** Largest number of working keys of the account that gets them. */
+  readonly mostKeys: number;
+  readonly expected: Expected & { readonly role: Role };
+}
+
+/** What an account had. */
+export interface Offboarded {
+  /** Its keys that worked, now transferred or revoked. */
+  readonly keyIds: readonly string[];
+  /** The teams that it was in. */
+  readonly teamIds: readonly string[];
+  /** Number of its sessions. */
+  readonly sessions: number;
+}
+
 /** Counts of password attempts, which throttle the next ones. */
 export interface ThrottleStore {
   /** Returns the state of a subject; undefined when none is stored. */
@@ -168,6 +188,12 @@ export interface AccountStore extends TeamStore {
    * owner. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
+
+  /**
+   * Disables an account, removes its sessions, browsers, unused invitations and memberships, and transfers or revokes its keys, all or
+   * nothing. Denied for an unknown account and when something is not as expected.
+   */
+  offboard(id: string, offboarding: Offboarding): Promise<Offboarded | "denied" | "last owner" | "too many keys">;
 
   /** Undefined for an unknown account. */
   routing(id: string): Promise<StoredRouting | undefined>;

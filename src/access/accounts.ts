@@ -95,7 +95,7 @@ export async function requireFirstOwner(store: AccountStore, role: Role): Promis
 }
 
 /** Returns an account by its ID. Throws `invalid_request` for an unknown one. */
-export async function findAccount(store: AccountStore, id: string): Promise<AccountRecord> {
+export async function findAccount(store: Pick<AccountStore, "find">, id: string): Promise<AccountRecord> {
   const account = isId(id) ? await store.find(id) : undefined;
   if (account === undefined) throw unknownId("account", id);
   return account;
@@ -106,7 +106,8 @@ function isOwner({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
   return role === "owner" && passwordHash !== undefined && disabledAtMs === undefined;
 }
 
-function lastOwner(): Failure {
+/** The failure for a change that would leave no owner who can sign in. */
+export function lastOwner(): Failure {
   return new Failure("invalid_request", "This is the last owner. Make another account an owner first.");
 }
 
@@ -145,7 +146,8 @@ function toChanges(
     happened.push({ type, details });
   };
   if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
-  if (role !== undefined && before.kind !== "person") throw invalidField("role", `a ${before.kind} account has no role`);
+  if (role !== undefined && before.kind !== "person")
+    throw invalidField("role", `a ${before.kind} account has no role`);
   if (role !== undefined && role !== before.role) change({ role }, "role_changed", { from: before.role, to: role });
   if (limits !== undefined && !isSame(limits, before.limits)) {
     change({ limits: checkLimits(limits) }, "limits_changed");

@@ -109,6 +109,10 @@ export interface KeyStore {
    * already. Throws what `rotate` throws.
    */
   replace(id: string, rotate: (old: KeyRecord) => Replacement): Promise<boolean>;
+  /**
+   * Gives a key and all keys of its family to another account. False when the key is not of the account `from`.
+   */
+  transfer(id: string, accounts: { readonly from: string; readonly to: string }): Promise<boolean>;
   /** The keys of a family, by the ID of its first key. */
   family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
   /** Atomic. Answers which of them were not revoked before. */

@@ -221,7 +221,7 @@ function isRestricted({
 /**
  * Throws an `invalid_request` Failure for an account with `MAX_WORKING_KEYS` keys. Two simultaneous requests may both pass.
  */
-async function requireRoom({ store, clock }: KeyContext, accountId: string): Promise<void> {
+export async function requireRoom({ store, clock }: KeyContext, accountId: string): Promise<void> {
   const working = (await store.countWorking([accountId], clock.now())).get(accountId) ?? 0;
   if (working < MAX_WORKING_KEYS) return;
   const most = MAX_WORKING_KEYS.toLocaleString("en");

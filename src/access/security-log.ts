@@ -29,6 +29,8 @@ export type SecurityEventType =
   | "key_updated"
   | "key_rotated"
   | "key_revoked"
+  | "key_transferred"
+  | "account_offboarded"
   | "credential_set"
   | "credential_removed"
   | "aliases_changed"

@@ -2,6 +2,7 @@ import { createAccount, requireFirstOwner, updateAccount } from "../access/accou
 import type { AccessContext } from "../access/context.ts";
 import { createInvitation } from "../access/invitations.ts";
 import { ROLES } from "../access/permissions.ts";
+import { offboard } from "../access/offboarding.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
@@ -95,6 +96,34 @@ export const accountsLimit: Command = {
       const account = await updateAccount(access, { id, update: { limits }, actor: ACTOR });
       if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
       else context.stdout.write(`${id} has the limits: ${describeLimits(limits)}.\n`);
+    }),
+};
+
+export const accountsOffboard: Command = {
+  name: "accounts offboard",
+  summary: "disable a person's account, end its sessions and memberships, and transfer or revoke its keys",
+  positionals: ["ID|EMAIL"],
+  flags: {
+    "transfer-keys-to": { value: "ID|EMAIL", help: "account that becomes the owner of the keys, such as a team" },
+    "revoke-keys": { help: "revoke the keys, for good" },
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async (access) => {
+      const receiver = invocation.flags["transfer-keys-to"];
+      if ((receiver === undefined) !== invocation.switches.has("revoke-keys"))
+        throw new UsageError("give one of --transfer-keys-to ID|EMAIL and --revoke-keys");
+      const { id } = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
+      const keysTo = receiver && (await findAccountByIdOrEmail(access.store, receiver)).id;
+      const { keyIds, teamIds, sessions } = await offboard(access, { id, keysTo, actor: ACTOR });
+      if (invocation.switches.has("json"))
+        writeJson(context.stdout, { id, keys: keyIds, keys_to: keysTo ?? null, teams: teamIds, sessions });
+      else {
+        const fate = keysTo === undefined ? "revoked" : `transferred to ${keysTo}`;
+        const counts = `${keyIds.length} keys ${fate}, ${teamIds.length} teams left, ${sessions} sessions ended`;
+        context.stdout.write(`Offboarded ${id}: ${counts}.\n`);
+      }
     }),
 };
 

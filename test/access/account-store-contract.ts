@@ -125,10 +125,9 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     });
 
     it.each(["owner", "administrator", "developer", "viewer"] as const)("have the role %s", async (role) => {
-      const invitation = { id: "inv_a", hash: "h", email: undefined, role, createdBy: "acct_a", createdAtMs: 1 };
       await store.insert(account("acct_a", { role }));
       await store.insert(account("acct_b", { role: "viewer" }));
-      await store.insertInvitation({ ...invitation, expiresAtMs: 2, usedAtMs: undefined });
+      await store.insertInvitation(invitation("inv_a", { hash: "h", role, createdBy: "acct_a" }));
       expect([await store.find("acct_a"), await store.findInvitation("h")]).toMatchObject([{ role }, { role }]);
       expect(await store.update("acct_a", { name: "x" }, { role })).toBe(true);
       expect(await store.update("acct_b", { role }, { role: "viewer", actor: { id: "acct_a", roles: [role] } })).toBe(
@@ -209,7 +208,8 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
         await store.insert(account("acct_v", { kind: "team", email: undefined }));
         expect(await set("acct_none", "acct_a", "viewer")).toBe("unknown team");
         expect(await set("acct_b", "acct_a", "viewer")).toBe("unknown team");
-        for (const id of ["acct_none", "acct_u", "acct_x"]) expect(await set("acct_t", id, "viewer")).toBe("unknown person");
+        for (const id of ["acct_none", "acct_u", "acct_x"])
+          expect(await set("acct_t", id, "viewer")).toBe("unknown person");
         const isMaintainer: ExpectedMembers["actor"] = {
           id: "acct_a",
           mayChange: ({ memberships }) => memberships.some(({ role }) => role === "maintainer"),
@@ -265,7 +265,11 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     it("are found with the current state of their account", async () => {
       await store.insertSession(session("h1", "acct_a"));
       await store.update("acct_a", { role: "administrator" });
-      const expected = { session: session("h1", "acct_a"), account: account("acct_a", { role: "administrator" }), memberships: [] };
+      const expected = {
+        session: session("h1", "acct_a"),
+        account: account("acct_a", { role: "administrator" }),
+        memberships: [],
+      };
       expect(await store.findSession("h1")).toEqual(expected);
       expect(await store.findSession("h2")).toBeUndefined();
     });

@@ -87,6 +87,13 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       rows.set(successor.record.id, successor);
       return change(id, () => true, { expiresAtMs, replacedBy: successor.record.id });
     },
+    async transfer(id, { from, to }) {
+      const key = rows.get(id)?.record;
+      if (key?.accountId !== from) return false;
+      for (const { record } of rows.values())
+        if (record.keyFamilyId === key.keyFamilyId) change(record.id, () => true, { accountId: to });
+      return true;
+    },
     family: async (keyFamilyId) =>
       [...rows.values()].map(({ record }) => record).filter((each) => each.keyFamilyId === keyFamilyId),
     revoke: async (ids, atMs) =>

@@ -124,7 +124,8 @@ export function memoryAccountStore(): MemoryAccounts {
         if (acting === undefined || acting.disabledAtMs !== undefined) return "denied";
         if (!actor.mayChange({ account: acting, memberships: membershipsOf(acting.id) })) return "denied";
       }
-      if (person?.kind !== "person" || (role !== undefined && person.disabledAtMs !== undefined)) return "unknown person";
+      if (person?.kind !== "person" || (role !== undefined && person.disabledAtMs !== undefined))
+        return "unknown person";
       const index = members.findIndex((each) => each.teamId === teamId && each.accountId === accountId);
       const before = members[index]?.role;
       if (role !== undefined && before === undefined) {
@@ -135,6 +136,22 @@ export function memoryAccountStore(): MemoryAccounts {
       if (index >= 0) members.splice(index, 1);
       if (role !== undefined) members.push({ teamId, teamName: team.name, accountId, role, addedAtMs });
       return { before };
+    },
+    // Keys are in another store: the suites of the database have them.
+    async offboard(id, { atMs, expected }) {
+      const account = accounts.get(id);
+      if (account?.role !== expected.role) return "denied";
+      const actor = expected.actor && accounts.get(expected.actor.id);
+      const mayAct = actor?.disabledAtMs === undefined && expected.actor?.roles.some((role) => role === actor?.role);
+      if (expected.actor !== undefined && !mayAct) return "denied";
+      const isOwner = (each: AccountRecord): boolean =>
+        each.role === "owner" && each.passwordHash !== undefined && each.disabledAtMs === undefined && each.id !== id;
+      if (expected.role === "owner" && ![...accounts.values()].some(isOwner)) return "last owner";
+      accounts.set(id, { ...account, disabledAtMs: atMs });
+      const teamIds = membershipsOf(id).map(({ teamId }) => teamId);
+      members.splice(0, members.length, ...members.filter((each) => each.accountId !== id));
+      removeWhere(invitations, ({ createdBy, usedAtMs }) => createdBy === id && usedAtMs === undefined);
+      return { keyIds: [], teamIds, sessions: removeWhere(sessions, ({ accountId }) => accountId === id) };
     },
     async claimDefault(owner) {
       if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;

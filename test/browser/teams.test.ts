@@ -138,6 +138,33 @@ describe("a team's first day", () => {
     await cleo.page.getByText("Live updates stopped.").waitFor();
     await go(cleo, "/keys", "Keys");
     await cleo.page.getByText("No active keys").waitFor();
+  });
+
+  it("ends for a maintainer who is offboarded: the team gets the keys, and they work", async () => {
+    const { page } = bob;
+    await go(bob, "/keys", "Keys");
+    await page.getByRole("button", { name: "Transfer crawler" }).click();
+    await page.getByLabel("New owner").selectOption("Bob (you)");
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("button", { name: "Transfer key" }).click();
+    await closed(page);
+    await expect.poll(() => row(page, "Active keys", "crawler").innerText()).not.toContain("of Search");
+    await go(ada, "/admin/accounts", "Accounts");
+    await ada.page.getByRole("button", { name: "Offboard Bob" }).click();
+    await ada.page.getByLabel("Active keys (1)").selectOption("Transfer to Search");
+    expect(await findBarriersEverywhere(ada.page)).toEqual([]);
+    await ada.page.getByRole("dialog").getByRole("button", { name: "Offboard" }).click();
+    await closed(ada.page);
+    await page.reload();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await go(ada, "/keys", "Keys");
+    await row(ada.page, "Active keys", "crawler").getByText("of Search").waitFor();
+    const client = new OpenAI({ apiKey: secret, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+    const messages = [{ role: "user", content: "Hi" }] as const;
+    const answer = () => client.chat.completions.create({ model: "alpha-haiku-4.5", messages: [...messages] });
+    await expect.poll(() => answer().then(({ object }) => object, String), { timeout: 10_000 }).toBe("chat.completion");
+    await go(ada, "/admin/security", "Security");
+    await ada.page.getByText("offboarded").first().waitFor();
     expect([...ada.complaints, ...bob.complaints, ...cleo.complaints]).toEqual([]);
   });
 });

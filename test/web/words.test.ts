@@ -34,6 +34,8 @@ const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
   key_updated: true,
   key_rotated: true,
   key_revoked: true,
+  key_transferred: true,
+  account_offboarded: true,
   credential_set: true,
   credential_removed: true,
   aliases_changed: true,

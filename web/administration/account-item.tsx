@@ -10,7 +10,7 @@ import { roleName } from "../format/roles.ts";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 
 /** Actions on an account. `disable` also enables a disabled account. */
-export type AccountAct = "edit" | "disable";
+export type AccountAct = "edit" | "disable" | "offboard";
 
 /** Props of a dialog for one account. */
 export interface AccountDialogProps {
@@ -66,6 +66,11 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
           >
             {isDisabled ? "Enable" : "Disable"}
           </Button>
+          {!isDisabled && (
+            <Button look="quiet danger" size="small" onClick={() => onAct("offboard")} aria-label={`Offboard ${name}`}>
+              Offboard
+            </Button>
+          )}
         </div>
       </div>
     </li>

@@ -15,6 +15,7 @@ import { Administration } from "./administration.tsx";
 const DIALOGS = {
   edit: lazy(() => import("./edit-account.tsx")),
   disable: lazy(() => import("./disable-account.tsx")),
+  offboard: lazy(() => import("./offboard-account.tsx")),
 } as const satisfies Record<AccountAct, unknown>;
 
 /** Number of accounts shown initially, and added per click on "Show more". */
@@ -46,7 +47,8 @@ function AccountList() {
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
   const has = FILTERS.find(([name]) => name === filter)![1];
   const found = (list.data ?? []).filter(
-    (account) => isPerson(account) && has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
+    (account) =>
+      isPerson(account) && has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
   );
   const shown = useShown(found, SHOWN);
   if (list.isPending) return <Loading what="the accounts" />;

@@ -32,8 +32,8 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
           {!isPerson(target)
             ? describeTeam(keys, isDisabled)
             : isDisabled
-            ? `can sign in again. ${describeKeys(keys, "become active again")}`
-            : `is signed out everywhere and can no longer sign in. ${describeKeys(keys, "stop working within 5 seconds")} Pending invitations by this account are revoked. Nothing else is deleted; you can enable the account again.`}
+              ? `can sign in again. ${describeKeys(keys, "become active again")}`
+              : `is signed out everywhere and can no longer sign in. ${describeKeys(keys, "stop working within 5 seconds")} Pending invitations by this account are revoked. Nothing else is deleted; you can enable the account again.`}
           {!isDisabled && isOwn && " This is your own account: you will be signed out."}
         </>
       }

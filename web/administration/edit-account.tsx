@@ -31,7 +31,12 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
     },
   });
   return (
-    <Dialog open={open} title={isPerson(target) ? "Edit account" : "Edit team"} description={target.email} onClose={onClose}>
+    <Dialog
+      open={open}
+      title={isPerson(target) ? "Edit account" : "Edit team"}
+      description={target.email}
+      onClose={onClose}
+    >
       <Form
         fields={["name", "role", ...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD]}
         error={update.error}

@@ -36,8 +36,10 @@ function toName(what: string, { actorId, accountId, network, details }: Security
       const id = details["key_id"] ?? "";
       return <Name>{names.keys.get(id) ?? id}</Name>;
     }
-    case "member": {
-      const id = details["member"] ?? "";
+    case "member":
+    case "from_account":
+    case "to_account": {
+      const id = details[what] ?? "";
       return <Name>{names.accounts.get(id) ?? id}</Name>;
     }
     default:

@@ -19,6 +19,7 @@ import { KeyHead, KeyRow } from "./key-row.tsx";
 const CreateKey = lazy(() => import("./create-key.tsx"));
 const DIALOGS = {
   edit: lazy(() => import("./edit-key.tsx")),
+  transfer: lazy(() => import("./transfer-key.tsx")),
   rotate: lazy(() => import("./rotate-key.tsx")),
   revoke: lazy(() => import("./revoke-key.tsx")),
 } as const satisfies Record<KeyAct, unknown>;
@@ -62,8 +63,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const names = new Map(owners.map(({ id, name }) => [id, name]));
   const writable = new Set(owners.filter(({ isWritable }) => isWritable).map(({ id }) => id));
   const found = (list.data ?? []).filter(
-    (key) =>
-      (ownerId === "" || key.accountId === ownerId) && isFound(key, searchText, names.get(key.accountId)),
+    (key) => (ownerId === "" || key.accountId === ownerId) && isFound(key, searchText, names.get(key.accountId)),
   );
   const active = found.filter(({ state }) => state === KeyState.ACTIVE);
   const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
@@ -80,6 +80,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
       isSuccessor={successors.has(key.id)}
       isWritable={writable.has(key.accountId)}
+      isTransferable={writable.size > 1}
       onAct={(what) => setAct({ what, target: key, isOpen: true })}
     />
   );

@@ -13,9 +13,7 @@ interface FiltersProps {
 /** Fields for period, filter and grouping. */
 export function Filters({ view, onChange }: FiltersProps) {
   const { models, keys, outcomes, accounts, isAll } = useScopes(view.account);
-  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(
-    (each) => isAll || each !== "account",
-  );
+  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter((each) => isAll || each !== "account");
   return (
     <div
       className={`mb-5 grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}

@@ -24,11 +24,7 @@ export default function Usage() {
   const hasTeams = useTeams().length > 0;
   const whose = isAll ? "all accounts" : hasTeams ? "your account and teams" : "your account";
   return (
-    <Page
-      isWide
-      title="Usage"
-      description={`Requests, tokens and cost of ${whose}.`}
-    >
+    <Page isWide title="Usage" description={`Requests, tokens and cost of ${whose}.`}>
       <Filters view={view} onChange={change} />
       <Report view={view} />
     </Page>

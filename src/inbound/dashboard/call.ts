@@ -75,11 +75,7 @@ export function accountInView(signedIn: SignedIn, permission: Permission, asked:
  * The accounts of a query that needs a permission: the one that is asked for; without one all in which the caller has the permission,
  * undefined where that is everywhere. Throws `permission_denied`.
  */
-export function accountsInView(
-  signedIn: SignedIn,
-  permission: Permission,
-  asked = "",
-): readonly string[] | undefined {
+export function accountsInView(signedIn: SignedIn, permission: Permission, asked = ""): readonly string[] | undefined {
   return asked === "" ? accountsWith(signedIn, permission) : [accountToUse(signedIn, permission, asked)];
 }
 

@@ -17,6 +17,7 @@ import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
+import { transferKey } from "../../access/key-transfer.ts";
 import {
   createKey,
   DEFAULT_GRACE,
@@ -138,6 +139,17 @@ export function createKeyService({
       const made = await rotateKey(keys, id, { grace: fromRotationGrace(grace), by: actorFor(context) });
       await record(before, "key_rotated", context);
       return { key: toMessage(made.record), secret: made.secret };
+    },
+
+    async transfer({ id, accountId }, context) {
+      const before = await find(id, context);
+      if (accountId === "") throw invalidField("account_id", "is required");
+      const to = accountToUse(signedInOf(context), "keys.write", accountId);
+      await transferKey({ ...keys, accounts: access.store }, before, { to, by: actorFor(context) });
+      const details = { key_id: id, from_account: before.accountId, to_account: to };
+      for (const owner of [before.accountId, to])
+        await log.record({ type: "key_transferred", accountId: owner, ...actorOf(context), details });
+      return { key: toMessage({ ...before, accountId: to }) };
     },
 
     async revoke({ id, scope }, context) {

@@ -40,7 +40,11 @@ export function createPlaygroundService({
     stream({ keyId, completion: request }, context) {
       return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
         const { signal, expiresMs } = open;
-        const principal = await findPrincipal({ keys, clock }, keyId, accountsInView(signedInOf(context), "playground.use"));
+        const principal = await findPrincipal(
+          { keys, clock },
+          keyId,
+          accountsInView(signedInOf(context), "playground.use"),
+        );
         open.authenticated(principal);
         if (request === undefined) throw invalidField("completion", "is required");
         const completionId = newCompletionId();

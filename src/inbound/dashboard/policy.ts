@@ -94,6 +94,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     list: reading("accounts.read"),
     // Of the name; the service checks the rest.
     update: { who: "profile.write", changes: true },
+    offboard: changing("accounts.write"),
     createInvitation: changing("accounts.write"),
     listInvitations: reading("accounts.read"),
     revokeInvitation: changing("accounts.write"),
@@ -111,6 +112,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     create: changing("keys.write"),
     update: changing("keys.write"),
     rotate: changing("keys.write"),
+    transfer: changing("keys.write"),
     revoke: changing("keys.write"),
   }),
   ...entries(RoutingService.method, {

@@ -5,22 +5,13 @@ import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import {
-  roleOf,
-  toAccountRecord,
-  toAccountRow,
-  toChangedAccountColumns,
-  toRoleColumns,
-  toSecurityEvent,
-  toSecurityEventRow,
-} from "./account-rows.ts";
-import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
+import { toAccountRecord, toAccountRow, toRoleColumns, toSecurityEvent, toSecurityEventRow } from "./account-rows.ts";
+import { changeAccount } from "./change-account.ts";
+import { announced, ANY_KEY, type KeyChanges, MAX_ANNOUNCED } from "./key-changes.ts";
+import { createOffboarding } from "./offboarding.ts";
 import { toRoutingColumns, toStoredRouting } from "./routing-rows.ts";
 import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
 import { createTeams } from "./team-store.ts";
-
-/** Keys that are announced one by one; of an account with more, all keys are confirmed again. */
-const MAX_ANNOUNCED = 100;
 
 /** The AccountStore in the database. Changes that affect keys are announced to key caches. */
 export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
@@ -32,6 +23,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createInvitations(database),
     ...createEvents(database),
     ...createTeams(database),
+    ...createOffboarding(database, changes),
 
     async insert(account) {
       const insertion = query
@@ -71,37 +63,11 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     },
 
     async update(id, wanted, expected) {
-      const change = async (connection: Kysely<Schema>): Promise<boolean> => {
-        let update = connection
-          .updateTable("accounts")
-          // Sets the ID as well, because SQL has no update without columns.
-          .set({ id, ...toChangedAccountColumns(wanted) })
-          .where("id", "=", id);
-        if (expected !== undefined && "passwordHash" in expected) {
-          const { passwordHash } = expected;
-          update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
-        }
-        if (expected?.role !== undefined) update = update.where(roleOf("accounts"), "=", expected.role);
-        const actor = expected?.actor;
-        if (actor?.id === id) {
-          // Of its own row: PostgreSQL looks at it again when it has waited for another change.
-          update = update.where(roleOf("accounts"), "in", actor.roles).where("disabled_at_ms", "is", null);
-        } else if (actor !== undefined) {
-          const enabled = connection
-            .selectFrom("accounts as actors")
-            .select("actors.id")
-            .where("actors.id", "=", actor.id)
-            .where(roleOf("actors"), "in", actor.roles)
-            .where("actors.disabled_at_ms", "is", null);
-          update = update.where((is) => is.exists(enabled));
-        }
-        return (await update.executeTakeFirst()).numUpdatedRows === 1n;
-      };
       // Keys depend on no other field of the account.
       const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
-      if (!concernsKeys) return retryWhileBusy(() => change(query));
+      if (!concernsKeys) return retryWhileBusy(() => changeAccount(query, id, { wanted, expected }));
       return changes.during(database, async (transaction) => {
-        if (!(await change(transaction))) return [];
+        if (!(await changeAccount(transaction, id, { wanted, expected }))) return [];
         const hashes = await hashesOf(transaction, id);
         return hashes.length > 0 ? hashes : [ANY_KEY];
       });
@@ -217,5 +183,5 @@ async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise
     .where("account_id", "=", accountId)
     .where("revoked_at_ms", "is", null);
   const found = await keys.limit(MAX_ANNOUNCED + 1).execute();
-  return found.length > MAX_ANNOUNCED ? [ANY_KEY] : found.map(({ hash }) => hash);
+  return announced(found.map(({ hash }) => hash));
 }

@@ -63,7 +63,11 @@ export function createTeams(database: Database): TeamStore {
     changeMember({ teamId, accountId, role, atMs }, { actor, most }) {
       return database.transaction(async (transaction) => {
         // Simultaneous changes of a team wait here, and so do those of the person: by ID, so that none waits for another in a circle.
-        const both = transaction.selectFrom("accounts").selectAll().where("id", "in", [teamId, accountId]).orderBy("id");
+        const both = transaction
+          .selectFrom("accounts")
+          .selectAll()
+          .where("id", "in", [teamId, accountId])
+          .orderBy("id");
         const rows = await lockRows(database, both).execute();
         const [team, person] = [teamId, accountId].map((id) => rows.find((row) => row.id === id));
         if (team === undefined || team.kind === "person") return "unknown team";
@@ -71,7 +75,8 @@ export function createTeams(database: Database): TeamStore {
           const acting = await findActor(transaction, actor.id);
           if (acting === undefined || !actor.mayChange(acting)) return "denied";
         }
-        if (person?.kind !== "person" || (role !== undefined && person.disabled_at_ms !== null)) return "unknown person";
+        if (person?.kind !== "person" || (role !== undefined && person.disabled_at_ms !== null))
+          return "unknown person";
         const ofTeam = transaction.selectFrom("team_members").selectAll().where("team_id", "=", teamId);
         const members = await ofTeam.execute();
         const before = members.find(({ account_id }) => account_id === accountId)?.role as TeamRole | undefined;
@@ -112,7 +117,11 @@ async function findMemberships(query: Kysely<Schema>, accountId: string): Promis
 
 /** An enabled account with its memberships. */
 async function findActor(transaction: Transaction<Schema>, id: string): Promise<TeamActor | undefined> {
-  const account = transaction.selectFrom("accounts").selectAll().where("id", "=", id).where("disabled_at_ms", "is", null);
+  const account = transaction
+    .selectFrom("accounts")
+    .selectAll()
+    .where("id", "=", id)
+    .where("disabled_at_ms", "is", null);
   const row = await account.executeTakeFirst();
   return row && { account: toAccountRecord(row), memberships: await findMemberships(transaction, id) };
 }

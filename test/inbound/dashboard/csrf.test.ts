@@ -225,7 +225,7 @@ describe("who may call what", () => {
   ];
   const DEVELOPERS = ["PlaygroundService/Stream"];
   const DEVELOPERS_FRESH = [
-    ...["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`),
+    ...["Create", "Update", "Rotate", "Transfer", "Revoke"].map((name) => `KeyService/${name}`),
     ...["SetCredential", "RemoveCredential", "SetAliases"].map((name) => `RoutingService/${name}`),
   ];
   const ADMINISTRATORS = [
@@ -246,6 +246,7 @@ describe("who may call what", () => {
   const ADMINISTRATORS_FRESH = [
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
+    "AccountService/Offboard",
     "TeamService/Create",
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),

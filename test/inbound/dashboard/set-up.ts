@@ -15,7 +15,8 @@ import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
-import { systemClock } from "../../../src/core/clock.ts";
+import { createSecurityLog, type SecurityLog } from "../../../src/access/security-log.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
 import type { Route } from "../../../src/core/route.ts";
@@ -190,7 +191,7 @@ export async function startConsole(
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
-      access: { ...access, ...(store !== undefined && { store: store.accounts }) },
+      access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
       keys: store?.keys ?? keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
@@ -255,6 +256,10 @@ export async function startConsole(
     send: (path, sent = {}) => send(server.port, path, sent),
     close: () => server.close(),
   };
+}
+
+function logOf(store: Pick<Store, "accounts">, clock: Clock): SecurityLog {
+  return createSecurityLog(store.accounts, clock, () => undefined);
 }
 
 function never(): never {

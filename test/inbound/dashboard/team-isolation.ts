@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import type { AccountRecord, Role } from "../../../src/access/account-store.ts";
-import { createKey } from "../../../src/access/keys.ts";
+import { createKey, revokeKey } from "../../../src/access/keys.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import type { TeamRole } from "../../../src/access/team-store.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -28,7 +28,9 @@ const idOf = (name: Name): string => `acct_${name}`;
 /** Occurs in everything that an account owns, and in nothing else; members see each other's names. */
 const markOf = (name: Name): string => `owned-by-${name}`;
 const titleOf = (name: Name): string => (NAMES.some((person) => person === name) ? name : markOf(name));
+/** The key that the account has at first: it can be transferred. */
 const keyOf = (name: Name): string => `key_${name}`;
+const keyMarkOf = (name: Name): string => `key-of-${name}`;
 
 /** A random call: some person, some RPC, and the accounts that its message names. */
 interface Step {
@@ -44,6 +46,7 @@ const RPCS = {
   "KeyService/Create": ({ account }: Step) => ({ accountId: idOf(account), name: markOf(account) }),
   "KeyService/Update": ({ account }: Step) => ({ id: keyOf(account), limits: { requestsPerMinute: "7" } }),
   "KeyService/Rotate": ({ account }: Step) => ({ id: keyOf(account) }),
+  "KeyService/Transfer": ({ account, other }: Step) => ({ id: keyOf(account), accountId: idOf(other) }),
   "KeyService/Revoke": ({ account }: Step) => ({ id: keyOf(account) }),
   "RoutingService/GetRouting": ({ account }: Step) => ({ accountId: idOf(account) }),
   "RoutingService/SetAliases": ({ account, other }: Step) => ({
@@ -57,7 +60,10 @@ const RPCS = {
   }),
   "RoutingService/RemoveCredential": ({ account }: Step) => ({ accountId: idOf(account), provider: "openai" }),
   "OverviewService/Get": ({ account }: Step) => ({ accountId: idOf(account) }),
-  "UsageService/Summarize": ({ account }: Step) => ({ filter: { accountId: idOf(account) }, by: "USAGE_GROUPING_MODEL" }),
+  "UsageService/Summarize": ({ account }: Step) => ({
+    filter: { accountId: idOf(account) },
+    by: "USAGE_GROUPING_MODEL",
+  }),
   "UsageService/GetLatency": ({ account }: Step) => ({ filter: { accountId: idOf(account) } }),
   "UsageService/GetSpending": ({ account }: Step) => ({ accountId: idOf(account) }),
   "RequestService/List": ({ account, other }: Step) => ({
@@ -136,9 +142,12 @@ async function startWorld(store: Store) {
       const { who, rpc } = step;
       const rights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
       const before = new Map<Name, string>();
+      const keyRights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
       for (const name of ACCOUNTS) {
         rights.set(name, await rightsOf(who, name));
         before.set(name, await stateOf(name));
+        const owner = (await store.keys.find(keyOf(name)))!.accountId.slice("acct_".length) as Name;
+        keyRights.set(name, await rightsOf(who, owner));
       }
       // Refills the rate of changes.
       site.access.clock.advance(1_000);
@@ -152,6 +161,10 @@ async function startWorld(store: Store) {
       for (const name of ACCOUNTS) {
         const right = rights.get(name)!;
         if (right === "nothing") expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
+        // Past requests of an account tell the name of a key that has another owner now.
+        const isPast = rpc.startsWith("RequestService/") && right !== "nothing";
+        if (keyRights.get(name) === "nothing" && !isPast)
+          expect(text, `${who} reads the key of ${name} by ${rpc}`).not.toContain(keyMarkOf(name));
         if (right !== "write") expect(await stateOf(name), `${who} changes ${name} by ${rpc}`).toBe(before.get(name));
       }
     },
@@ -175,7 +188,9 @@ async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
       disabledAtMs: undefined,
     };
     await store.accounts.insert(account);
-    const made = await createKey({ store: store.keys, clock: systemClock }, { name: markOf(name), accountId: account.id });
+    const { store: keys, clock } = { store: store.keys, clock: systemClock };
+    const made = await createKey({ store: keys, clock }, { name: keyMarkOf(name), accountId: account.id });
+    await revokeKey({ store: keys, clock }, made.record.id);
     await store.keys.insert({
       hash: `hash of ${name}`,
       record: { ...made.record, id: keyOf(name), keyFamilyId: keyOf(name) },

@@ -211,6 +211,90 @@ export declare type UpdateAccountResponse = Message<"parley.console.v1.UpdateAcc
 export declare const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse>;
 
 /**
+ * Whom to offboard.
+ *
+ * @generated from message parley.console.v1.OffboardAccountRequest
+ */
+export declare type OffboardAccountRequest = Message<"parley.console.v1.OffboardAccountRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What becomes of the keys. Required.
+   *
+   * @generated from oneof parley.console.v1.OffboardAccountRequest.keys
+   */
+  keys: {
+    /**
+     * They belong to this account from now on, and keep working.
+     *
+     * @generated from field: string transfer_keys_to = 2;
+     */
+    value: string;
+    case: "transferKeysTo";
+  } | {
+    /**
+     * They end for good. Must be true.
+     *
+     * @generated from field: bool revoke_keys = 3;
+     */
+    value: boolean;
+    case: "revokeKeys";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message parley.console.v1.OffboardAccountRequest.
+ * Use `create(OffboardAccountRequestSchema)` to create a new message.
+ */
+export declare const OffboardAccountRequestSchema: GenMessage<OffboardAccountRequest>;
+
+/**
+ * What the account had.
+ *
+ * @generated from message parley.console.v1.OffboardAccountResponse
+ */
+export declare type OffboardAccountResponse = Message<"parley.console.v1.OffboardAccountResponse"> & {
+  /**
+   * As it is now.
+   *
+   * @generated from field: parley.console.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+
+  /**
+   * Number of keys that worked, now transferred or revoked.
+   *
+   * @generated from field: int64 keys = 2;
+   */
+  keys: bigint;
+
+  /**
+   * Number of teams that it was in.
+   *
+   * @generated from field: int64 teams = 3;
+   */
+  teams: bigint;
+
+  /**
+   * Number of its sessions.
+   *
+   * @generated from field: int64 sessions = 4;
+   */
+  sessions: bigint;
+};
+
+/**
+ * Describes the message parley.console.v1.OffboardAccountResponse.
+ * Use `create(OffboardAccountResponseSchema)` to create a new message.
+ */
+export declare const OffboardAccountResponseSchema: GenMessage<OffboardAccountResponse>;
+
+/**
  * Leave to make one account.
  *
  * @generated from message parley.console.v1.Invitation
@@ -634,6 +718,18 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof UpdateAccountRequestSchema;
     output: typeof UpdateAccountResponseSchema;
+  },
+  /**
+   * Ends what a person has, all or nothing: disables the account, ends its sessions, revokes its unused invitations, removes it from
+   * its teams, and transfers or revokes its keys. Its usage stays with it. For administrators; owners are offboarded by owners.
+   * Needs a fresh password. INVALID_ARGUMENT for the last owner, for a team, and for an account that cannot get the keys.
+   *
+   * @generated from rpc parley.console.v1.AccountService.Offboard
+   */
+  offboard: {
+    methodKind: "unary";
+    input: typeof OffboardAccountRequestSchema;
+    output: typeof OffboardAccountResponseSchema;
   },
   /**
    * Makes an invitation, whose token is shown this once. For administrators. INVALID_ARGUMENT when the address has an account

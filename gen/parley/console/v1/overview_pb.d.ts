@@ -19,7 +19,7 @@ export declare const file_parley_console_v1_overview: GenFile;
  */
 export declare type GetOverviewRequest = Message<"parley.console.v1.GetOverviewRequest"> & {
   /**
-   * Whose. Empty: one's own account, and for administrators all. Others than administrators may name only their own.
+   * Whose. Empty: one's own account, and for administrators all. Others than administrators may name their own and their teams.
    *
    * @generated from field: string account_id = 1;
    */
