@@ -271,7 +271,9 @@ describe("accounts", () => {
     expect(
       (await updateAccount(access, { id: first.account.id, update: { role: "developer" }, actor: byEve })).role,
     ).toBe("developer");
-    await expect(updateAccount(access, { id: eve.id, update: { disabled: true }, actor: owner })).rejects.toThrow("roles: owner.");
+    await expect(updateAccount(access, { id: eve.id, update: { disabled: true }, actor: owner })).rejects.toThrow(
+      "roles: owner.",
+    );
   });
 
   it("are disabled with all their sessions, and enabled again", async () => {

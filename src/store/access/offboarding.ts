@@ -58,7 +58,8 @@ async function disable(
   // Owners who offboard each other wait here.
   const owners = transaction.selectFrom("accounts").select("id").where(roleOf("accounts"), "=", "owner").orderBy("id");
   await lockRows({ kind }, owners).execute();
-  if (!(await changeAccount(transaction, id, { wanted: { disabledAtMs: atMs }, expected }))) throw new Refused("denied");
+  if (!(await changeAccount(transaction, id, { wanted: { disabledAtMs: atMs }, expected })))
+    throw new Refused("denied");
   if (expected.role !== "owner") return;
   const left = owners.where("password_hash", "is not", null).where("disabled_at_ms", "is", null).limit(1);
   if ((await left.executeTakeFirst()) === undefined) throw new Refused("last owner");
