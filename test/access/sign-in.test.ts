@@ -18,7 +18,7 @@ const OTHER_PASSWORD = "another set of words";
 
 async function setUp(changes: Parameters<typeof setUpAccess>[0] = {}) {
   const access = setUpAccess(changes);
-  const account = await createAccount(access, { ...ADA, name: "Ada", role: "administrator" });
+  const account = await createAccount(access, { ...ADA, name: "Ada", role: "owner" });
   return { access, account };
 }
 

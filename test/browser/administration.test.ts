@@ -395,7 +395,7 @@ describe("sessions", () => {
     await page.getByRole("button", { name: "Sign out other sessions" }).click();
     await page.getByText("Signed out of 1 other session.").waitFor();
     await expect.poll(() => sessions.count()).toBe(1);
-    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("link", { name: "Models", exact: true }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.reload();
     await page.getByRole("heading", { name: "Account", exact: true }).waitFor();

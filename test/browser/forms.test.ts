@@ -69,7 +69,7 @@ describe("the sign-up by invitation", () => {
     expect(await guessed.page.getByLabel("Password").count()).toBe(0);
   });
 
-  it("creates a member account, which sees only its own keys", async () => {
+  it("creates a developer's account, which sees only its own keys", async () => {
     const token = await invite(ada);
     const bob = await site.visit(`/sign-up#invitation=${token}`);
     await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
@@ -192,7 +192,7 @@ describe("the password change", () => {
     await page.getByText("Other browsers were signed out.").waitFor();
     expect(await page.getByLabel("New password").inputValue()).toBe("");
 
-    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("link", { name: "Models", exact: true }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 });
@@ -208,7 +208,7 @@ async function invite({ page }: Visit): Promise<string> {
   const answer: { token: string } = await page.evaluate(`fetch("/parley.console.v1.AccountService/CreateInvitation", {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ role: "ACCOUNT_ROLE_MEMBER" }),
+    body: JSON.stringify({ role: "ACCOUNT_ROLE_DEVELOPER" }),
   }).then((response) => response.json())`);
   return answer.token;
 }
