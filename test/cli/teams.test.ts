@@ -54,7 +54,8 @@ describe("the commands about teams", () => {
     expect(await json(`teams members ${team.id}`)).toEqual([]);
     const again = await run("accounts offboard bob@example.com --revoke-keys");
     expect(again.stdout).toBe(`Offboarded ${bob.id}: 0 keys revoked, 0 teams left, 0 sessions ended.\n`);
-  });
+    // Each of the twenty commands opens the database.
+  }, 180_000);
 
   it.each([
     ["teams add acct_none ada@example.com", 1, "there is no team acct_none"],

@@ -67,7 +67,7 @@ export const OLD_ROLES = {
     { id: "acct_eve", role: "administrator" },
   ],
   become: {
-    acct_default: "person: administrator",
+    acct_default: "person: developer",
     acct_gone: "person: administrator",
     acct_ann: "person: owner",
     acct_bob: "person: developer",

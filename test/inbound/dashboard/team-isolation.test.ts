@@ -14,5 +14,5 @@ describe("permissions on SQLite", () => {
       rmSync(dataDir, { recursive: true });
     });
     return store;
-  }, 12);
+  }, 8);
 });

@@ -93,21 +93,28 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 10, maxLength: 40 },
 );
 
+/** Hundreds of calls, each with all that is stored before and after it. */
+const MAX_MS = 180_000;
+
 /** Registers the property of permissions on a kind of database. */
 export function describeIsolation(open: () => Promise<Store>, runs: number): void {
-  it("no sequence of calls by members reads or changes what is of a team in which they are not", async () => {
-    const seen = { calls: 0, done: 0, refused: 0 };
-    await fc.assert(
-      fc.asyncProperty(steps, async (sequence) => {
-        const world = await startWorld(await open());
-        for (const step of sequence) await world.take(step, seen);
-      }),
-      { numRuns: runs },
-    );
-    // Calls of both kinds took place, so that the property says something.
-    expect(seen.done).toBeGreaterThan(seen.calls / 10);
-    expect(seen.refused).toBeGreaterThan(seen.calls / 4);
-  });
+  it(
+    "no sequence of calls by members reads or changes what is of a team in which they are not",
+    async () => {
+      const seen = { calls: 0, done: 0, refused: 0 };
+      await fc.assert(
+        fc.asyncProperty(steps, async (sequence) => {
+          const world = await startWorld(await open());
+          for (const step of sequence) await world.take(step, seen);
+        }),
+        { numRuns: runs },
+      );
+      // Calls of both kinds took place, so that the property says something.
+      expect(seen.done).toBeGreaterThan(seen.calls / 10);
+      expect(seen.refused).toBeGreaterThan(seen.calls / 4);
+    },
+    MAX_MS,
+  );
 }
 
 type Seen = Record<"calls" | "done" | "refused", number>;
