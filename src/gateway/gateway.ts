@@ -72,7 +72,7 @@ export interface Gateway {
   activeCalls(): number | Promise<number>;
   /** Creates the first key when there has never been one; answers its secret. */
   makeFirstKey(): Promise<string | undefined>;
-  /** Prepares the setup of the first administrator, where the dashboard is served. */
+  /** Prepares the setup of the first owner, where the dashboard is served. */
   prepareSetup(): Promise<SetupState | undefined>;
   /**
    * Replaces the models and providers; addresses and all other settings need a restart. The health of upstream models starts anew after

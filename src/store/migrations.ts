@@ -1,6 +1,8 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
+import { roles } from "./migrations/roles.ts";
+import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -505,4 +507,6 @@ export const MIGRATIONS: readonly Migration[] = [
   usageLeaders,
   storedConfiguration,
   refusals,
+  roles,
+  teams,
 ];
