@@ -477,6 +477,11 @@ const storedConfiguration: Migration = {
   },
 };
 
+const entryDetails: Migration = {
+  name: "details of the ledger's entries",
+  up: (database) => addColumn(database, "completions", ["details", "text"]),
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -505,4 +510,5 @@ export const MIGRATIONS: readonly Migration[] = [
   usageLeaders,
   storedConfiguration,
   refusals,
+  entryDetails,
 ];

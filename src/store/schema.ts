@@ -166,6 +166,8 @@ export interface CompletionRow {
   readonly other_counts: string | null;
   /** Month of spending of an entry of a lost process, and of the one that has replaced it; null: that of its hold or start. */
   readonly spending_month: string | null;
+  /** An `EntryDetails` as JSON; null without any, and in rows older than this column. */
+  readonly details: string | null;
 }
 
 /** Durable entries that are not in the tables yet, as JSON, because they are never queried one by one. */
