@@ -482,6 +482,19 @@ const entryDetails: Migration = {
   up: (database) => addColumn(database, "completions", ["details", "text"]),
 };
 
+const savedFilters: Migration = {
+  name: "saved filters of the page of requests",
+  async up({ schema }) {
+    await schema
+      .createTable("saved_filters")
+      .addColumn("account_id", "text", (column) => column.notNull())
+      .addColumn("name", "text", (column) => column.notNull())
+      .addColumn("query", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("saved_filters_primary", ["account_id", "name"])
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -511,4 +524,5 @@ export const MIGRATIONS: readonly Migration[] = [
   storedConfiguration,
   refusals,
   entryDetails,
+  savedFilters,
 ];

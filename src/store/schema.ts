@@ -11,6 +11,7 @@ export interface Schema {
   readonly invitations: InvitationRow;
   readonly throttles: ThrottleRow;
   readonly security_events: SecurityEventRow;
+  readonly saved_filters: SavedFilterRow;
   readonly completions: CompletionRow;
   readonly ledger_segments: LedgerSegmentRow;
   readonly begun_completions: BegunCompletionRow;
@@ -127,6 +128,14 @@ export interface SecurityEventRow {
   readonly network: string | null;
   /** A JSON object of texts. */
   readonly details: string;
+}
+
+/** A filter of the page of requests. */
+export interface SavedFilterRow {
+  readonly account_id: string;
+  readonly name: string;
+  /** Query of the page's address. */
+  readonly query: string;
 }
 
 /** An entry of the ledger. */

@@ -105,7 +105,15 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   }),
   ...entries(OverviewService.method, { get: SIGNED_IN }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
-  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
+  ...entries(RequestService.method, {
+    list: SIGNED_IN,
+    get: SIGNED_IN,
+    watch: LIVE,
+    export: SIGNED_IN,
+    listSavedFilters: SIGNED_IN,
+    saveFilter: PLAIN_CHANGE,
+    removeSavedFilter: PLAIN_CHANGE,
+  }),
   ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
   ...entries(ConfigurationService.method, {
     listEntries: ADMINISTRATOR,
