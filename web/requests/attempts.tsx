@@ -46,16 +46,16 @@ export function Attempts({ request }: { readonly request: LoggedRequest }) {
         ))}
       </ol>
       <div className="mt-4 flex flex-wrap justify-between gap-x-4 gap-y-2 border-t border-line pt-2 text-xs text-muted tabular-nums">
-        <ul aria-label="Phases" className="flex flex-wrap gap-x-4 gap-y-1">
+        <p className="flex flex-wrap gap-x-4 gap-y-1">
           {Object.entries(PHASES)
             .filter(([phase]) => shown.has(phase as Phase))
             .map(([phase, { name, look }]) => (
-              <li key={phase} className="flex items-center gap-1.5">
+              <span key={phase} className="flex items-center gap-1.5">
                 <span aria-hidden className={`h-2 w-3 rounded-xs ${look}`} />
                 {name}
-              </li>
+              </span>
             ))}
-        </ul>
+        </p>
         <p className="flex gap-x-4">
           {firstContentMs !== undefined && <span>First token after {formatDuration(firstContentMs)}</span>}
           <span>{formatDuration(durationMs)} total</span>

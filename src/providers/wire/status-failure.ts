@@ -1,7 +1,7 @@
 import { Failure, type FailureCode, type FailureOptions } from "../../core/failure.ts";
 import { keepAll, type Redact } from "./redaction.ts";
 import type { Refusal } from "./response.ts";
-import { scrub } from "./scrub.ts";
+import { scrub, scrubForOperators } from "./scrub.ts";
 
 /**
  * Subject of an error whose status alone is ambiguous: the conversation's length (`context`), our credential, our
@@ -88,7 +88,7 @@ function toFailure(
   redact: Redact,
 ): Failure {
   const { code, message, ...options } = classify(error, redact);
-  const providerError = scrub(error.message, redact);
+  const providerError = scrubForOperators(error.message, redact);
   const isSaid = providerError === "" || providerError === message;
   return new Failure(code, message, { ...options, ...where, ...(!isSaid && { providerError }) });
 }
