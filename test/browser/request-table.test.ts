@@ -83,7 +83,7 @@ describe("the table of requests", () => {
 
   it("sorts by a column, with the order in the URL, and back", async () => {
     await page.getByRole("button", { name: "Cost", exact: true }).click();
-    await page.getByText("Highest cost first").waitFor();
+    await page.getByText("Highest cost first, without refused requests.").waitFor();
     await expect.poll(() => rows().count()).toBeGreaterThan(50);
     expect(new URL(page.url()).search).toBe("?order=cost");
     expect(await page.getByRole("columnheader", { name: "Cost" }).getAttribute("aria-sort")).toBe("descending");
@@ -146,7 +146,9 @@ describe("a request beside the table", () => {
   it("steps to the next and previous one by J and K, by arrows and by buttons, on to the next page", async () => {
     await rows().nth(1).getByRole("link").click();
     await panel().getByRole("heading", { name: "Details" }).waitFor();
-    const ids = await page.evaluate<string[]>("[...document.querySelectorAll('[data-request]')].map((a) => a.dataset.request)");
+    const ids = await page.evaluate<string[]>(
+      "[...document.querySelectorAll('[data-request]')].map((a) => a.dataset.request)",
+    );
     const press = async (key: string, expected: string): Promise<void> => {
       await page.keyboard.press(key);
       await expect.poll(() => idIn(page.url())).toBe(expected);
@@ -230,7 +232,7 @@ describe("the filtered requests", () => {
     await elsewhere.page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Requests" }).click();
     await elsewhere.page.getByRole("button", { name: "Saved filters" }).click();
     await elsewhere.page.getByRole("link", { name: "Slow errors <b>" }).click();
-    await elsewhere.page.getByText("Highest duration first").waitFor();
+    await elsewhere.page.getByText("Highest duration first, without refused requests.").waitFor();
     expect(new URL(elsewhere.page.url()).search).toBe("?outcome=failed&order=duration");
     expect(elsewhere.complaints).toEqual([]);
 

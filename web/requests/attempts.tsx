@@ -6,7 +6,10 @@ import { type Phase, type Span, type TimelineEntry, toTimeline } from "./timelin
 
 /** Names and colours of the phases, in their order. */
 const PHASES: Readonly<Record<Exclude<Phase, "whole">, { readonly name: string; readonly look: string }>> = {
-  backoff: { name: "Backoff", look: "bg-[repeating-linear-gradient(90deg,var(--color-edge)_0_2px,transparent_2px_5px)]" },
+  backoff: {
+    name: "Backoff",
+    look: "bg-[repeating-linear-gradient(90deg,var(--color-edge)_0_2px,transparent_2px_5px)]",
+  },
   connect: { name: "Connect and send", look: "bg-chart-2" },
   wait: { name: "Wait for response", look: "bg-chart-1" },
   think: { name: "To first token", look: "bg-chart-4" },
@@ -29,7 +32,7 @@ export function Attempts({ request }: { readonly request: LoggedRequest }) {
         {TICKS.map((tick) => (
           <span
             key={tick}
-            className={`absolute ${tick === 0 ? "" : tick === 1 ? "-translate-x-full" : "-translate-x-1/2"} ${tick % 0.5 === 0 ? "" : "max-sm:hidden"}`}
+            className={`absolute whitespace-nowrap ${tick === 0 ? "" : tick === 1 ? "-translate-x-full" : "-translate-x-1/2"} ${tick % 0.5 === 0 ? "" : "max-sm:hidden"}`}
             style={{ left: `${tick * 100}%` }}
           >
             {formatDuration(tick * totalMs)}
@@ -107,7 +110,7 @@ function AttemptItem({ entry: { attempt, providerError, spans }, totalMs }: Atte
       )}
       {providerError !== "" && (
         <div className="mt-1.5 text-sm">
-          <p className="text-muted">Reported by the provider or the connection (shown to administrators only):</p>
+          <p className="text-muted">Error of the provider or the connection, for administrators only:</p>
           <p className="mt-1 rounded-lg bg-sunken px-3 py-2 font-mono text-xs wrap-anywhere whitespace-pre-wrap">
             <bdi>{providerError}</bdi>
           </p>

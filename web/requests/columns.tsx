@@ -222,7 +222,7 @@ export const COLUMN_IDS = Object.keys(COLUMNS) as readonly ColumnId[];
 export const FIXED: readonly ColumnId[] = ["time", "model"];
 
 /** Shown beside the details of one request. */
-export const NARROW: readonly ColumnId[] = ["time", "model", "status", "duration"];
+export const NARROW: readonly ColumnId[] = ["time", "model", "status"];
 
 export function columnOf(id: ColumnId): Column {
   return COLUMNS[id];

@@ -29,9 +29,11 @@ export function ExportMenu({ filter }: { readonly filter: LogFilter }) {
     setCount(0);
     try {
       const { pieces, total, isCut } = await receive(filter, file, { signal: controller.signal, onCount: setCount });
-      download(`requests-${new Date().toISOString().slice(0, 10)}.${file.ending}`, pieces, file.mediaType);
+      download(nameOf(file), pieces, file.mediaType);
       const counted = `${formatCount(total)} ${total === 1 ? "request" : "requests"}`;
-      setNote(isCut ? `The file has the latest ${counted}. Choose a shorter time for earlier ones.` : `Saved ${counted}.`);
+      setNote(
+        isCut ? `The file has the latest ${counted}. Choose a shorter time for earlier ones.` : `Saved ${counted}.`,
+      );
     } catch (error) {
       if (!controller.signal.aborted) setNote(`Export failed. ${readFailure(error)?.message ?? ""}`);
     } finally {
@@ -40,9 +42,6 @@ export function ExportMenu({ filter }: { readonly filter: LogFilter }) {
   };
   return (
     <>
-      <span role="status" className="text-sm text-muted">
-        {note}
-      </span>
       {count === undefined ? (
         <Menu.Root>
           <Menu.Trigger className={buttonClass("secondary", "small")}>
@@ -66,8 +65,15 @@ export function ExportMenu({ filter }: { readonly filter: LogFilter }) {
           {formatCount(count)} exported · Cancel
         </Button>
       )}
+      <span role="status" className="text-sm text-muted">
+        {note}
+      </span>
     </>
   );
+}
+
+function nameOf({ ending }: File): string {
+  return `requests-${new Date().toISOString().slice(0, 10)}.${ending}`;
 }
 
 async function receive(

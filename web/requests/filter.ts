@@ -42,7 +42,7 @@ export function useLogView(): LogView {
   const query = new URLSearchParams(
     NAMES.flatMap((name) => (search.get(name) ? [[name, search.get(name)!]] : [])),
   ).toString();
-  const view = useMemo(() => readView(new URLSearchParams(query), Date.now()), [query]);
+  const view = useMemo(() => readView(new URLSearchParams(query)), [query]);
   const change: LogView["change"] = (changes) =>
     setSearch(
       (before) => {
@@ -59,13 +59,13 @@ export function useLogView(): LogView {
   return { ...view, query, change };
 }
 
-function readView(search: URLSearchParams, nowMs: number): Pick<LogView, "filter" | "order" | "range"> {
+function readView(search: URLSearchParams): Pick<LogView, "filter" | "order" | "range"> {
   const range = search.get("range") ?? "";
   const order = search.get("order") ?? "";
   const since = readTime(search.get("since"));
   const until = readTime(search.get("until"));
   const isRanged = isRange(range) && since === undefined && until === undefined;
-  const sinceMs = isRanged ? Math.floor(nowMs / MINUTE_MS) * MINUTE_MS - RANGES[range].lengthMs : since;
+  const sinceMs = isRanged ? Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS - RANGES[range].lengthMs : since;
   const texts = {
     accountId: search.get("account"),
     keyId: search.get("key"),

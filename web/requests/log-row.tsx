@@ -20,8 +20,7 @@ export function tracksOf(columns: readonly ColumnId[]): Tracks {
 }
 
 const GAP_REM = 0.75;
-const GRID =
-  "grid gap-x-4 px-5 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tracks) lg:items-center lg:gap-y-0";
+const GRID = "grid gap-x-4 px-5 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tracks) lg:items-center lg:gap-y-0";
 
 interface LogHeadProps {
   readonly tracks: Tracks;

@@ -25,7 +25,7 @@ export function RequestView({ request, isNarrow = false }: RequestViewProps) {
   const hasLimits = request.requestLimit !== undefined || request.tokenLimit !== undefined;
   return (
     <div className="space-y-5">
-      <What request={request} />
+      {!(isNarrow && request.outcome === "served") && <What request={request} />}
       {request.attempts.length > 0 && (
         <Panel
           title="Attempts"
@@ -49,7 +49,10 @@ export function RequestView({ request, isNarrow = false }: RequestViewProps) {
         </div>
       )}
       {(request.omittedCount > 0 || request.clamped.length > 0) && (
-        <Panel title="Changed fields" description="Fields of the request that the provider did not get as they were sent.">
+        <Panel
+          title="Changed fields"
+          description="Fields of the request that the provider did not get as they were sent."
+        >
           <FieldChanges request={request} />
         </Panel>
       )}

@@ -42,7 +42,10 @@ export function Rows({ list, requests, view, columns, nothing }: RowsProps) {
   const ownerOf = useOwners();
   const isWide = useIsWide();
   const isOpen = selected.id !== "";
-  const tracks = useMemo(() => tracksOf(isOpen ? NARROW.filter((id) => columns.includes(id)) : columns), [isOpen, columns]);
+  const tracks = useMemo(
+    () => tracksOf(isOpen ? NARROW.filter((id) => columns.includes(id)) : columns),
+    [isOpen, columns],
+  );
   const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = list;
   // The next page is there before the reader steps on to it.
   const isAtEnd = isOpen && requests.at(-1)?.id === selected.id && hasNextPage && !isFetchNextPageError;
@@ -65,7 +68,11 @@ export function Rows({ list, requests, view, columns, nothing }: RowsProps) {
       style={tracks.style}
       className="overflow-x-auto overflow-y-hidden rounded-xl border border-line bg-surface text-sm"
     >
-      <LogHead tracks={tracks} order={view.order} onOrder={(order) => view.change({ order: order === "time" ? "" : order })} />
+      <LogHead
+        tracks={tracks}
+        order={view.order}
+        onOrder={(order) => view.change({ order: order === "time" ? "" : order })}
+      />
       <div role="rowgroup" className="divide-y divide-line lg:min-w-(--room)">
         {requests.map((request) => (
           <LogRow

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { requestQuery } from "../api/requests.ts";
 import { Unavailable } from "../components/alert.tsx";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
 import { Loading } from "../components/page.tsx";
 import { ICON_BUTTON } from "../components/table.tsx";
 import { formatTime } from "../format/time.ts";
@@ -20,6 +21,7 @@ export function SidePanel({ selected }: { readonly selected: Selected }) {
   const found = useQuery(requestQuery(id));
   useKeys(selected, () => scrolled.current);
   useEffect(() => {
+    if (id === "") return;
     heading.current?.focus({ preventScroll: true });
     scrolled.current?.scrollTo({ top: 0 });
   }, [id]);
@@ -69,10 +71,18 @@ export function SidePanel({ selected }: { readonly selected: Selected }) {
           <X aria-hidden className="size-4" />
         </button>
       </header>
-      <div ref={scrolled} role="group" tabIndex={0} aria-label="Details of the request" className="flex-1 overflow-y-auto p-4">
+      <div
+        ref={scrolled}
+        role="group"
+        tabIndex={0}
+        aria-label="Details of the request"
+        className="flex-1 overflow-y-auto p-4"
+      >
         {found.data !== undefined ? (
           <div className="space-y-4">
-            <div className="flex flex-wrap gap-2">
+            <div className="flex flex-wrap items-center gap-2">
+              <OutcomeBadge code={found.data.outcome} refused={found.data.refused} />
+              <span className="flex-1" />
               <RequestLinks request={found.data} />
             </div>
             <RequestView request={found.data} isNarrow />

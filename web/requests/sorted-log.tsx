@@ -8,7 +8,13 @@ import type { ColumnId } from "./columns.tsx";
 import { type LogView, ORDERS } from "./filter.ts";
 import { Rows } from "./rows.tsx";
 
-const NAMES = { time: "time", tokens: "tokens", cost: "cost", duration: "duration", ttft: "time to first token" } as const;
+const NAMES = {
+  time: "time",
+  tokens: "tokens",
+  cost: "cost",
+  duration: "duration",
+  ttft: "time to first token",
+} as const;
 
 interface SortedLogProps {
   readonly view: LogView;

@@ -11,8 +11,7 @@ export function TimeFields({ filter, range, change }: Pick<LogView, "filter" | "
   const isOwn = range === undefined && (filter.sinceMs !== undefined || filter.untilMs !== undefined);
   const choose = (value: string): void => {
     if (value !== OWN) return change({ range: value, since: "", until: "" });
-    const untilMs = Date.now();
-    change({ range: "", since: toIso(filter.sinceMs ?? untilMs - DAY_MS), until: toIso(untilMs) });
+    change({ range: "", ...endsOf(filter) });
   };
   return (
     <>
@@ -25,16 +24,17 @@ export function TimeFields({ filter, range, change }: Pick<LogView, "filter" | "
         ))}
         <option value={OWN}>Custom…</option>
       </SelectField>
-      {isOwn && (
-        <Ends
-          key={`${filter.sinceMs} ${filter.untilMs}`}
-          since={toIso(filter.sinceMs ?? 0)}
-          until={toIso(filter.untilMs ?? Date.now())}
-          onChange={change}
-        />
-      )}
+      {isOwn && <Ends key={`${filter.sinceMs} ${filter.untilMs}`} {...endsOf(filter)} onChange={change} />}
     </>
   );
+}
+
+/** The ends of a filter, by default the last day. */
+function endsOf({ sinceMs, untilMs = Date.now() }: LogView["filter"]): {
+  readonly since: string;
+  readonly until: string;
+} {
+  return { since: toIso(sinceMs ?? untilMs - DAY_MS), until: toIso(untilMs) };
 }
 
 function toIso(atMs: number): string {

@@ -78,7 +78,13 @@ export function useKeys({ id, close, previous, next }: Selected, scrolled: () =>
     const isScrolling = target instanceof Node && scrolled()?.contains(target) === true;
     if (key.startsWith("Arrow") && isScrolling) return;
     const action =
-      key === "Escape" ? close : key === "j" || key === "ArrowDown" ? next : key === "k" || key === "ArrowUp" ? previous : undefined;
+      key === "Escape"
+        ? close
+        : key === "j" || key === "ArrowDown"
+          ? next
+          : key === "k" || key === "ArrowUp"
+            ? previous
+            : undefined;
     if (action === undefined) return;
     event.preventDefault();
     action();

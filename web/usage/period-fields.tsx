@@ -29,9 +29,7 @@ export function PeriodFields({ view, onChange }: PeriodFieldsProps) {
         ))}
         <option value={OWN}>Custom…</option>
       </SelectField>
-      {isOwn && (
-        <Ends key={`${view.since} ${view.until}`} since={view.since} until={view.until} onChange={onChange} />
-      )}
+      {isOwn && <Ends key={`${view.since} ${view.until}`} since={view.since} until={view.until} onChange={onChange} />}
     </>
   );
 }

@@ -92,7 +92,10 @@ const COLUMNS: readonly (readonly [name: string, read: (request: EndedRequest) =
 ];
 
 const WRITERS: ReadonlyMap<ExportFormat, (requests: readonly EndedRequest[]) => string> = new Map([
-  [ExportFormat.UNSPECIFIED, (requests) => requests.map((request) => `${JSON.stringify(toObject(request))}\n`).join("")],
+  [
+    ExportFormat.UNSPECIFIED,
+    (requests) => requests.map((request) => `${JSON.stringify(toObject(request))}\n`).join(""),
+  ],
   [
     ExportFormat.CSV,
     (requests) =>
@@ -111,18 +114,20 @@ function toObject(request: EndedRequest): object {
   const { attempts, details } = request.entry;
   return {
     ...Object.fromEntries(COLUMNS.map(([name, read]) => [name, read(request) ?? null])),
-    attempts: attempts.map(({ model, outcome, upstreamStatus, startMs, sentMs, headMs, firstContentMs, durationMs }) => {
-      return {
-        model,
-        status: outcome,
-        http_status_code: upstreamStatus,
-        start_ms: startMs,
-        sent_ms: sentMs,
-        head_ms: headMs,
-        first_content_ms: firstContentMs,
-        duration_ms: durationMs,
-      };
-    }),
+    attempts: attempts.map(
+      ({ model, outcome, upstreamStatus, startMs, sentMs, headMs, firstContentMs, durationMs }) => {
+        return {
+          model,
+          status: outcome,
+          http_status_code: upstreamStatus,
+          start_ms: startMs,
+          sent_ms: sentMs,
+          head_ms: headMs,
+          first_content_ms: firstContentMs,
+          duration_ms: durationMs,
+        };
+      },
+    ),
     omitted: details?.omitted?.map(({ field, reason }) => ({ field, reason: wordOf(OmissionReason, reason) })) ?? [],
     clamped: details?.clamped ?? [],
   };

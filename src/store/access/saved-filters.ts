@@ -6,7 +6,12 @@ import { retryWhileBusy } from "../store-error.ts";
 export function createSavedFilters({ query }: Database): SavedFilters {
   const list: SavedFilters["list"] = (accountId) => {
     const found = query.selectFrom("saved_filters").select(["name", "query"]).where("account_id", "=", accountId);
-    return retryWhileBusy(() => found.orderBy("name").limit(2 * MAX_SAVED_FILTERS).execute());
+    return retryWhileBusy(() =>
+      found
+        .orderBy("name")
+        .limit(2 * MAX_SAVED_FILTERS)
+        .execute(),
+    );
   };
   return {
     list,

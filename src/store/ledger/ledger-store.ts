@@ -68,9 +68,9 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
       return log.list(selection);
     },
 
-    async listSorted(query) {
+    async listSorted(selection) {
       await compaction.flushed();
-      return sorted.listSorted(query);
+      return sorted.listSorted(selection);
     },
 
     async find(id, accountId) {

@@ -37,7 +37,7 @@ export function createSortedLog(
       const last = found.length > limit ? found[limit - 1] : undefined;
       return {
         entries: found.slice(0, limit).map(toLedgerEntry),
-        next: last && { value: Number(last.sorted_by), endedAtMs: last.ended_at_ms, completionId: last.id },
+        next: last && { value: last.sorted_by, endedAtMs: last.ended_at_ms, completionId: last.id },
         sortedSinceMs: end?.ended_at_ms,
       };
     },
@@ -73,6 +73,7 @@ export function sortedPage(database: Database, query: SortedQuery) {
 }
 
 /** Without its position, which is one of another order. */
-function unplaced({ after: _, ...query }: SortedQuery) {
+function unplaced(sorted: SortedQuery) {
+  const { after: _, ...query } = sorted;
   return query;
 }

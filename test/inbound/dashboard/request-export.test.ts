@@ -48,7 +48,9 @@ describe("an export of requests", () => {
       accountId: bob.id,
       endedAtMs: NOON + 1,
       costMicroUsd: 1_234_567,
-      attempts: [attemptOf({ startMs: 1, sentMs: 2, headMs: 3, firstContentMs: 4, durationMs: 5, upstreamStatus: 200 })],
+      attempts: [
+        attemptOf({ startMs: 1, sentMs: 2, headMs: 3, firstContentMs: 4, durationMs: 5, upstreamStatus: 200 }),
+      ],
       details: { format: "openai-chat", client: "curl/8", finishReason: 4, omitted: [{ field: "seed", reason: 1 }] },
     });
     await store.ledger.insert([sent, entry({ accountId: bob.id, endedAtMs: NOON })]);
@@ -79,7 +81,7 @@ describe("an export of requests", () => {
 
   it("has a row for each request as CSV, in which no text is a formula, and refused requests", async () => {
     await store.ledger.insert([
-      entry({ accountId: ada.id, requestedModel: "=HYPERLINK(1)", details: { client: "+cmd,\"x\"" } }),
+      entry({ accountId: ada.id, requestedModel: "=HYPERLINK(1)", details: { client: '+cmd,"x"' } }),
     ]);
     const refused = entry({ accountId: ada.id, outcome: "rate_limited", endedAtMs: NOON, requestId: "@refused" });
     await store.refusals.add([], [{ entry: refused, message: "-Slow\ndown." }]);

@@ -2,7 +2,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ExportFormat, RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
 import type { Store } from "../../../src/store/store.ts";
-import { HISTORY_KEYS, HISTORY_MODELS, writeHistory } from "../../support/history.ts";
+import { HISTORY_KEYS, HISTORY_MODELS, historyOf, writeHistory } from "../../support/history.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 /** What a page may take, with room for a machine that has other things to do. */
@@ -35,6 +35,9 @@ export function describeRequestLogSpeed(
     await opened.close();
     console.log([`The log of 50,000 requests on ${database}:`, ...figures].join("\n"));
   });
+
+  const ofBob = (): number =>
+    [...historyOf({ accountIds: [ada.id, bob.id] })].filter(({ accountId }) => accountId === bob.id).length;
 
   /** The quickest of three: whatever else the machine does is not what is measured. */
   async function quickest(name: string, call: () => Promise<unknown>): Promise<number> {
@@ -74,7 +77,7 @@ export function describeRequestLogSpeed(
     it.each([
       ["all", {}],
       ["failed", { outcome: "failed" }],
-      ["a model", { model: HISTORY_MODELS[5]! }],
+      ["a model", { model: HISTORY_MODELS[5] }],
       ["a key", { keyId: HISTORY_KEYS[1]! }],
     ])("sorts %s by every column in time, the first page and the next", async (name, filter) => {
       for (const order of ORDERS.map((word) => RequestOrder[word])) {
@@ -89,18 +92,22 @@ export function describeRequestLogSpeed(
     it("exports all of them in pieces, between which the list answers in time", async () => {
       for (const format of [ExportFormat.CSV, ExportFormat.UNSPECIFIED]) {
         const beganMs = performance.now();
-        let [count, bytes, pieces, slowestMs, lastMs] = [0, 0, 0, 0, beganMs];
+        let [count, bytes, pieces, slowestMs, lastMs, duringMs] = [0, 0, 0, 0, beganMs, 0];
         for await (const piece of who().request.export({ format })) {
           count += piece.count;
           bytes += piece.data.length;
           pieces += 1;
           slowestMs = Math.max(slowestMs, performance.now() - lastMs);
-          if (pieces === 20) expect(await quickest(`List by the ${role}, during an export`, () => who().request.list({}))).toBeLessThan(LIMIT_MS);
+          if (pieces === 20)
+            duringMs = await quickest(`List by the ${role}, during an export`, () => who().request.list({}));
           lastMs = performance.now();
         }
-        expect(count).toBe(role === "administrator" ? 50_000 : 23_453);
+        expect(count).toBe(role === "administrator" ? 50_000 : ofBob());
         const seconds = ((performance.now() - beganMs) / 1000).toFixed(1);
-        figures.push(`Export by the ${role}, ${ExportFormat[format]}: ${count} requests, ${(bytes / 1e6).toFixed(1)} MB in ${pieces} pieces, ${seconds} s, the slowest piece ${slowestMs.toFixed(0)} ms`);
+        figures.push(
+          `Export by the ${role}, ${ExportFormat[format]}: ${count} requests, ${(bytes / 1e6).toFixed(1)} MB in ${pieces} pieces, ${seconds} s, the slowest piece ${slowestMs.toFixed(0)} ms`,
+        );
+        expect(duringMs).toBeLessThan(LIMIT_MS);
         expect(slowestMs).toBeLessThan(2 * LIMIT_MS);
       }
     }, 60_000);
@@ -116,7 +123,9 @@ export function describeRequestLogSpeed(
         count += page.requests.length;
         pageToken = page.nextPageToken;
       } while (pageToken !== "");
-      figures.push(`List by the ${role}, all pages of failed: ${count} requests, the slowest ${slowestMs.toFixed(1)} ms`);
+      figures.push(
+        `List by the ${role}, all pages of failed: ${count} requests, the slowest ${slowestMs.toFixed(1)} ms`,
+      );
       expect(count).toBeGreaterThan(1_000);
       expect(slowestMs).toBeLessThan(2 * LIMIT_MS);
     });
@@ -125,9 +134,9 @@ export function describeRequestLogSpeed(
       const { requests } = await who().request.list({ filter: { keyId: HISTORY_KEYS[1]! } });
       const { id, requestId } = requests.at(-1) ?? (await who().request.list({})).requests.at(-1)!;
       for (const [name, named] of Object.entries({ "completion's": id, "request's": requestId }))
-        expect(await quickest(`Get by the ${role}, the ${name} ID`, () => who().request.get({ id: named }))).toBeLessThan(
-          LIMIT_MS,
-        );
+        expect(
+          await quickest(`Get by the ${role}, the ${name} ID`, () => who().request.get({ id: named })),
+        ).toBeLessThan(LIMIT_MS);
       const missing = () =>
         who()
           .request.get({ id: "req_missing" })

@@ -56,7 +56,7 @@ function memoryFilters(): ConsolePorts["savedFilters"] {
   const saved = new Map<string, Map<string, string>>();
   const of = (accountId: string): Map<string, string> => saved.get(accountId) ?? new Map<string, string>();
   return {
-    list: async (accountId) => [...of(accountId)].toSorted().map(([name, query]) => ({ name, query })),
+    list: async (accountId) => [...of(accountId)].map(([name, query]) => ({ name, query })),
     async save(accountId, { name, query }) {
       const filters = of(accountId);
       if (filters.size >= MAX_SAVED_FILTERS && !filters.has(name)) return false;
