@@ -1,6 +1,6 @@
 import { Menu } from "@base-ui/react/menu";
 import { Check, Columns3 } from "lucide-react";
-import { ITEM, POPUP } from "../components/menu.ts";
+import { MENU_ITEM, MenuItems } from "../components/menu.tsx";
 import { buttonClass } from "../components/button.tsx";
 import { COLUMN_IDS, type ColumnId, columnOf, FIXED } from "./columns.tsx";
 import { USUAL_COLUMNS } from "./use-columns.ts";
@@ -18,35 +18,29 @@ export function ColumnMenu({ columns, onChange }: ColumnMenuProps) {
         <Columns3 aria-hidden className="size-4" />
         Columns
       </Menu.Trigger>
-      <Menu.Portal>
-        <Menu.Positioner sideOffset={4} align="end" className="z-30">
-          <Menu.Popup className={POPUP}>
-            {COLUMN_IDS.filter((id) => !FIXED.includes(id)).map((id) => (
-              <Menu.CheckboxItem
-                key={id}
-                checked={columns.includes(id)}
-                closeOnClick={false}
-                onCheckedChange={(isShown) =>
-                  onChange(isShown ? [...columns, id] : columns.filter((each) => each !== id))
-                }
-                className={ITEM}
-              >
-                <span className="flex size-4 items-center">
-                  <Menu.CheckboxItemIndicator>
-                    <Check aria-hidden className="size-4" />
-                  </Menu.CheckboxItemIndicator>
-                </span>
-                {columnOf(id).title ?? columnOf(id).name}
-              </Menu.CheckboxItem>
-            ))}
-            <Menu.Separator className="my-1 h-px bg-line" />
-            <Menu.Item className={ITEM} onClick={() => onChange(USUAL_COLUMNS)}>
-              <span className="size-4" />
-              Default columns
-            </Menu.Item>
-          </Menu.Popup>
-        </Menu.Positioner>
-      </Menu.Portal>
+      <MenuItems>
+        {COLUMN_IDS.filter((id) => !FIXED.includes(id)).map((id) => (
+          <Menu.CheckboxItem
+            key={id}
+            checked={columns.includes(id)}
+            closeOnClick={false}
+            onCheckedChange={(isShown) => onChange(isShown ? [...columns, id] : columns.filter((each) => each !== id))}
+            className={MENU_ITEM}
+          >
+            <span className="flex size-4 items-center">
+              <Menu.CheckboxItemIndicator>
+                <Check aria-hidden className="size-4" />
+              </Menu.CheckboxItemIndicator>
+            </span>
+            {columnOf(id).title ?? columnOf(id).name}
+          </Menu.CheckboxItem>
+        ))}
+        <Menu.Separator className="my-1 h-px bg-line" />
+        <Menu.Item className={MENU_ITEM} onClick={() => onChange(USUAL_COLUMNS)}>
+          <span className="size-4" />
+          Default columns
+        </Menu.Item>
+      </MenuItems>
     </Menu.Root>
   );
 }

@@ -5,7 +5,7 @@ import { ExportFormat } from "../../gen/parley/console/v1/request_pb.js";
 import { readFailure } from "../api/failure.ts";
 import { type LogFilter, requests, toFilterMessage } from "../api/requests.ts";
 import { Button, buttonClass } from "../components/button.tsx";
-import { ITEM, POPUP } from "../components/menu.ts";
+import { MENU_ITEM, MenuItems } from "../components/menu.tsx";
 import { download } from "../format/download.ts";
 import { formatCount } from "../format/number.ts";
 
@@ -48,17 +48,13 @@ export function ExportMenu({ filter }: { readonly filter: LogFilter }) {
             <Download aria-hidden className="size-4" />
             Export
           </Menu.Trigger>
-          <Menu.Portal>
-            <Menu.Positioner sideOffset={4} align="end" className="z-30">
-              <Menu.Popup className={POPUP}>
-                {FILES.map((file) => (
-                  <Menu.Item key={file.name} className={ITEM} onClick={() => void save(file)}>
-                    {file.name}
-                  </Menu.Item>
-                ))}
-              </Menu.Popup>
-            </Menu.Positioner>
-          </Menu.Portal>
+          <MenuItems>
+            {FILES.map((file) => (
+              <Menu.Item key={file.name} className={MENU_ITEM} onClick={() => void save(file)}>
+                {file.name}
+              </Menu.Item>
+            ))}
+          </MenuItems>
         </Menu.Root>
       ) : (
         <Button look="secondary" size="small" onClick={() => running.current?.abort()}>
