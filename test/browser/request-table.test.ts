@@ -129,7 +129,7 @@ describe("the table of requests", () => {
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.evaluate("localStorage.clear()");
-  });
+  }, 180_000);
 });
 
 describe("a request beside the table", () => {
