@@ -1,11 +1,14 @@
 import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import { Button } from "../components/button.tsx";
-import { CheckField, SelectField, TextAreaField } from "../components/field.tsx";
+import { Choose } from "../components/choose.tsx";
+import { CheckField, TextAreaField } from "../components/field.tsx";
 import { Fold } from "../components/fold.tsx";
+import { CompareField } from "./compare-field.tsx";
 import { Fallbacks } from "./fallbacks.tsx";
 import { useFieldErrors } from "./field-errors.ts";
 import { Parameters } from "./parameters.tsx";
+import { Presets } from "./presets.tsx";
 import { TOOLS_EXAMPLE } from "./tools.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
@@ -18,44 +21,38 @@ interface SettingsProps {
   /** Reason why the model differs from the selected one. */
   readonly notice: string | undefined;
   readonly onModel: (id: string) => void;
+  readonly onCompare: (models: readonly string[]) => void;
 }
 
 /** Fields for key, model, parameters, tools and fallbacks. */
-export function Settings({ keys, current, models, model, notice, onModel }: SettingsProps) {
+export function Settings({ keys, current, models, model, notice, onModel, onCompare }: SettingsProps) {
   const draft = useWorkspace((state) => state.draft);
   const errors = useFieldErrors();
   return (
     <section aria-label="Settings" className="space-y-4">
       <div className="space-y-4 rounded-xl border border-line bg-surface p-4">
-        <SelectField
+        <Choose
           label="Key"
           value={current.id}
           error={errors("key_id")}
           hint={<code className="font-mono">{current.display}</code>}
-          onChange={(event) => workspace.draft({ chosenKeyId: event.target.value })}
-        >
-          {keys.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </SelectField>
+          choices={keys.map(({ id, name }) => [id, name])}
+          onChange={(id) => workspace.draft({ chosenKeyId: id })}
+        />
         <div>
-          <SelectField
+          <Choose
             label="Model"
-            value={model?.id}
+            value={model?.id ?? ""}
             error={errors("model")}
             hint={models.length === 0 ? "This key has no usable models." : undefined}
-            onChange={(event) => onModel(event.target.value)}
-          >
-            {models.map(({ id }) => (
-              <option key={id}>{id}</option>
-            ))}
-          </SelectField>
+            choices={models.map(({ id }) => [id, id])}
+            onChange={onModel}
+          />
           <p role="status" className={notice === undefined ? "sr-only" : "mt-1.5 text-sm wrap-anywhere text-warn"}>
             {notice}
           </p>
         </div>
+        <CompareField models={models} model={model?.id} onCompare={onCompare} />
         {model?.images === true && (
           <CheckField
             label="Generate images"
@@ -65,6 +62,7 @@ export function Settings({ keys, current, models, model, notice, onModel }: Sett
         )}
         {errors("modalities") !== undefined && <p className="text-sm text-danger">{errors("modalities")}</p>}
       </div>
+      <Presets onModel={onModel} />
       <Fold title="System message" summary={draft.system === "" ? "None" : "Set"} isOpen={false}>
         <TextAreaField
           label="Instructions for the model"

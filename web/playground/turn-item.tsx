@@ -1,11 +1,12 @@
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, use, useEffect, useRef, useState } from "react";
 import { Button } from "../components/button.tsx";
+import { CopyIcon } from "../components/copy-icon.tsx";
 import { TextAreaField } from "../components/field.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import { DataImage } from "./data-image.tsx";
 import { ToolResults } from "./tool-results.tsx";
 import type { Turn } from "./turns.ts";
-import { workspace } from "./workspace.ts";
+import { ThreadContext, workspace } from "./workspace.ts";
 
 const NAMES = { user: "You", assistant: "Model", tool: "Tool result" } as const;
 
@@ -20,6 +21,7 @@ interface TurnItemProps {
 
 /** One turn of the conversation. Memoized, so that chunks of the last turn do not render the others. */
 export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
+  const threadId = use(ThreadContext);
   const [isEditing, setEditing] = useState(false);
   const name = turn.role === "tool" ? `Result of ${turn.name}` : NAMES[turn.role];
   return (
@@ -33,15 +35,18 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
         </h3>
         {!isFixed && !isEditing && (
           <div className="-mr-3 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
+            {turn.role === "assistant" && turn.answer.text !== "" && (
+              <CopyIcon text={turn.answer.text} what="the answer" />
+            )}
             {isLast && turn.role === "assistant" && (
-              <Button look="quiet" size="small" onClick={() => workspace.retry()}>
+              <Button look="quiet" size="small" onClick={() => workspace.retry(threadId)}>
                 Retry
               </Button>
             )}
             <Button look="quiet" size="small" onClick={() => setEditing(true)}>
               Edit
             </Button>
-            <Button look="quiet danger" size="small" onClick={() => workspace.remove(turn.id)}>
+            <Button look="quiet danger" size="small" onClick={() => workspace.remove(threadId, turn.id)}>
               Remove
             </Button>
           </div>
@@ -78,6 +83,7 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
 });
 
 function Editor({ turn, onDone }: { readonly turn: Turn; readonly onDone: () => void }) {
+  const threadId = use(ThreadContext);
   const [text, setText] = useState(turn.role === "assistant" ? turn.answer.text : turn.text);
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => area.current?.focus(), []);
@@ -86,7 +92,7 @@ function Editor({ turn, onDone }: { readonly turn: Turn; readonly onDone: () => 
       className="space-y-2"
       onSubmit={(event) => {
         event.preventDefault();
-        workspace.edit(turn.id, text);
+        workspace.edit(threadId, turn.id, text);
         onDone();
       }}
     >
