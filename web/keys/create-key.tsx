@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { accountsQuery } from "../api/accounts.ts";
@@ -5,6 +6,7 @@ import { keys, refreshKeys } from "../api/keys.ts";
 import { modelsQuery } from "../api/models.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
+import { Choose } from "../components/choose.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
@@ -100,15 +102,20 @@ function KeyPermissions({ errors }: { readonly errors: (field: string) => string
 /** Field for the account of the key. Hidden if there is only one account. */
 function Owner({ error }: { readonly error: string | undefined }) {
   const account = useAccount();
+  const [ownerId, setOwnerId] = useState(account.id);
   const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
   if (data.length < 2) return null;
   return (
-    <SelectField label="Account" name="account_id" error={error} defaultValue={account.id}>
-      {data.map(({ id, name, email }) => (
-        <option key={id} value={id}>
-          {id === account.id ? `${name} (you)` : email === "" ? name : `${name}, ${email}`}
-        </option>
-      ))}
-    </SelectField>
+    <Choose
+      label="Account"
+      name="account_id"
+      error={error}
+      value={ownerId}
+      choices={data.map(({ id, name, email }) => [
+        id,
+        id === account.id ? `${name} (you)` : email === "" ? name : `${name}, ${email}`,
+      ])}
+      onChange={setOwnerId}
+    />
   );
 }

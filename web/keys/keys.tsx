@@ -1,5 +1,6 @@
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
@@ -10,6 +11,7 @@ import { Button } from "../components/button.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { Table } from "../components/table.tsx";
+import { useFind } from "../components/use-find.ts";
 import { hasWords } from "../format/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { KeyHead, KeyRow } from "./key-row.tsx";
@@ -31,6 +33,20 @@ const SHOWN = 100;
 export default function Keys() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const create = (): void => setCreation("open");
+  const [search, setSearch] = useSearchParams();
+  const isAsked = search.has("create");
+  if (isAsked && creation !== "open") setCreation("open");
+  // The address opens the dialog once, not again after a reload.
+  useEffect(() => {
+    if (!isAsked) return;
+    setSearch(
+      (before) => {
+        before.delete("create");
+        return before;
+      },
+      { replace: true },
+    );
+  }, [isAsked, setSearch]);
   const account = useAccount();
   return (
     <Page
@@ -54,7 +70,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const account = useAccount();
   const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
   const [withEnded, setWithEnded] = useState(false);
-  const [searchText, setSearchText] = useState("");
+  const [searchText, setSearchText] = useFind();
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
   const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
   const found = (list.data ?? []).filter((key) => isFound(key, searchText, names.get(key.accountId)));
@@ -78,7 +94,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>
-      {list.data.length > MANY && (
+      {(list.data.length > MANY || searchText !== "") && (
         <div className="mb-5 max-w-sm">
           <TextField
             label="Find a key"
