@@ -137,6 +137,25 @@ describe("the request", () => {
   });
 });
 
+describe("simulated results of tools", () => {
+  it("are sent by themselves", async () => {
+    await open("?model=alpha-haiku-4.5");
+    await fold("Tools");
+    await page.getByRole("button", { name: "Insert example" }).click();
+    const results = page.getByLabel("Simulated results (JSON)");
+    await results.fill("[]");
+    await ask("What is the weather in Paris?");
+    await page.getByText("Must be an object of results by function name.").waitFor();
+    await results.fill('{"get_weather":{"sky":"clear"}}');
+    await page.keyboard.press("Tab");
+    await page.getByRole("button", { name: "Send" }).click();
+    await expect.poll(() => page.locator("[data-role]").count()).toBe(4);
+    await page.getByText("Completed", { exact: true }).waitFor();
+    expect(await page.locator("[data-role=tool]").innerText()).toContain('{"sky":"clear"}');
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+});
+
 describe("presets", () => {
   it("keep settings in the browser, and not the conversation", async () => {
     await open("?model=beta-3-flash");

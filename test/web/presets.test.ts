@@ -1,7 +1,15 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { readPresets, storePresets, withPreset } from "../../web/playground/preset-store.ts";
 
-const PRESET = { name: "brief", model: "words", system: "Be brief.", tools: "", fallbacks: ["other"], parameters: {} };
+const PRESET = {
+  name: "brief",
+  model: "words",
+  system: "Be brief.",
+  tools: "",
+  results: "",
+  fallbacks: ["other"],
+  parameters: {},
+};
 
 /** A storage of a browser. */
 function withStorage(): Map<string, string> {

@@ -1,7 +1,7 @@
 import type { Draft } from "./draft.ts";
 
 /** Settings of the playground under a name. Conversations and keys are not part of it. */
-export interface Preset extends Pick<Draft, "system" | "parameters" | "tools" | "fallbacks" | "model"> {
+export interface Preset extends Pick<Draft, "system" | "parameters" | "tools" | "results" | "fallbacks" | "model"> {
   readonly name: string;
 }
 
@@ -38,9 +38,9 @@ export function withPreset(presets: readonly Preset[], added: Preset): readonly 
 
 function isPreset(value: unknown): value is Preset {
   if (!isObject(value)) return false;
-  const { name, model, system, tools, fallbacks, parameters } = value;
+  const { name, model, system, tools, results, fallbacks, parameters } = value;
   return (
-    [name, model, system, tools].every((each) => typeof each === "string") &&
+    [name, model, system, tools, results].every((each) => typeof each === "string") &&
     Array.isArray(fallbacks) &&
     fallbacks.every((each) => typeof each === "string") &&
     isObject(parameters) &&

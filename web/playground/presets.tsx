@@ -28,8 +28,8 @@ export function Presets({ onModel }: { readonly onModel: (id: string) => void })
     const written = new FormData(form).get("preset");
     const name = typeof written === "string" ? written.trim() : "";
     if (name === "") return setError("Enter a name.");
-    const { system, parameters, tools, fallbacks, model } = workspace.state.draft;
-    const next = withPreset(presets, { name, system, parameters, tools, fallbacks, model });
+    const { system, parameters, tools, results, fallbacks, model } = workspace.state.draft;
+    const next = withPreset(presets, { name, system, parameters, tools, results, fallbacks, model });
     if (next.length > MAX_PRESETS) return setError(`There are ${MAX_PRESETS} presets already: remove one first.`);
     if (store(next, `Preset ${name} saved.`)) form.reset();
   };
@@ -68,7 +68,7 @@ export function Presets({ onModel }: { readonly onModel: (id: string) => void })
           maxLength={60}
           autoComplete="off"
           error={error}
-          hint="Keeps model, system message, parameters, tools and fallback models in this browser."
+          hint="Keeps model, system message, parameters, tools with results and fallback models in this browser."
         />
         <Button type="submit" look="secondary" size="small">
           Save preset

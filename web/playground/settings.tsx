@@ -9,7 +9,7 @@ import { Fallbacks } from "./fallbacks.tsx";
 import { useFieldErrors } from "./field-errors.ts";
 import { Parameters } from "./parameters.tsx";
 import { Presets } from "./presets.tsx";
-import { TOOLS_EXAMPLE } from "./tools.ts";
+import { RESULTS_EXAMPLE, TOOLS_EXAMPLE } from "./tools.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
 interface SettingsProps {
@@ -72,16 +72,22 @@ export function Settings({ keys, current, models, model, notice, onModel, onComp
         />
       </Fold>
       <Parameters errors={errors} />
-      <Tools error={errors("tools") ?? errors("tool_choice")} />
+      <Tools error={errors("tools") ?? errors("tool_choice")} resultsError={errors("results")} />
       <Fallbacks models={models} model={model?.id} error={errors("fallback_models")} />
     </section>
   );
 }
 
-function Tools({ error }: { readonly error: string | undefined }) {
+interface ToolsProps {
+  readonly error: string | undefined;
+  readonly resultsError: string | undefined;
+}
+
+function Tools({ error, resultsError }: ToolsProps) {
   const tools = useWorkspace((state) => state.draft.tools);
+  const results = useWorkspace((state) => state.draft.results);
   return (
-    <Fold title="Tools" summary={tools.trim() === "" ? "None" : "Set"} isOpen={error !== undefined}>
+    <Fold title="Tools" summary={tools.trim() === "" ? "None" : "Set"} isOpen={(error ?? resultsError) !== undefined}>
       <TextAreaField
         label="Functions (JSON)"
         hint="OpenAI tools format."
@@ -92,10 +98,22 @@ function Tools({ error }: { readonly error: string | undefined }) {
         error={error}
         onChange={(event) => workspace.draft({ tools: event.target.value })}
       />
-      {tools.trim() === "" && (
+      {tools.trim() === "" ? (
         <Button look="quiet" size="small" onClick={() => workspace.draft({ tools: TOOLS_EXAMPLE })}>
           Insert example
         </Button>
+      ) : (
+        <TextAreaField
+          label="Simulated results (JSON)"
+          hint="By function name, sent by themselves. Without one you enter the result of a call."
+          placeholder={RESULTS_EXAMPLE}
+          rows={6}
+          spellCheck={false}
+          className="font-mono text-[0.8125rem]!"
+          value={results}
+          error={resultsError}
+          onChange={(event) => workspace.draft({ results: event.target.value })}
+        />
       )}
     </Fold>
   );

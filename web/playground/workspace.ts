@@ -3,6 +3,7 @@ import { onForget } from "../api/session.ts";
 import { hasContent } from "./answer.ts";
 import { type Draft, EMPTY_DRAFT, type ParameterField } from "./draft.ts";
 import { toRequest } from "./request.ts";
+import { readResults } from "./tools.ts";
 import { type Run, runCompletion } from "./run.ts";
 import { openCalls, type Picture, type Turn, withoutTurn, withText } from "./turns.ts";
 
@@ -26,6 +27,9 @@ export interface WorkspaceState {
   /** The conversation, and those with the models that are compared with its model. */
   readonly threads: readonly [Thread, ...Thread[]];
 }
+
+/** Number of times in a row that simulated results are sent. A model may call tools again and again. */
+const MAX_SIMULATED = 8;
 
 /** Number of models that can be compared with the first one. */
 export const MAX_COMPARED = 3;
@@ -105,7 +109,7 @@ class Workspace {
   }
 
   /** Sends the results for the calls of the last answer, in the order of the calls. */
-  sendResults(threadId: number, texts: readonly string[]): void {
+  sendResults(threadId: number, texts: readonly string[], simulated = 0): void {
     const thread = this.#threadOf(threadId);
     const results = openCalls(thread.turns).map(({ id, name }, index): Turn => ({
       id: this.#nextId(),
@@ -114,7 +118,7 @@ class Workspace {
       name,
       text: texts[index] ?? "",
     }));
-    this.#ask(thread, [...thread.turns, ...results]);
+    this.#ask(thread, [...thread.turns, ...results], simulated);
   }
 
   /** Requests the last answer again, with the current settings. */
@@ -158,12 +162,14 @@ class Workspace {
     this.change(EMPTY);
   }
 
-  /** Whether the request was sent. */
-  #ask({ id, model, run: last }: Thread, turns: readonly Turn[]): boolean {
+  /** Whether the request was sent. `simulated` is the number of simulated results in a row before it. */
+  #ask({ id, model, run: last }: Thread, turns: readonly Turn[], simulated = 0): boolean {
     const { draft } = this.state;
     if (last?.state === "running") return false;
     let request;
+    let results: ReadonlyMap<string, string>;
     try {
+      results = readResults(draft.results);
       request = toRequest(model === "" ? draft : { ...draft, model }, turns);
     } catch (refusal) {
       this.#changeThread(id, { refusal, run: undefined });
@@ -181,8 +187,20 @@ class Workspace {
       const answered: readonly Turn[] = hasContent(answer) ? [{ id: answerId, role: "assistant", answer }] : [];
       this.#changeThread(id, { run, turns: [...turns, ...answered] });
     };
-    void runCompletion({ keyId: draft.keyId, request, signal: stop.signal, tell });
+    const run = async (): Promise<void> => {
+      const { state } = await runCompletion({ keyId: draft.keyId, request, signal: stop.signal, tell });
+      if (state === "done" && this.#stops.get(id) === stop && simulated < MAX_SIMULATED)
+        this.#simulate(id, results, simulated + 1);
+    };
+    void run();
     return true;
+  }
+
+  /** Answers the calls of the last answer, if there is a simulated result for each. */
+  #simulate(threadId: number, results: ReadonlyMap<string, string>, simulated: number): void {
+    const calls = openCalls(this.#threadOf(threadId).turns);
+    const texts = calls.flatMap(({ name }) => results.get(name) ?? []);
+    if (calls.length > 0 && texts.length === calls.length) this.sendResults(threadId, texts, simulated);
   }
 
   #threadOf(threadId: number): Thread {
