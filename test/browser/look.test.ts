@@ -14,7 +14,8 @@ const MANY_MODELS = {
     ]),
   ),
 };
-const KEYS = 1_000;
+/** An account has at most 1,000. */
+const KEYS = 990;
 
 let site: Site;
 let visit: Visit;
@@ -116,9 +117,9 @@ describe("a reader elsewhere", () => {
 });
 
 describe("a field with many choices", () => {
-  const options = () => page.getByRole("option");
+  const options = () => page.getByRole("listbox").getByRole("option");
 
-  it("finds one of 1,000 keys by the keyboard alone, and lists few", async () => {
+  it("finds one of many keys by the keyboard alone, and lists few", async () => {
     await page.goto(`${site.product.url}/usage`);
     const field = page.getByRole("combobox", { name: "Key" });
     await field.focus();
@@ -154,7 +155,7 @@ describe("a field with many choices", () => {
     await page.getByRole("combobox", { name: "Model", exact: true }).fill("model-1999");
     await page.keyboard.press("Enter");
     await expect.poll(() => new URL(page.url()).searchParams.get("model")).toBe("vendor/model-1999");
-    await page.getByRole("combobox", { name: "Key", exact: true }).fill("application 5 ");
+    await page.getByRole("combobox", { name: "Key", exact: true }).fill("application 5");
     await page.keyboard.press("Enter");
     await page.getByText("sk_parley_m5…").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
@@ -251,6 +252,7 @@ describe("keyboard shortcuts", () => {
   const heading = (name: string) => page.getByRole("heading", { name, exact: true }).waitFor();
 
   it("go to pages and to the search, and are listed", async () => {
+    await page.evaluate("localStorage.clear()");
     await page.goto(site.product.url);
     await heading("Overview");
     for (const [letter, name] of [

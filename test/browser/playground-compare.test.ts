@@ -1,4 +1,7 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -7,11 +10,27 @@ import { createKey, setUp, type Site, startSite, type Visit } from "./support/si
 
 const run = promisify(execFile);
 
-const CONFIG = {
-  simulator: { enabled: true },
-  providers: { gone: { dialect: "openai", base_url: "http://127.0.0.1:9/v1", allow_private: true } },
-  models: { "gone-1": { provider: "gone", upstream_model: "gone-1", context_window: 9_000, max_output_tokens: 900 } },
-};
+/** An answer that the simulator does not give. */
+const MARKDOWN = "x\n\n```js\nconst a = 1;\n```\n\n<img src=x onerror='window.hurt=1'>\n\n- one\n- two";
+
+/** A provider of the OpenAI dialect whose answer is always the same. */
+const author = createServer((request, response) => {
+  request.resume();
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const chunk = { id: "1", object: "chat.completion.chunk", created: 1, model: "author" };
+  for (const part of MARKDOWN.match(/[^]{1,9}/g) ?? [])
+    response.write(`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, delta: { content: part } }] })}\n\n`);
+  const finish = { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] };
+  response.end(`data: ${JSON.stringify(finish)}\n\ndata: [DONE]\n\n`);
+});
+
+const local = (port: number) => ({ dialect: "openai", base_url: `http://127.0.0.1:${port}/v1`, allow_private: true });
+const modelOf = (provider: string) => ({
+  provider,
+  upstream_model: provider,
+  context_window: 9_000,
+  max_output_tokens: 900,
+});
 
 let site: Site;
 let visit: Visit;
@@ -19,13 +38,25 @@ let page: Page;
 let secret: string;
 
 beforeAll(async () => {
-  site = await startSite({ config: CONFIG });
+  author.listen(0, "127.0.0.1");
+  await once(author, "listening");
+  const { port } = author.address() as AddressInfo;
+  site = await startSite({
+    config: {
+      simulator: { enabled: true },
+      providers: { gone: local(9), author: local(port) },
+      models: { "gone-1": modelOf("gone"), "author-1": modelOf("author") },
+    },
+  });
   visit = await site.visit("/");
   ({ page } = visit);
   await setUp(page);
   secret = await createKey(page, "shell");
 });
-afterAll(() => site?.close());
+afterAll(async () => {
+  await site?.close();
+  author.close();
+});
 
 const open = async (search: string): Promise<void> => {
   await page.goto(`${site.product.url}/playground${search}`);
@@ -186,13 +217,16 @@ describe("presets", () => {
 
 describe("an answer with markdown", () => {
   it("has code to copy, and runs nothing", async () => {
-    await open("?model=alpha-haiku-4.5");
-    await ask("x\n\n```js\nconst a = 1;\n```\n\n<img src=x onerror='window.hurt=1'>\n\n- one\n- two");
+    await open("?model=author-1");
+    await ask("Hello");
     await page.getByText("Completed", { exact: true }).waitFor();
     const answer = page.locator("[data-role=assistant]");
     await answer.getByRole("button", { name: "Copy the js code" }).click();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe("const a = 1;");
     expect(await answer.locator("img").count()).toBe(0);
+    expect(await answer.getByRole("listitem").allInnerTexts()).toEqual(["one", "two"]);
+    await answer.getByRole("button", { name: "Copy the answer" }).click();
+    await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(MARKDOWN);
     expect(await answer.innerText()).toContain("<img src=x onerror='window.hurt=1'>");
     expect(await page.evaluate("window.hurt")).toBeUndefined();
     expect(await findBarriersEverywhere(page)).toEqual([]);

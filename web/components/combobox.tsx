@@ -1,6 +1,6 @@
-import { useId, useMemo } from "react";
+import { useId, useMemo, useState } from "react";
 import { Combobox as Base } from "@base-ui/react/combobox";
-import { Check, ChevronsUpDown } from "lucide-react";
+import { Check, ChevronDown } from "lucide-react";
 import { formatCount } from "../format/number.ts";
 import { hasWords } from "../format/search.ts";
 import type { Choice, ChooseProps } from "./choose.tsx";
@@ -30,14 +30,18 @@ export function Combobox({
     [choices],
   );
   const hasNone = choices.some(([choice]) => choice === "");
+  const [query, setQuery] = useState("");
+  const found = useMemo(() => bestOf(choices, query), [choices, query]);
   return (
     <Base.Root
       items={items}
       // A cleared field means all, or keeps what was chosen where a choice is needed.
       value={value === "" && !hasNone ? null : value}
       onValueChange={(chosen) => (chosen !== null || hasNone) && onChange(chosen ?? "")}
-      filter={([, text]: Choice, query) => hasWords(text, query)}
-      limit={LISTED}
+      filteredItems={found.slice(0, LISTED)}
+      // The text of the choice itself is no search.
+      onInputValueChange={(text, { reason }) => setQuery(reason === "input-change" ? text : "")}
+      onOpenChange={(isOpen) => !isOpen && setQuery("")}
       autoHighlight
       {...(name !== undefined && { name })}
     >
@@ -56,12 +60,12 @@ export function Combobox({
             aria-label={`Show choices of ${label}`}
             className="absolute inset-y-0 right-0 flex w-9 items-center justify-center rounded-lg text-muted hover:text-ink"
           >
-            <ChevronsUpDown aria-hidden className="size-4" />
+            <ChevronDown aria-hidden className="size-4" />
           </Base.Trigger>
         </Base.InputGroup>
       </Frame>
       <Base.Portal>
-        <Base.Positioner sideOffset={4} className="z-10">
+        <Base.Positioner align="start" sideOffset={4} className="z-10">
           <Base.Popup className="w-(--anchor-width) max-w-(--available-width) min-w-64 rounded-xl border border-line bg-surface text-sm text-ink shadow-xl">
             <Base.Empty>
               <p className="px-4 py-3 text-muted">Nothing matches.</p>
@@ -80,9 +84,9 @@ export function Combobox({
                 </Base.Item>
               )}
             </Base.List>
-            {choices.length > LISTED && (
+            {found.length > LISTED && (
               <p className="border-t border-line px-4 py-2 text-xs text-muted">
-                {formatCount(choices.length)} in all. The first {LISTED} matches are listed.
+                {LISTED} of {formatCount(found.length)}: search for the others.
               </p>
             )}
           </Base.Popup>
@@ -90,4 +94,17 @@ export function Combobox({
       </Base.Portal>
     </Base.Root>
   );
+}
+
+/** Returns the choices with all words of a query: those of that name first, then those that begin with it. */
+function bestOf(choices: readonly Choice[], query: string): readonly Choice[] {
+  const start = query.trim().toLowerCase();
+  if (start === "") return choices;
+  const rank = ([, text]: Choice): number => {
+    const lower = text.toLowerCase();
+    // A name may be followed by that of its account.
+    if (lower === start || lower.startsWith(`${start} `)) return 0;
+    return lower.startsWith(start) ? 1 : 2;
+  };
+  return choices.filter(([, text]) => hasWords(text, start)).toSorted((one, other) => rank(one) - rank(other));
 }

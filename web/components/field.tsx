@@ -1,4 +1,5 @@
 import { type ComponentProps, type ReactNode, useId } from "react";
+import { ChevronDown } from "lucide-react";
 
 /** Classes of an input. */
 export const BOX =
@@ -38,9 +39,12 @@ export function SelectField({ label, hint, error, children, ...rest }: Named & C
   const id = useId();
   return (
     <Frame {...{ id, label, hint, error }}>
-      <select {...rest} id={id} {...describedBy(id, hint, error)} className={BOX}>
-        {children}
-      </select>
+      <div className="relative">
+        <select {...rest} id={id} {...describedBy(id, hint, error)} className={`${BOX} appearance-none truncate pr-9`}>
+          {children}
+        </select>
+        <ChevronDown aria-hidden className="pointer-events-none absolute inset-y-0 right-3 my-auto size-4 text-muted" />
+      </div>
     </Frame>
   );
 }

@@ -22,18 +22,32 @@ import { MAX_COMPARED, ThreadContext, useWorkspace, workspace } from "./workspac
 
 /** Page to try a model with one of the account's own keys. */
 export default function Playground() {
+  const [isShown, setShown] = useState(true);
   return (
     <Page
       isWide
       title="Playground"
       description="Try a model with one of your API keys. The key’s permissions, limits and budget apply."
+      actions={
+        <Button
+          look="secondary"
+          size="small"
+          className="max-lg:hidden"
+          aria-expanded={isShown}
+          onClick={() => setShown(!isShown)}
+        >
+          <SlidersHorizontal aria-hidden className="size-4" />
+          {isShown ? "Hide settings" : "Show settings"}
+        </Button>
+      }
     >
-      <Content />
+      <Content isShown={isShown} />
     </Page>
   );
 }
 
-function Content() {
+/** `isShown`: the settings are beside the conversation. On narrow screens they are below it. */
+function Content({ isShown }: { readonly isShown: boolean }) {
   const keys = useQuery(keysQuery);
   const settings = useQuery(settingsQuery);
   const account = useAccount();
@@ -53,18 +67,18 @@ function Content() {
     );
   }
   const models = settings.data.models.filter(({ embeddings }) => !embeddings);
-  return <Workbench keys={[first, ...others]} models={models} />;
+  return <Workbench keys={[first, ...others]} models={models} isShown={isShown} />;
 }
 
 interface WorkbenchProps {
   readonly keys: readonly [Key, ...Key[]];
   readonly models: readonly ModelSetting[];
+  readonly isShown: boolean;
 }
 
-function Workbench({ keys, models }: WorkbenchProps) {
+function Workbench({ keys, models, isShown }: WorkbenchProps) {
   const draft = useWorkspace((state) => state.draft);
   const isCompared = useWorkspace((state) => state.threads.length > 1);
-  const [isShown, setShown] = useState(true);
   const choose = useAddress();
   const { key, usable, model, notice } = resolveSetup({ keys, models, draft });
   const [keyId, modelId, makesImages] = [key.id, model?.id ?? "", model?.images === true];
@@ -76,47 +90,39 @@ function Workbench({ keys, models }: WorkbenchProps) {
   }, [keyId, modelId, makesImages, draft]);
   const onCompare = (compared: readonly string[]): void => choose(draft.chosenModel || modelId, compared);
   return (
-    <>
-      <div className="mb-3 hidden justify-end lg:-mt-14 lg:flex">
-        <Button look="secondary" size="small" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
-          <SlidersHorizontal aria-hidden className="size-4" />
-          {isShown ? "Hide settings" : "Show settings"}
-        </Button>
-      </div>
-      <div className={`grid items-start gap-6 ${isShown ? "lg:grid-cols-[minmax(0,1fr)_19rem]" : ""}`}>
-        <div className="min-w-0 space-y-4">
-          {isCompared ? (
-            <Comparison
-              onCompare={onCompare}
-              onContinue={(threadId) => {
-                workspace.continueWith(threadId);
-                choose(workspace.state.draft.chosenModel || modelId, []);
-              }}
-            />
-          ) : (
-            <Conversation />
-          )}
-          <Composer />
-          <Inspectors />
-        </div>
-        <div className={isShown ? "" : "lg:hidden"}>
-          <Settings
-            keys={keys}
-            current={key}
-            models={usable}
-            model={model}
-            notice={notice}
-            onModel={(id) =>
-              choose(
-                id,
-                comparedModels().filter((other) => other !== id),
-              )
-            }
+    <div className={`grid items-start gap-6 ${isShown ? "lg:grid-cols-[minmax(0,1fr)_19rem]" : ""}`}>
+      <div className="min-w-0 space-y-4">
+        {isCompared ? (
+          <Comparison
             onCompare={onCompare}
+            onContinue={(threadId) => {
+              workspace.continueWith(threadId);
+              choose(workspace.state.draft.chosenModel || modelId, []);
+            }}
           />
-        </div>
+        ) : (
+          <Conversation />
+        )}
+        <Composer />
+        <Inspectors />
       </div>
-    </>
+      <div className={isShown ? "" : "lg:hidden"}>
+        <Settings
+          keys={keys}
+          current={key}
+          models={usable}
+          model={model}
+          notice={notice}
+          onModel={(id) =>
+            choose(
+              id,
+              comparedModels().filter((other) => other !== id),
+            )
+          }
+          onCompare={onCompare}
+        />
+      </div>
+    </div>
   );
 }
 
@@ -160,17 +166,19 @@ function Inspectors() {
   return (
     <>
       {threads.length > 1 && (
-        <SelectField
-          label="Details of the answer of"
-          value={shown.id}
-          onChange={(event) => setChosen(Number(event.target.value))}
-        >
-          {threads.map(({ id, model }) => (
-            <option key={id} value={id}>
-              {model || first}
-            </option>
-          ))}
-        </SelectField>
+        <div className="max-w-xs">
+          <SelectField
+            label="Details of the answer of"
+            value={shown.id}
+            onChange={(event) => setChosen(Number(event.target.value))}
+          >
+            {threads.map(({ id, model }) => (
+              <option key={id} value={id}>
+                {model || first}
+              </option>
+            ))}
+          </SelectField>
+        </div>
       )}
       <ThreadContext value={shown.id}>
         <Inspector />

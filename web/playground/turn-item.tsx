@@ -1,6 +1,9 @@
 import { memo, use, useEffect, useRef, useState } from "react";
+import { Pencil, RotateCcw, Trash2 } from "lucide-react";
 import { Button } from "../components/button.tsx";
 import { CopyIcon } from "../components/copy-icon.tsx";
+import { IconButton } from "../components/icon-button.tsx";
+import { ICON_BUTTON } from "../components/table.tsx";
 import { TextAreaField } from "../components/field.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import { DataImage } from "./data-image.tsx";
@@ -27,28 +30,22 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
   return (
     <li data-role={turn.role}>
       <div className="flex min-h-9 items-center justify-between gap-3">
-        <h3 className="min-w-0 text-sm font-semibold wrap-anywhere">
+        <h3 className="min-w-0 truncate text-sm font-semibold">
           {name}
           {turn.role === "assistant" && turn.answer.model !== "" && (
             <span className="ml-2 font-mono text-xs font-normal text-muted">{turn.answer.model}</span>
           )}
         </h3>
         {!isFixed && !isEditing && (
-          <div className="-mr-3 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
+          <div className="-mr-2 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
             {turn.role === "assistant" && turn.answer.text !== "" && (
-              <CopyIcon text={turn.answer.text} what="the answer" />
+              <CopyIcon text={turn.answer.text} what="the answer" className={ICON_BUTTON} />
             )}
             {isLast && turn.role === "assistant" && (
-              <Button look="quiet" size="small" onClick={() => workspace.retry(threadId)}>
-                Retry
-              </Button>
+              <IconButton name="Retry" Icon={RotateCcw} onClick={() => workspace.retry(threadId)} />
             )}
-            <Button look="quiet" size="small" onClick={() => setEditing(true)}>
-              Edit
-            </Button>
-            <Button look="quiet danger" size="small" onClick={() => workspace.remove(threadId, turn.id)}>
-              Remove
-            </Button>
+            <IconButton name="Edit" Icon={Pencil} onClick={() => setEditing(true)} />
+            <IconButton name="Remove" Icon={Trash2} onClick={() => workspace.remove(threadId, turn.id)} />
           </div>
         )}
       </div>

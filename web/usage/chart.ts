@@ -77,7 +77,7 @@ export function drawChart(
           space: 64,
           values: (_plot, splits) => splits.map((position) => shortStep(timeAt(position), step)),
         },
-        { ...axis, size: 64, space: 36, values: (_plot, splits) => splits.map((value) => format(value)) },
+        { ...axis, size: widthOf, space: 36, values: (_plot, splits) => splits.map((value) => format(value)) },
       ],
       hooks: {
         setCursor: [({ cursor: { idx, left } }) => onStep(left == null || left < 0 ? undefined : (idx ?? undefined))],
@@ -97,6 +97,11 @@ export function drawChart(
     },
     destroy: () => plot.destroy(),
   };
+}
+
+/** Room for the labels of the y axis, in pixels. */
+function widthOf(_plot: uPlot, labels: readonly string[] | null): number {
+  return Math.max(...(labels ?? []).map((label) => label.length), 3) * 7 + 20;
 }
 
 /** Returns cumulative values of each series. A zero value is null, because its edge would be drawn otherwise. */
