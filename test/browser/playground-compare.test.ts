@@ -120,10 +120,10 @@ describe("a comparison", () => {
   });
 
   it("is chosen in the settings, with at most four models, and kept in the address", async () => {
-    await page.getByLabel("Compare with").selectOption("alpha-opus-4.5");
+    await page.getByLabel("Compare with", { exact: true }).selectOption("alpha-opus-4.5");
     await column("alpha-opus-4.5").waitFor();
     expect(search()).toBe("?model=alpha-haiku-4.5&compare=beta-3-flash&compare=gone-1&compare=alpha-opus-4.5");
-    expect(await page.getByLabel("Compare with").count()).toBe(0);
+    expect(await page.getByLabel("Compare with", { exact: true }).count()).toBe(0);
     await page.getByRole("link", { name: "Models" }).click();
     await page.getByRole("heading", { name: "Models", exact: true }).waitFor();
     await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Playground" }).click();
@@ -242,7 +242,7 @@ describe("the cost while typing", () => {
     const one = await costOf();
     expect(one).toBeGreaterThan(0);
     await page.getByText("~5,000 prompt tokens").waitFor();
-    await page.getByLabel("Compare with").selectOption("alpha-opus-4.5");
+    await page.getByLabel("Compare with", { exact: true }).selectOption("alpha-opus-4.5");
     await expect.poll(costOf).toBeGreaterThan(one);
     expect(visit.complaints).toEqual([]);
   });
