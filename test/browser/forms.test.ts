@@ -192,7 +192,7 @@ describe("the password change", () => {
     await page.getByText("Other browsers were signed out.").waitFor();
     expect(await page.getByLabel("New password").inputValue()).toBe("");
 
-    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("link", { name: "Models", exact: true }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 });

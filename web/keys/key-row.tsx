@@ -7,7 +7,7 @@ import { Spent } from "../components/spent.tsx";
 import { Cell } from "../components/table.tsx";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeLimits } from "../format/limits.ts";
-import { CAPABILITY_NAMES } from "./permissions.tsx";
+import { CAPABILITY_NAMES } from "./capabilities.ts";
 
 interface KeyRowProps {
   readonly value: Key;

@@ -1,17 +1,10 @@
 import { useState } from "react";
 import { type Key } from "../../gen/parley/console/v1/key_pb.js";
-import { KeyCapability } from "../../gen/parley/v1/key_pb.js";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { CheckField, FieldGroup } from "../components/field.tsx";
 import { Fold } from "../components/fold.tsx";
+import { CAPABILITY_NAMES } from "./capabilities.ts";
 import { ModelSelection } from "./model-selection.tsx";
-
-/** Display names of the capabilities. */
-export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [
-  [KeyCapability.CHAT, "Chat"],
-  [KeyCapability.IMAGES, "Image generation"],
-  [KeyCapability.EMBEDDINGS, "Embeddings"],
-];
 
 interface PermissionsProps {
   readonly models: readonly Model[];
