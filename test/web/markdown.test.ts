@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 
 // React's types, and those of a page, are not part of the tests' program.
-const { createElement } = await vi.importActual<{ createElement(type: unknown, props: object): object }>("react");
-const { renderToStaticMarkup } = await vi.importActual<{ renderToStaticMarkup(element: object): string }>(
+const { createElement } = await vi.importActual<{ createElement: (type: unknown, props: object) => object }>("react");
+const { renderToStaticMarkup } = await vi.importActual<{ renderToStaticMarkup: (element: object) => string }>(
   "react-dom/server",
 );
 const { default: Markdown } = await vi.importActual<{ default: unknown }>("../../web/playground/markdown.tsx");

@@ -117,7 +117,7 @@ interface RowProps {
 
 function Row({ command, onRun }: RowProps) {
   const { label, detail, kind, id } = command;
-  const Icon = kind === "page" ? PAGE_ICONS.get(id)! : ICONS[kind];
+  const Icon = kind === "page" ? (PAGE_ICONS[id] ?? Layers) : ICONS[kind];
   return (
     <Autocomplete.Item
       value={command}
@@ -133,7 +133,9 @@ function Row({ command, onRun }: RowProps) {
   );
 }
 
-const PAGE_ICONS = new Map([...placesOf(true), REFERENCE].map(({ path, Icon }) => [path, Icon]));
+const PAGE_ICONS: Readonly<Record<string, LucideIcon>> = Object.fromEntries(
+  [...placesOf(true), REFERENCE].map(({ path, Icon }) => [path, Icon]),
+);
 
 const ICONS: Readonly<Record<Exclude<Command["kind"], "page">, LucideIcon>> = {
   key: KeyRound,
