@@ -39,6 +39,8 @@ export function Combobox({
       value={value === "" && !hasNone ? null : value}
       onValueChange={(chosen) => (chosen !== null || hasNone) && onChange(chosen ?? "")}
       filteredItems={found.slice(0, LISTED)}
+      // Until something is typed, all items are listed.
+      limit={LISTED}
       // The text of the choice itself is no search.
       onInputValueChange={(text, { reason }) => setQuery(reason === "input-change" ? text : "")}
       onOpenChange={(isOpen) => !isOpen && setQuery("")}
