@@ -152,6 +152,8 @@ async function messageOf(method: string): Promise<object> {
       return { accountId, aliases: [{ name: "gpt-*", model: MODEL }] };
     case "RequestService/Get":
       return { id: completionId };
+    case "AlertService/Acknowledge":
+      return { id: owner.alertId };
     case "UsageService/Summarize":
     case "UsageService/GetLatency":
     case "RequestService/List":

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -65,6 +66,7 @@ export const SERVICES = [
   ConfigurationService,
   ModelService,
   PlaygroundService,
+  AlertService,
 ] as const;
 
 /** All RPCs by path; others cannot be called. */
@@ -126,6 +128,20 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     testModel: ADMINISTRATOR,
   }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
+  ...entries(AlertService.method, {
+    list: SIGNED_IN,
+    getCount: SIGNED_IN,
+    // The service checks whose alert it is.
+    acknowledge: PLAIN_CHANGE,
+    mute: { who: "administrator", changes: true },
+    listChannels: ADMINISTRATOR,
+    // Messages about all accounts go to an address of the caller's choice.
+    createChannel: ADMINISTRATOR_CHANGE,
+    removeChannel: ADMINISTRATOR_CHANGE,
+    testChannel: ADMINISTRATOR_CHANGE,
+    getThresholds: ADMINISTRATOR,
+    setThresholds: ADMINISTRATOR_CHANGE,
+  }),
 ]);
 
 /** Throws `unauthenticated` or `permission_denied` when the policy does not allow the call. */

@@ -38,7 +38,7 @@ export interface RoutesWorld {
   /** Callers by their session. Each call has a new session, because some calls end it. */
   readonly sessions: Readonly<Record<string, () => Promise<Credentials>>>;
   /** Owners of the objects of calls. */
-  readonly owner: { readonly accountId: string; readonly completionId: string; newKeyId(): Promise<string> };
+  readonly owner: { readonly accountId: string; readonly completionId: string; readonly alertId: string; newKeyId(): Promise<string> };
   close(): Promise<void>;
 }
 
@@ -100,6 +100,7 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
     owner: {
       accountId: owner!,
       completionId: await completeOnce(product, keys["a key"]!),
+      alertId: await openAlert(store, owner!),
       newKeyId: async () => {
         const made = await createKey({ store: store.keys, clock: systemClock }, { name: "a key", accountId: owner });
         return made.record.id;
@@ -112,6 +113,14 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
       certificates.remove();
     },
   };
+}
+
+async function openAlert({ alerts }: Store, accountId: string): Promise<string> {
+  const finding = { rule: "error_rate", severity: "warning", subject: "key:key_1", period: "", accountId } as const;
+  const nowMs = await alerts.nowMs();
+  const open = [{ finding: { ...finding, title: "Requests fail", detail: "" }, receivers: [] }];
+  await alerts.apply({ nowMs, seen: [], open, resolve: [] });
+  return (await alerts.open())[0]!.id;
 }
 
 type People = Readonly<Record<"administrator" | "owner" | "other" | "disabled", string | undefined>>;

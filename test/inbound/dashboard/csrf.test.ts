@@ -224,6 +224,9 @@ describe("who may call what", () => {
     "SessionService/ListSessions",
     "SessionService/SignOutElsewhere",
     "ModelService/List",
+    "AlertService/List",
+    "AlertService/GetCount",
+    "AlertService/Acknowledge",
   ];
   const FRESH = [
     ...["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`),
@@ -239,12 +242,14 @@ describe("who may call what", () => {
     ...["ListEntries", "Export", "ListVersions", "GetVersion", "ListPresets"].map(
       (name) => `ConfigurationService/${name}`,
     ),
+    ...["Mute", "ListChannels", "GetThresholds"].map((name) => `AlertService/${name}`),
   ];
   // Without an ID it is not one's own account.
   const ADMINISTRATORS_FRESH = [
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
+    ...["CreateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map((name) => `AlertService/${name}`),
   ];
   const OTHERS_ACCOUNT = ["AccountService/Update"];
 
