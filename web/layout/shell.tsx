@@ -1,6 +1,7 @@
 import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
 import {
+  Bell,
   BookOpen,
   ChartColumn,
   CircleUserRound,
@@ -17,6 +18,7 @@ import { isAdministrator, useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Mark } from "../components/mark.tsx";
 import { PATHS } from "../paths.ts";
+import { AlertBadge } from "./alert-badge.tsx";
 import { SignOutButton } from "./sign-out-button.tsx";
 import { Outdated } from "./outdated.tsx";
 import { ThemeSwitch } from "./theme-switch.tsx";
@@ -30,6 +32,7 @@ const PLACES: readonly (readonly [path: string, name: string, Icon: LucideIcon])
   [PATHS.requests, "Requests", ListTree],
   [PATHS.playground, "Playground", MessageSquareText],
   [PATHS.models, "Models", Layers],
+  [PATHS.alerts, "Alerts", Bell],
   [PATHS.adminAccounts, "Administration", Settings],
   [PATHS.account, "Account", CircleUserRound],
 ];
@@ -105,6 +108,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
             >
               <Icon aria-hidden className="size-4.5" />
               {name}
+              {path === PATHS.alerts && <AlertBadge />}
             </Link>
           </li>
         ))}
