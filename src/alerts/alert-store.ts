@@ -20,7 +20,7 @@ export type Receiver = Pick<DeliveryRecord, "channelId" | "recipient">;
 /** What an evaluation changes. */
 export interface AlertChanges {
   readonly nowMs: number;
-  /** Alerts whose condition still holds. */
+  /** Alerts of which it is noted that their condition still holds. */
   readonly seen: readonly string[];
   readonly open: readonly { readonly finding: Finding; readonly receivers: readonly Receiver[] }[];
   /** Resolved unless another process has seen them meanwhile. */
@@ -51,14 +51,13 @@ export interface AlertStore {
   /** Plans a message and claims it: the caller sends it. */
   beginTest(channel: Pick<ChannelRecord, "id" | "name">, nowMs: number): Promise<DeliveryRecord>;
   /** Claims messages that are due: no other process gets them before `untilMs`. */
-  claimDeliveries(due: { readonly nowMs: number; readonly untilMs: number; readonly limit: number }): Promise<
-    readonly DeliveryRecord[]
-  >;
+  claimDeliveries(due: {
+    readonly nowMs: number;
+    readonly untilMs: number;
+    readonly limit: number;
+  }): Promise<readonly DeliveryRecord[]>;
   /** Notes the outcome of a sending. `nextAtMs` undefined: it has ended. */
-  endDelivery(
-    id: string,
-    outcome: Pick<DeliveryRecord, "nextAtMs" | "sentAtMs" | "problem">,
-  ): Promise<void>;
+  endDelivery(id: string, outcome: Pick<DeliveryRecord, "nextAtMs" | "sentAtMs" | "problem">): Promise<void>;
   /** E-mail addresses of the enabled administrators, and of these accounts if they are enabled, by account. */
   addresses(accountIds: readonly string[]): Promise<Addresses>;
   channels(): Promise<readonly ChannelRecord[]>;
@@ -90,15 +89,17 @@ export interface AlertFacts {
   /** Keys and accounts that have spent at least this share of their budget in the month, the largest share first. */
   budgets(query: BudgetQuery): Promise<readonly BudgetFact[]>;
   /** Keys without a successor that expire before `untilMs`, the next to expire first. */
-  expiringKeys(query: { readonly nowMs: number; readonly untilMs: number; readonly limit: number }): Promise<
-    readonly ExpiryFact[]
-  >;
+  expiringKeys(query: {
+    readonly nowMs: number;
+    readonly untilMs: number;
+    readonly limit: number;
+  }): Promise<readonly ExpiryFact[]>;
   /** Requests of whole minutes by model. */
   modelTraffic(span: FactSpan): Promise<readonly TrafficFact[]>;
   /** The same by key, those with at least `minRequests`. */
-  keyTraffic(span: FactSpan & { readonly minRequests: number; readonly limit: number }): Promise<
-    readonly (TrafficFact & KeyFact)[]
-  >;
+  keyTraffic(
+    span: FactSpan & { readonly minRequests: number; readonly limit: number },
+  ): Promise<readonly (TrafficFact & KeyFact)[]>;
   /** 95th percentile of the time to answer by model, of the latest 50,000 completions of this time that were served. */
   latencies(span: FactSpan): Promise<readonly LatencyFact[]>;
   /** Accounts that spent at least `minMicroUsd` in the hour, with what they spent in this hour of the days before. */

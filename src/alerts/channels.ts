@@ -54,8 +54,7 @@ export async function createChannel(
   if (problem !== undefined) throw invalidField("kind", problem);
   const checked = { kind, name: checkName(name.trim()) };
   const signingKey = kind === "webhook" ? generateSigningKey() : undefined;
-  const { target, secrets } =
-    kind === "email" ? readRecipients(recipients, context) : readAddress(url, context);
+  const { target, secrets } = kind === "email" ? readRecipients(recipients, context) : readAddress(url, context);
   const id = `chan_${randomUUID().replaceAll("-", "")}`;
   const channel = {
     id,

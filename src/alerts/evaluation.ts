@@ -108,9 +108,7 @@ export class Evaluation {
     const usual = latencies.length === 0 ? [] : await this.#usualLatencies(nowMs);
     const minMicroUsd = thresholds.spendMinimumUsd * 1_000_000;
     const spend =
-      spendFactor === 0
-        ? []
-        : await facts.hourlySpend({ hourMs, minMicroUsd, days: SPEND_DAYS, limit: MAX_FACTS });
+      spendFactor === 0 ? [] : await facts.hourlySpend({ hourMs, minMicroUsd, days: SPEND_DAYS, limit: MAX_FACTS });
     return [
       ...findModelErrors(models, thresholds),
       ...findBudgets(budgets, month, thresholds),
@@ -153,10 +151,19 @@ export function compareFindings({
   const opened = findings.filter((finding) => !known.has(identityOf(finding)));
   const gone = open.filter((alert) => !current.has(identityOf(alert)));
   return {
-    seen: open.filter((alert) => current.has(identityOf(alert))).map(({ id }) => id),
+    seen: open.filter((alert) => current.has(identityOf(alert)) && isNoted(alert, nowMs)).map(({ id }) => id),
     opened: opened.slice(0, Math.max(0, Math.min(MAX_OPENED, MAX_OPEN - open.length))),
     resolved: isComplete ? gone.filter(({ rule, seenAtMs }) => nowMs - seenAtMs >= RESOLVE_AFTER_MS[rule]) : [],
   };
+}
+
+/** Part of RESOLVE_AFTER_MS by which the noted time may be late: so that not every row is written in every minute. */
+const LATE = 0.1;
+
+/** Whether it is to be noted that an alert's condition still holds; never where the next evaluation decides alone. */
+function isNoted({ rule, seenAtMs }: AlertRecord, nowMs: number): boolean {
+  const afterMs = RESOLVE_AFTER_MS[rule];
+  return afterMs > 0 && nowMs - seenAtMs >= afterMs * LATE;
 }
 
 function identityOf({ rule, subject, period }: Finding): string {

@@ -72,7 +72,11 @@ export async function sendMail(smtp: SmtpSettings, { to, subject, text, id }: Ma
   } catch (error) {
     const { responseCode, code, message } = error as { responseCode?: number; code?: string; message: string };
     const isFinal = responseCode !== undefined && responseCode >= 500;
-    throw new MailError(`The server for e-mail: ${code ?? message}${isFinal ? ` (${responseCode})` : ""}.`, isFinal, error);
+    throw new MailError(
+      `The server for e-mail: ${code ?? message}${isFinal ? ` (${responseCode})` : ""}.`,
+      isFinal,
+      error,
+    );
   } finally {
     clearTimeout(timeout);
     transport.close();

@@ -55,8 +55,7 @@ function guardedLookup(allowsPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);
-      if (addresses.some(({ address }) => isForbidden(address, allowsPrivate)))
-        return callback(new Error(PRIVATE), []);
+      if (addresses.some(({ address }) => isForbidden(address, allowsPrivate))) return callback(new Error(PRIVATE), []);
       const [first] = addresses;
       if (options.all === true) return callback(null, addresses);
       callback(null, first?.address ?? "", first?.family);
@@ -66,7 +65,8 @@ function guardedLookup(allowsPrivate: boolean): LookupFunction {
 
 function describe(error: NodeJS.ErrnoException): string {
   if (error.message === PRIVATE) return PRIVATE;
-  if (error.name === "AbortError" || error.name === "TimeoutError") return `There was no answer in ${LIMIT_MS / 1000} s.`;
+  if (error.name === "AbortError" || error.name === "TimeoutError")
+    return `There was no answer in ${LIMIT_MS / 1000} s.`;
   if (error.code === "ENOTFOUND") return "Its name is not known (ENOTFOUND).";
   return `It could not be reached (${error.code ?? error.name}).`;
 }

@@ -148,7 +148,9 @@ export interface UpstreamState {
 /** Providers all of whose models in use have an open circuit breaker. */
 export function findDown(upstreams: readonly UpstreamState[]): Finding[] {
   return [...Map.groupBy(upstreams, ({ provider }) => provider)]
-    .filter(([, models]) => models.some(({ isOpen }) => isOpen) && models.every(({ isOpen, isUsed }) => isOpen || !isUsed))
+    .filter(
+      ([, models]) => models.some(({ isOpen }) => isOpen) && models.every(({ isOpen, isUsed }) => isOpen || !isUsed),
+    )
     .map(([provider]) => ({
       rule: "provider_down",
       severity: "critical",

@@ -123,7 +123,8 @@ async function postTo(
   try {
     const status = await post({ url, headers, body, allowsPrivate: allowsPrivate() });
     if (status >= 200 && status < 300) return SENT;
-    if (status >= 300 && status < 400) return final(`The receiver redirects (status ${status}), which is not followed.`);
+    if (status >= 300 && status < 400)
+      return final(`The receiver redirects (status ${status}), which is not followed.`);
     return { problem: `The receiver answered with status ${status}.`, mayRetry: status >= 500 || LATER.has(status) };
   } catch (error) {
     return { problem: (error as Error).message, mayRetry: true };

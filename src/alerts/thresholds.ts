@@ -71,7 +71,9 @@ export function checkThresholds(values: Partial<Thresholds>): void {
   const { budgetPercent } = values;
   if (budgetPercent === undefined) return;
   const areAscending = budgetPercent.every((percent, index) => index === 0 || percent > budgetPercent[index - 1]!);
-  const areValid = budgetPercent.every((percent) => Number.isInteger(percent) && percent >= 1 && percent <= MAX_PERCENT);
+  const areValid = budgetPercent.every(
+    (percent) => Number.isInteger(percent) && percent >= 1 && percent <= MAX_PERCENT,
+  );
   if (areValid && areAscending && budgetPercent.length <= MAX_PERCENTS) return;
   throw invalidField(
     "thresholds.budget_percent",

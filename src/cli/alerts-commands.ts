@@ -64,7 +64,11 @@ export const alertsTest: Command = {
       if (channel === undefined)
         throw new UsageError(`there is no channel ${asked}; parley alerts channels lists them`);
       if (found.length > 1) throw new UsageError(`${found.length} channels have the name ${asked}; give the ID of one`);
-      const sender = senderOf({ store, credentials: credentialCipherOf({ ...config, providers: [] }), inForce: () => config });
+      const sender = senderOf({
+        store,
+        credentials: credentialCipherOf({ ...config, providers: [] }),
+        inForce: () => config,
+      });
       const { problem } = await sendTest(sender, channel);
       if (problem !== "") throw new Error(`${channel.name}: ${problem}`);
       if (invocation.switches.has("json")) writeJson(context.stdout, { channel: channel.id, sent: true });

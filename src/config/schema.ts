@@ -359,7 +359,10 @@ export const fileSchema = section({
     user: z.exactOptional(z.string().min(1).max(320)),
     password: z.exactOptional(z.string().min(1).max(1_024)),
     from: z.exactOptional(
-      z.string().regex(/^[^\r\n]{1,400}$/).regex(/@/, 'must be an e-mail address, such as "Parley <parley@example.com>"'),
+      z
+        .string()
+        .regex(/^[^\r\n]{1,400}$/)
+        .regex(/@/, 'must be an e-mail address, such as "Parley <parley@example.com>"'),
     ),
     ca_file: z.exactOptional(absolutePath),
   }).prefault({}),

@@ -323,11 +323,7 @@ async function assemble(
   const find = (name: string) => router.find(name);
   const refusals = keepRefusals({ store: store.refusals, feed: role === "core" ? undefined : feed, clock, find, log });
   undo.push(() => refusals.close());
-  const observer = joinObservers([
-    createObserver({ log, metrics, clock, find }),
-    refusals.observer,
-    healthObserver,
-  ]);
+  const observer = joinObservers([createObserver({ log, metrics, clock, find }), refusals.observer, healthObserver]);
   const alerting = startJobs(
     alertJobs({
       store,

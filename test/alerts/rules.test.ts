@@ -12,7 +12,12 @@ import {
   findUnusualSpend,
   median,
 } from "../../src/alerts/rules.ts";
-import { checkThresholds, DEFAULT_THRESHOLDS, type Thresholds, thresholdsInForce } from "../../src/alerts/thresholds.ts";
+import {
+  checkThresholds,
+  DEFAULT_THRESHOLDS,
+  type Thresholds,
+  thresholdsInForce,
+} from "../../src/alerts/thresholds.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const NOW = Date.UTC(2026, 10, 21);
@@ -71,7 +76,9 @@ describe("the rule of budgets", () => {
   });
 
   it("is off without thresholds, and ignores a budget of zero", () => {
-    expect(findBudgets([budget(100, { recentMicroUsd: USD })], MONTH, withThresholds({ budgetPercent: [] }))).toEqual([]);
+    expect(findBudgets([budget(100, { recentMicroUsd: USD })], MONTH, withThresholds({ budgetPercent: [] }))).toEqual(
+      [],
+    );
     expect(findBudgets([budget(1, { budgetMicroUsd: 0 })], MONTH, DEFAULT_THRESHOLDS)).toEqual([]);
   });
 });
@@ -86,7 +93,9 @@ describe("the rule of expiring keys", () => {
   it("finds those of the next seven days, the last day critical", () => {
     expect(expiring(7.01)).toEqual([]);
     expect(expiring(7)).toMatchObject([{ severity: "warning", subject: "key:key_1", accountId: "acct_1" }]);
-    expect(expiring(1)).toMatchObject([{ severity: "critical", title: "The key “ci” expires on 2026-11-22 at 00:00 UTC" }]);
+    expect(expiring(1)).toMatchObject([
+      { severity: "critical", title: "The key “ci” expires on 2026-11-22 at 00:00 UTC" },
+    ]);
     expect(expiring(0)).toEqual([]);
   });
 });
@@ -195,15 +204,26 @@ describe("what an evaluation changes", () => {
   });
 
   it("opens new ones, continues others, and resolves those that have not held for their time", () => {
-    const open = [alert("a", NOW), alert("b", NOW - 10 * 60_000), alert("c", NOW - 9 * 60_000)];
+    const open = [alert("a", NOW - 60_000), alert("b", NOW - 10 * 60_000), alert("c", NOW - 9 * 60_000)];
     const compared = compareFindings({ findings: [finding("a"), finding("d")], open, nowMs: NOW, isComplete: true });
     expect(compared.seen).toEqual(["a"]);
     expect(compared.opened.map(({ subject }) => subject)).toEqual(["d"]);
     expect(compared.resolved.map(({ subject }) => subject)).toEqual(["b"]);
   });
 
+  it("notes seldom that a condition holds which ends slowly, and never one that ends at once", () => {
+    const seen = (rule: Finding["rule"], minutes: number) => {
+      const open = [alert("a", NOW - minutes * 60_000, { rule })];
+      return compareFindings({ findings: [finding("a", { rule })], open, nowMs: NOW, isComplete: true }).seen.length;
+    };
+    expect([seen("budget_forecast", 5), seen("budget_forecast", 6)]).toEqual([0, 1]);
+    expect(seen("budget", 999)).toBe(0);
+  });
+
   it("resolves nothing when not all rules were evaluated", () => {
-    expect(compareFindings({ findings: [], open: [alert("a", 0)], nowMs: NOW, isComplete: false }).resolved).toEqual([]);
+    expect(compareFindings({ findings: [], open: [alert("a", 0)], nowMs: NOW, isComplete: false }).resolved).toEqual(
+      [],
+    );
   });
 
   it("opens at most fifty at once", () => {
@@ -233,6 +253,8 @@ describe("thresholds", () => {
     [{ budgetPercent: [80, 50] }, "thresholds.budget_percent"],
     [{ budgetPercent: [0.5] }, "thresholds.budget_percent"],
   ])("%j is refused", (values, field) => {
-    expect(() => checkThresholds(values)).toThrow(expect.objectContaining({ violations: [expect.objectContaining({ field })] }));
+    expect(() => checkThresholds(values)).toThrow(
+      expect.objectContaining({ violations: [expect.objectContaining({ field })] }),
+    );
   });
 });

@@ -170,7 +170,10 @@ describe("a webhook", () => {
     const port = await listen(gone);
     gone.close();
     const { channel } = await create("webhook", `http://127.0.0.1:${port}/secret`);
-    expect(await sendTest(sender, channel)).toEqual({ problem: "It could not be reached (ECONNREFUSED).", mayRetry: true });
+    expect(await sendTest(sender, channel)).toEqual({
+      problem: "It could not be reached (ECONNREFUSED).",
+      mayRetry: true,
+    });
     expect(JSON.stringify(await store.alerts.channels())).not.toContain("secret");
   });
 });
@@ -213,7 +216,11 @@ describe("e-mail", () => {
         stream.setEncoding("utf8").on("data", (piece: string) => (text += piece));
         stream.on("end", () => {
           const { mailFrom, rcptTo } = envelope;
-          mails.push({ from: mailFrom === false ? "" : mailFrom.address, to: rcptTo.map(({ address }) => address), text });
+          mails.push({
+            from: mailFrom === false ? "" : mailFrom.address,
+            to: rcptTo.map(({ address }) => address),
+            text,
+          });
           done();
         });
       },
@@ -282,7 +289,10 @@ describe("e-mail", () => {
 describe("a message that fails", () => {
   it("is repeated after growing times, and then never again", () => {
     const outcome = { problem: "no", mayRetry: true };
-    const waits = Array.from({ length: 9 }, (_, index) => toEnd({ kind: "opened", attempts: index + 1 }, outcome, 0).nextAtMs);
+    const waits = Array.from(
+      { length: 9 },
+      (_, index) => toEnd({ kind: "opened", attempts: index + 1 }, outcome, 0).nextAtMs,
+    );
     expect(waits).toEqual([...RETRY_MS, undefined, undefined]);
     expect(RETRY_MS.reduce((sum, wait) => sum + wait, 0)).toBeLessThan(6 * 60 * 60_000);
     expect(toEnd({ kind: "test", attempts: 1 }, outcome, 0).nextAtMs).toBeUndefined();

@@ -124,7 +124,10 @@ describe("the page of alerts", () => {
       )
       .toBe(2);
     await page.getByText("1 of 1 messages sent").first().click();
-    await page.getByText(/On call: sent/).first().waitFor();
+    await page
+      .getByText(/On call: sent/)
+      .first()
+      .waitFor();
     await page.getByRole("navigation", { name: "Pages" }).getByText("2 open").waitFor();
     expect(received.filter(({ body }) => body.includes("alert.opened"))).toHaveLength(2);
     expect(await findBarriersEverywhere(page)).toEqual([]);

@@ -59,9 +59,7 @@ async function addChannel(parts: AlertParts, url: string): Promise<void> {
 it("are opened and delivered exactly once by processes that evaluate and send at the same moment", async () => {
   const databaseUrl = await createDatabase(inject("postgresUrl"));
   const { received, url } = await receiver();
-  const stores = await Promise.all(
-    Array.from({ length: 3 }, () => openStore({ dataDir: "/nowhere", databaseUrl })),
-  );
+  const stores = await Promise.all(Array.from({ length: 3 }, () => openStore({ dataDir: "/nowhere", databaseUrl })));
   onTestFinished(async () => void (await Promise.all(stores.map((store) => store.close()))));
   const [first] = stores as [Store, ...Store[]];
   await createKey({ store: first.keys, clock: systemClock }, { name: "ci", lifetimeMs: 86_400_000 });
@@ -84,7 +82,11 @@ it("are opened and delivered exactly once by processes that evaluate and send at
   ]);
   expect(received).toHaveLength(3);
   const deliveries = await first.alerts.deliveries(open.map(({ id }) => id));
-  expect(deliveries.map(({ attempts, problem }) => [attempts, problem])).toEqual([[1, ""], [1, ""], [1, ""]]);
+  expect(deliveries.map(({ attempts, problem }) => [attempts, problem])).toEqual([
+    [1, ""],
+    [1, ""],
+    [1, ""],
+  ]);
 });
 
 it("of two gateways arrive once at a receiver", { timeout: 180_000 }, async () => {

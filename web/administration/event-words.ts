@@ -40,7 +40,19 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   alert_muted: "{actor} {change} alerts about {subject}",
 };
 
-const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash", "provider", "aliases", "version", "channel", "change", "subject"]);
+const INCLUDED = new Set([
+  "from",
+  "to",
+  "role",
+  "sessions",
+  "email_hash",
+  "provider",
+  "aliases",
+  "version",
+  "channel",
+  "change",
+  "subject",
+]);
 
 /** Returns the details that the sentence does not contain, such as IDs. */
 export function describeDetails({ details }: SecurityEvent): string[] {

@@ -23,7 +23,10 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
         kind,
         name: form.get("name"),
         url: form.get("url"),
-        recipients: form.get("recipients").split(/[\s,;]+/).filter((text) => text !== ""),
+        recipients: form
+          .get("recipients")
+          .split(/[\s,;]+/)
+          .filter((text) => text !== ""),
       }),
     async onSuccess({ signingKey }) {
       await refreshAlerts();

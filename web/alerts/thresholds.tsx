@@ -88,7 +88,13 @@ function readThresholds(form: Written, before: Thresholds | undefined, ofFile: r
     const text = form.get(field);
     if (name === "minRequests") return [name, Math.trunc(numberOf(text)) || 0];
     if (name !== "budgetPercent") return [name, numberOf(text)];
-    return [name, text.split(",").filter((part) => part.trim() !== "").map((part) => Math.trunc(numberOf(part)) || 0)];
+    return [
+      name,
+      text
+        .split(",")
+        .filter((part) => part.trim() !== "")
+        .map((part) => Math.trunc(numberOf(part)) || 0),
+    ];
   });
   return Object.fromEntries(entries) as Omit<Thresholds, "$typeName">;
 }

@@ -10,13 +10,7 @@ import {
   type AlertThresholdsSchema,
   ChannelKind,
 } from "../../../gen/parley/console/v1/alert_pb.js";
-import type {
-  AlertRecord,
-  ChannelKind as Kind,
-  ChannelRecord,
-  DeliveryRecord,
-  Rule,
-} from "../../alerts/alert.ts";
+import type { AlertRecord, ChannelKind as Kind, ChannelRecord, DeliveryRecord, Rule } from "../../alerts/alert.ts";
 import type { Thresholds } from "../../alerts/thresholds.ts";
 import { invalidField } from "../../core/failure.ts";
 import { optionalTime } from "./account-messages.ts";
@@ -59,7 +53,10 @@ export function toAlertMessage(
     ...optionalTime("acknowledgeTime", alert.acknowledgedAtMs),
     acknowledgedBy: alert.acknowledgedBy ?? "",
     ...(isMuted && { ...optionalTime("muteUntil", alert.mutedUntilMs), mutedBy: alert.mutedBy ?? "" }),
-    deliveries: deliveries.filter(({ alertId }) => alertId === alert.id).slice(0, MAX_DELIVERIES).map(toDeliveryMessage),
+    deliveries: deliveries
+      .filter(({ alertId }) => alertId === alert.id)
+      .slice(0, MAX_DELIVERIES)
+      .map(toDeliveryMessage),
   };
 }
 

@@ -28,7 +28,10 @@ export function createChannelRows(
 
     removeChannel: (id) =>
       database.transaction(async (transaction) => {
-        const { numDeletedRows } = await transaction.deleteFrom("alert_channels").where("id", "=", id).executeTakeFirst();
+        const { numDeletedRows } = await transaction
+          .deleteFrom("alert_channels")
+          .where("id", "=", id)
+          .executeTakeFirst();
         await transaction
           .updateTable("alert_deliveries")
           .set({ next_at_ms: null, problem: "The channel was removed." })

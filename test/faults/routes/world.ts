@@ -38,7 +38,12 @@ export interface RoutesWorld {
   /** Callers by their session. Each call has a new session, because some calls end it. */
   readonly sessions: Readonly<Record<string, () => Promise<Credentials>>>;
   /** Owners of the objects of calls. */
-  readonly owner: { readonly accountId: string; readonly completionId: string; readonly alertId: string; newKeyId(): Promise<string> };
+  readonly owner: {
+    readonly accountId: string;
+    readonly completionId: string;
+    readonly alertId: string;
+    newKeyId(): Promise<string>;
+  };
   close(): Promise<void>;
 }
 

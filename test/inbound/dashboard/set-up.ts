@@ -148,7 +148,12 @@ const NOTHING_STORED: ConsolePorts["stored"] = {
 
 /** Without alerts and channels; what changes them has tests with a database. */
 function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
-  const store = { list: async () => [], find: async () => undefined, channels: async () => [], countActive: async () => 0 };
+  const store = {
+    list: async () => [],
+    find: async () => undefined,
+    channels: async () => [],
+    countActive: async () => 0,
+  };
   return {
     store: store as unknown as AlertStore,
     clock,

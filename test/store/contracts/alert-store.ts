@@ -33,7 +33,13 @@ const channel: ChannelRecord = {
   createdBy: undefined,
 };
 
-const changesOf = (changes: Partial<AlertChanges>): AlertChanges => ({ nowMs: NOW, seen: [], open: [], resolve: [], ...changes });
+const changesOf = (changes: Partial<AlertChanges>): AlertChanges => ({
+  nowMs: NOW,
+  seen: [],
+  open: [],
+  resolve: [],
+  ...changes,
+});
 const opening = (finding: Finding = findingOf(), nowMs = NOW): AlertChanges =>
   changesOf({ nowMs, open: [{ finding, receivers: [{ channelId: channel.id, recipient: channel.name }] }] });
 
@@ -51,12 +57,15 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       expect(made.reduce((sum, { opened }) => sum + opened, 0)).toBe(1);
       const [alert] = await alerts.open();
       expect(alert).toMatchObject({ ...findingOf(), openedAtMs: NOW, seenAtMs: NOW, resolvedAtMs: undefined });
-      expect(await alerts.deliveries([alert!.id])).toMatchObject([{ kind: "opened", recipient: "On call", attempts: 0 }]);
+      expect(await alerts.deliveries([alert!.id])).toMatchObject([
+        { kind: "opened", recipient: "On call", attempts: 0 },
+      ]);
     });
 
     it("are evaluated by one of many in a minute", async () => {
       const { alerts } = await open();
-      const claim = (atMs: number) => Promise.all(Array.from({ length: 5 }, () => alerts.claimEvaluation(atMs, 45_000)));
+      const claim = (atMs: number) =>
+        Promise.all(Array.from({ length: 5 }, () => alerts.claimEvaluation(atMs, 45_000)));
       expect((await claim(NOW)).filter(Boolean)).toHaveLength(1);
       expect((await claim(NOW + 44_999)).filter(Boolean)).toHaveLength(0);
       expect((await claim(NOW + 45_000)).filter(Boolean)).toHaveLength(1);
@@ -66,7 +75,10 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       const store = await open();
       const { alerts } = store;
       const alert = await openOne(store);
-      const resolve = changesOf({ nowMs: NOW + 1, resolve: [{ alert, receivers: [{ channelId: channel.id, recipient: "On call" }] }] });
+      const resolve = changesOf({
+        nowMs: NOW + 1,
+        resolve: [{ alert, receivers: [{ channelId: channel.id, recipient: "On call" }] }],
+      });
       await alerts.apply(changesOf({ nowMs: NOW + 1, seen: [alert.id] }));
       expect(await alerts.apply(resolve)).toEqual({ opened: 0, resolved: 0 });
       const seen = { ...alert, seenAtMs: NOW + 1 };
@@ -94,7 +106,9 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       const { alerts } = store;
       const alert = await openOne(store);
       await alerts.mute(alert.id, { accountId: "acct_1", untilMs: NOW + HOUR_MS });
-      expect(await alerts.deliveries([alert.id])).toMatchObject([{ nextAtMs: undefined, problem: "The alert was muted." }]);
+      expect(await alerts.deliveries([alert.id])).toMatchObject([
+        { nextAtMs: undefined, problem: "The alert was muted." },
+      ]);
       await alerts.apply(changesOf({ resolve: [{ alert, receivers: [] }] }));
       const next = await openOne(store);
       expect(next).toMatchObject({ mutedUntilMs: NOW + HOUR_MS, mutedBy: "acct_1" });
@@ -155,7 +169,9 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       expect(await alerts.channels()).toEqual([{ ...channel, sealed: "sealed again" }]);
       expect(await alerts.removeChannel(channel.id)).toBe(true);
       expect(await alerts.removeChannel(channel.id)).toBe(false);
-      expect(await alerts.deliveries([id])).toMatchObject([{ nextAtMs: undefined, problem: "The channel was removed." }]);
+      expect(await alerts.deliveries([id])).toMatchObject([
+        { nextAtMs: undefined, problem: "The channel was removed." },
+      ]);
     });
 
     it("keep thresholds beside the time of the evaluation", async () => {
@@ -196,7 +212,13 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       const query = { nowMs: NOW, month: "2026-11", share: 0.2, defaultMicroUsd: undefined, limit: 10 };
       const facts = await alertFacts.budgets({ ...query, recentSinceMs: NOW - 7 * DAY_MS });
       expect(facts).toMatchObject([
-        { keyId: undefined, accountId: DEFAULT_ACCOUNT_ID, spentMicroUsd: 900, budgetMicroUsd: 2_000, recentMicroUsd: 800 },
+        {
+          keyId: undefined,
+          accountId: DEFAULT_ACCOUNT_ID,
+          spentMicroUsd: 900,
+          budgetMicroUsd: 2_000,
+          recentMicroUsd: 800,
+        },
         { keyId: record.id, name: "near", spentMicroUsd: 900, budgetMicroUsd: 1_000, recentMicroUsd: 800 },
       ]);
     });
@@ -215,13 +237,28 @@ export function describeAlertStore(open: () => Promise<Store>): void {
         entry({ ...at, outcome: "upstream_rejected" }),
       ]);
       await ledger.flush();
-      const refused = { atMs, accountId: DEFAULT_ACCOUNT_ID, keyId: record.id, model: "m", outcome: "rate_limited", refused: 6 };
+      const refused = {
+        atMs,
+        accountId: DEFAULT_ACCOUNT_ID,
+        keyId: record.id,
+        model: "m",
+        outcome: "rate_limited",
+        refused: 6,
+      };
       await refusals.add([refused], []);
       const span = { sinceMs: atMs, untilMs: atMs + 60_000 };
       expect(await alertFacts.modelTraffic(span)).toEqual([{ group: "m", completions: 4, failed: 1, refused: 6 }]);
       const query = { ...span, minRequests: 10, limit: 10 };
       expect(await alertFacts.keyTraffic(query)).toEqual([
-        { group: record.id, keyId: record.id, name: "ci", accountId: DEFAULT_ACCOUNT_ID, completions: 4, failed: 2, refused: 6 },
+        {
+          group: record.id,
+          keyId: record.id,
+          name: "ci",
+          accountId: DEFAULT_ACCOUNT_ID,
+          completions: 4,
+          failed: 2,
+          refused: 6,
+        },
       ]);
       expect(await alertFacts.keyTraffic({ ...query, minRequests: 11 })).toEqual([]);
       expect(await alertFacts.latencies(span)).toEqual([{ model: "m", served: 1, p95Ms: 1500.25 }]);
@@ -229,12 +266,23 @@ export function describeAlertStore(open: () => Promise<Store>): void {
 
     it("have what accounts spend in this hour, and spent in it on other days", async () => {
       const { ledger, alertFacts } = await open();
-      const at = (startedAtMs: number, costMicroUsd: number) => entry({ startedAtMs, endedAtMs: startedAtMs + 1, costMicroUsd });
-      await ledger.insert([at(NOW + 5, 500), at(NOW - DAY_MS, 40), at(NOW - DAY_MS + HOUR_MS, 7), at(NOW - 3 * DAY_MS, 60)]);
+      const at = (startedAtMs: number, costMicroUsd: number) =>
+        entry({ startedAtMs, endedAtMs: startedAtMs + 1, costMicroUsd });
+      await ledger.insert([
+        at(NOW + 5, 500),
+        at(NOW - DAY_MS, 40),
+        at(NOW - DAY_MS + HOUR_MS, 7),
+        at(NOW - 3 * DAY_MS, 60),
+      ]);
       await ledger.flush();
       const query = { hourMs: NOW, minMicroUsd: 500, days: 4, limit: 10 };
       expect(await alertFacts.hourlySpend(query)).toMatchObject([
-        { accountId: DEFAULT_ACCOUNT_ID, spentMicroUsd: 500, beforeMicroUsd: [40, 0, 60, 0], firstHourMs: NOW - 3 * DAY_MS },
+        {
+          accountId: DEFAULT_ACCOUNT_ID,
+          spentMicroUsd: 500,
+          beforeMicroUsd: [40, 0, 60, 0],
+          firstHourMs: NOW - 3 * DAY_MS,
+        },
       ]);
       expect(await alertFacts.hourlySpend({ ...query, minMicroUsd: 501 })).toEqual([]);
     });
@@ -249,7 +297,13 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       const account = { name: "A", passwordHash: "x", limits: NO_LIMITS, createdAtMs: NOW, disabledAtMs: undefined };
       await accounts.insert({ ...account, id: "acct_ada", email: "ada@example.com", role: "administrator" });
       await accounts.insert({ ...account, id: "acct_bob", email: "bob@example.com", role: "member" });
-      await accounts.insert({ ...account, id: "acct_eve", email: "eve@example.com", role: "administrator", disabledAtMs: 1 });
+      await accounts.insert({
+        ...account,
+        id: "acct_eve",
+        email: "eve@example.com",
+        role: "administrator",
+        disabledAtMs: 1,
+      });
       expect(await alerts.addresses(["acct_bob", "acct_eve", "acct_bob"])).toEqual({
         administrators: ["ada@example.com"],
         owners: new Map([["acct_bob", "bob@example.com"]]),
