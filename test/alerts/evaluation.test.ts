@@ -16,7 +16,6 @@ import { writeHistory } from "../support/history.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const START = Date.UTC(2026, 10, 21, 12, 30);
-const ACTOR = { actorId: undefined, network: undefined };
 
 /** A database, and an evaluation of it by a clock of the test. */
 async function setUp({ startMs = START }: { readonly startMs?: number } = {}) {
@@ -42,7 +41,7 @@ async function setUp({ startMs = START }: { readonly startMs?: number } = {}) {
     upstream,
     clock: new FakeClock(startMs),
     /** Evaluates a minute later. */
-    async next(minutes = 1) {
+    next: async (minutes = 1) => {
       nowMs += minutes * MINUTE_MS;
       await evaluation.run();
       return (await store.alerts.open()).map(({ rule, period }) => `${rule} ${period}`.trim()).toSorted();
@@ -77,11 +76,7 @@ describe("an evaluation of the database", () => {
     expect(await next()).toEqual(["budget 2026-11/50"]);
     await spend(store, record.id, now() - DAY_MS, 25_000_000);
     expect(await next()).toEqual(["budget 2026-11/80", "budget_forecast 2026-11"]);
-    await revokeKey(
-      { store: store.keys, clock, log: { record: async () => undefined } } as never,
-      record.id,
-      ACTOR as never,
-    );
+    await revokeKey({ store: store.keys, clock }, record.id);
     expect(await next()).toEqual(["budget_forecast 2026-11"]);
     expect(await next(60)).toEqual([]);
     const history = await store.alerts.list({ accountId: "acct_bob", isOpen: false, limit: 10, before: undefined });

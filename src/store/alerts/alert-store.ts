@@ -51,8 +51,8 @@ export function createAlertStore(database: Database): AlertStore {
         .limit(limit);
       if (accountId !== undefined) found = found.where("account_id", "=", accountId);
       if (before !== undefined)
-        found = found.where(({ eb, refTuple, tuple }) =>
-          eb(refTuple("opened_at_ms", "id"), "<", tuple(before.openedAtMs, before.id)),
+        found = found.where((where) =>
+          where(where.refTuple("opened_at_ms", "id"), "<", where.tuple(before.openedAtMs, before.id)),
         );
       return (await retryWhileBusy(() => found.execute())).map(toAlert);
     },
@@ -69,7 +69,7 @@ export function createAlertStore(database: Database): AlertStore {
         .select(({ fn }) => fn.countAll<number>().as("count"))
         .where("resolved_at_ms", "is", null)
         .where("acknowledged_at_ms", "is", null)
-        .where(({ or, eb }) => or([eb("muted_until_ms", "is", null), eb("muted_until_ms", "<=", nowMs)]));
+        .where((where) => where.or([where("muted_until_ms", "is", null), where("muted_until_ms", "<=", nowMs)]));
       if (accountId !== undefined) count = count.where("account_id", "=", accountId);
       return (await retryWhileBusy(() => count.executeTakeFirstOrThrow())).count;
     },
