@@ -121,8 +121,8 @@ describe("a webhook", () => {
     const { deliveries, nowMs } = await openAndSend(sender, [{ channelId: channel.id }]);
     expect(deliveries).toMatchObject([{ attempts: 1, problem, sentAtMs: undefined }]);
     expect(received).toHaveLength(1);
-    if (isRetried) expect(deliveries[0]!.nextAtMs).toBeGreaterThanOrEqual(nowMs + RETRY_MS[0]!);
-    else expect(deliveries[0]!.nextAtMs).toBeUndefined();
+    const waitMs = (deliveries[0]!.nextAtMs ?? 0) - nowMs;
+    expect(waitMs >= RETRY_MS[0]!).toBe(isRetried);
   });
 
   it("is sent again with the same ID until it is taken", async () => {
@@ -250,7 +250,10 @@ describe("e-mail", () => {
     expect(channel.target).toBe("ops@example.com, sre@example.com");
     const { deliveries } = await openAndSend(sender, [{ channelId: channel.id }, { recipient: "bob@example.com" }]);
     expect(deliveries.map(({ problem }) => problem)).toEqual(["", ""]);
-    expect(mails.map(({ to }) => to.join(" ")).toSorted()).toEqual(["bob@example.com", "ops@example.com sre@example.com"]);
+    expect(mails.map(({ to }) => to.join(" ")).toSorted()).toEqual([
+      "bob@example.com",
+      "ops@example.com sre@example.com",
+    ]);
     expect(mails[0]!.from).toBe("parley@example.com");
     expect(mails[0]!.text).toMatch(/^Subject: =\?UTF-8\?/m);
     expect(mails[0]!.text).toMatch(/Half of them/);

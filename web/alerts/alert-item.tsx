@@ -112,8 +112,8 @@ function Messages({ deliveries }: { readonly deliveries: readonly AlertDelivery[
     <details className="mt-2 text-sm text-muted">
       <summary className="min-h-6 w-fit cursor-pointer">{summary}</summary>
       <ul className="mt-2 space-y-1">
-        {deliveries.map((delivery, index) => (
-          <li key={index} className="wrap-anywhere">
+        {deliveries.map((delivery) => (
+          <li key={delivery.id} className="wrap-anywhere">
             <bdi className="font-medium">{delivery.recipient}</bdi>
             {delivery.aboutEnd && " (about its end)"}: {stateOf(delivery)}
           </li>

@@ -61,8 +61,9 @@ export function toAlertMessage(
 }
 
 function toDeliveryMessage(delivery: DeliveryRecord): MessageInitShape<typeof AlertDeliverySchema> {
-  const { recipient, kind, attempts, sentAtMs, nextAtMs, problem } = delivery;
+  const { id, recipient, kind, attempts, sentAtMs, nextAtMs, problem } = delivery;
   return {
+    id,
     recipient,
     aboutEnd: kind === "resolved",
     attempts,

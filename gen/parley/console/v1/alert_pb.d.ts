@@ -58,6 +58,13 @@ export declare type AlertDelivery = Message<"parley.console.v1.AlertDelivery"> &
    * @generated from field: string problem = 6;
    */
   problem: string;
+
+  /**
+   * Its ID, the same for all sendings: `webhook-id` of a webhook.
+   *
+   * @generated from field: string id = 7;
+   */
+  id: string;
 };
 
 /**
