@@ -128,15 +128,16 @@ describe("an evaluation of the database", () => {
       expect(open).toBeGreaterThanOrEqual(2_000);
       const times: number[] = [];
       for (let minute = 0; minute < 5; minute++) {
-        const startedMs = performance.now();
+        const before = process.cpuUsage();
         await next();
-        times.push(performance.now() - startedMs);
+        const { user, system } = process.cpuUsage(before);
+        times.push((user + system) / 1_000);
       }
       const best = Math.min(...times);
       console.log(
-        `evaluation of 1,000 keys, ${open} alerts open, 50,000 requests: ${best.toFixed(0)} ms of each minute`,
+        `evaluation of 1,000 keys, ${open} alerts open, 50,000 requests: ${best.toFixed(0)} ms of CPU in each minute`,
       );
-      expect(best).toBeLessThan(1_000);
+      expect(best).toBeLessThan(500);
     },
   );
 });
