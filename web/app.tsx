@@ -43,7 +43,7 @@ export function App() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  const isNew = known.needsAdministrator || path === PATHS.signUp;
+  const isNew = known.needsOwner || path === PATHS.signUp;
   return (
     <Breakage path={path}>
       <Suspense fallback={<Starting />}>
@@ -58,7 +58,7 @@ function Inside() {
   return (
     <Shell>
       <Breakage path={path}>
-        <Suspense fallback={<Loading what="the page" />}>
+        <Suspense fallback={<Loading what="the page" shape="page" />}>
           <Switch>
             <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />

@@ -348,7 +348,8 @@ export interface Config {
   readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
-  readonly ledger: { readonly retentionMs: number };
+  /** `durability`: whether an answer ends when its entry is written, or entries are written within an interval. */
+  readonly ledger: { readonly retentionMs: number; readonly durability: "reply" | "interval" };
   /** How long answers of the Responses API are kept; 0: they are not. */
   readonly responses: {
     readonly keptMs: number;
@@ -390,7 +391,12 @@ export interface Config {
     readonly export: MetricExportConfig | undefined;
   };
   /** Traces, and from which duration on a call is exported whatever the sampler decided. `export` is undefined: nothing is traced. */
-  readonly tracing: { readonly slowMs: number; readonly export: TraceExportConfig | undefined };
+  readonly tracing: {
+    readonly slowMs: number;
+    /** Address of a trace, with `{trace_id}` in place of its ID. Default: the dashboard has no links to traces. */
+    readonly url?: string;
+    readonly export: TraceExportConfig | undefined;
+  };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
   /** Names with several models behind them; none is the ID of a model. */

@@ -26,6 +26,7 @@ import {
   publicUrl,
   redisUrl,
   region,
+  traceUrl,
   hedgeAfter,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
@@ -332,7 +333,10 @@ export const fileSchema = section({
     burst_seconds: z.int().min(1).max(3600).default(60),
   }).prefault({}),
   sign_up: z.enum(["open", "invited", "closed"]).default("invited"),
-  ledger: section({ retention_days: z.int().min(1).max(36_500).default(400) }).prefault({}),
+  ledger: section({
+    retention_days: z.int().min(1).max(36_500).default(400),
+    durability: z.enum(["reply", "interval"]).default("reply"),
+  }).prefault({}),
   responses: section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),
@@ -374,7 +378,7 @@ export const fileSchema = section({
     keys: z.int().min(0).max(1_000).default(0),
     tags: z.int().min(0).max(1_000).default(0),
   }).prefault({}),
-  tracing: section({ slow_ms: durationMs.default(60_000) }).prefault({}),
+  tracing: section({ slow_ms: durationMs.default(60_000), url: z.exactOptional(traceUrl) }).prefault({}),
   overload: section({
     max_calls: z.int().min(1).max(1_000_000).default(20_000),
     max_wait_ms: z.int().min(1).max(60_000).default(10_000),

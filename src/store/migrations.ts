@@ -1,6 +1,8 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
+import { roles } from "./migrations/roles.ts";
+import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -477,6 +479,24 @@ const storedConfiguration: Migration = {
   },
 };
 
+const entryDetails: Migration = {
+  name: "details of the ledger's entries",
+  up: (database) => addColumn(database, "completions", ["details", "text"]),
+};
+
+const savedFilters: Migration = {
+  name: "saved filters of the page of requests",
+  async up({ schema }) {
+    await schema
+      .createTable("saved_filters")
+      .addColumn("account_id", "text", (column) => column.notNull())
+      .addColumn("name", "text", (column) => column.notNull())
+      .addColumn("query", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("saved_filters_primary", ["account_id", "name"])
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -505,4 +525,8 @@ export const MIGRATIONS: readonly Migration[] = [
   usageLeaders,
   storedConfiguration,
   refusals,
+  roles,
+  teams,
+  entryDetails,
+  savedFilters,
 ];

@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
+import type { SavedFilters } from "../access/saved-filters.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { RefusalStore } from "../ledger/refusal-store.ts";
@@ -12,6 +13,7 @@ import { createAccountStore } from "./access/account-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
+import { createSavedFilters } from "./access/saved-filters.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
@@ -43,6 +45,7 @@ export interface Store {
   readonly keyNotices: KeyNotices;
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
+  readonly savedFilters: SavedFilters;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
@@ -117,6 +120,7 @@ export async function openStore(
     keyNotices: createKeyNotices(reports),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
+    savedFilters: createSavedFilters(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({
       ...ledger,

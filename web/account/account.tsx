@@ -1,17 +1,20 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
-import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
+import { enter, mayWrite, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { spendingQuery } from "../api/usage.ts";
 import { Button } from "../components/button.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { notify } from "../components/notify.ts";
 import { Page } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
+import { roleName } from "../format/roles.ts";
+import { OwnTeams } from "./own-teams.tsx";
 import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
 
@@ -25,11 +28,15 @@ export default function Account() {
     <Page title="Account" description={account.email}>
       <div className="space-y-6">
         <Panel title="Profile">
-          <NameForm name={account.name} id={account.id} />
-          <dl className="mt-6 grid gap-4 border-t border-line pt-5 text-sm sm:grid-cols-2">
+          {mayWrite(account) && (
+            <div className="mb-6 border-b border-line pb-6">
+              <NameForm name={account.name} id={account.id} />
+            </div>
+          )}
+          <dl className="grid gap-4 text-sm sm:grid-cols-2">
             <div>
               <dt className="text-muted">Role</dt>
-              <dd className="mt-0.5">{isAdministrator(account) ? "Administrator" : "Member"}</dd>
+              <dd className="mt-0.5">{roleName(account.role)}</dd>
             </div>
             <div>
               <dt className="text-muted">Account limits</dt>
@@ -46,7 +53,8 @@ export default function Account() {
         <Panel title="Password" description="Changing your password signs out all other browsers.">
           <PasswordForm />
         </Panel>
-        <Routing />
+        <OwnTeams />
+        {mayWrite(account) && <Routing />}
         <Panel title="Sessions" description="Where you are signed in.">
           <Sessions />
         </Panel>
@@ -58,7 +66,10 @@ export default function Account() {
 function NameForm({ id, name }: { readonly id: string; readonly name: string }) {
   const rename = useMutation({
     mutationFn: (next: string) => accounts.update({ id, name: next }),
-    onSuccess: () => queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey }),
+    onSuccess() {
+      notify("Name saved.");
+      return queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    },
   });
   return (
     <Form
@@ -70,7 +81,9 @@ function NameForm({ id, name }: { readonly id: string; readonly name: string }) 
       {(errors) => (
         <>
           <TextField label="Name" name="name" autoComplete="name" defaultValue={name} error={errors("name")} />
-          <Submit look="secondary" label="Save name" done="Saved." {...rename} />
+          <Button type="submit" look="secondary" busy={rename.isPending}>
+            Save name
+          </Button>
         </>
       )}
     </Form>
@@ -87,6 +100,7 @@ function PasswordForm() {
       }),
     onSuccess({ session }) {
       enter(session);
+      notify("Password changed. Other browsers were signed out.");
       void queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey });
       for (const input of fields.current?.querySelectorAll("input") ?? []) input.value = "";
     },
@@ -115,36 +129,11 @@ function PasswordForm() {
             hint="At least 12 characters. Four unrelated words work well."
             error={errors("new_password")}
           />
-          <Submit
-            look="primary"
-            label="Change password"
-            done="Password changed. Other browsers were signed out."
-            {...change}
-          />
+          <Button type="submit" busy={change.isPending}>
+            Change password
+          </Button>
         </div>
       )}
     </Form>
-  );
-}
-
-interface SubmitProps {
-  readonly look: "primary" | "secondary";
-  readonly label: string;
-  /** Message after success. */
-  readonly done: string;
-  readonly isPending: boolean;
-  readonly isSuccess: boolean;
-}
-
-function Submit({ look, label, done, isPending, isSuccess }: SubmitProps) {
-  return (
-    <div className="flex flex-wrap items-center gap-4">
-      <Button type="submit" look={look} busy={isPending}>
-        {label}
-      </Button>
-      <p role="status" className="text-sm text-good">
-        {isSuccess ? done : ""}
-      </p>
-    </div>
   );
 }

@@ -1,10 +1,12 @@
+import { useState } from "react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { accountsQuery } from "../api/accounts.ts";
 import { keys, refreshKeys } from "../api/keys.ts";
 import { modelsQuery } from "../api/models.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { ownerChoices, useOwners } from "../api/owners.ts";
+import { useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
+import { Choose } from "../components/choose.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
@@ -97,18 +99,21 @@ function KeyPermissions({ errors }: { readonly errors: (field: string) => string
   return <Permissions models={data} errors={errors} />;
 }
 
-/** Field for the account of the key. Hidden if there is only one account. */
+/** Field for the owner of the key. Hidden if there is only one account. */
 function Owner({ error }: { readonly error: string | undefined }) {
   const account = useAccount();
-  const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
-  if (data.length < 2) return null;
+  const owners = useOwners();
+  const [ownerId, setOwnerId] = useState(account.id);
+  if (owners.length < 2) return null;
+  const writable = owners.filter(({ isWritable }) => isWritable);
   return (
-    <SelectField label="Account" name="account_id" error={error} defaultValue={account.id}>
-      {data.map(({ id, name, email }) => (
-        <option key={id} value={id}>
-          {id === account.id ? `${name} (you)` : email === "" ? name : `${name}, ${email}`}
-        </option>
-      ))}
-    </SelectField>
+    <Choose
+      label="Owner"
+      name="account_id"
+      error={error}
+      value={ownerId}
+      choices={ownerChoices(writable, account.id)}
+      onChange={setOwnerId}
+    />
   );
 }

@@ -1,13 +1,13 @@
-import { Pencil, RefreshCw, Trash2 } from "lucide-react";
+import { ArrowRightLeft, Pencil, RefreshCw, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
+import { RelativeTime } from "../components/relative-time.tsx";
 import { Spent } from "../components/spent.tsx";
 import { Cell } from "../components/table.tsx";
-import { formatFromNow, formatMoment } from "../format/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeLimits } from "../format/limits.ts";
-import { CAPABILITY_NAMES } from "./permissions.tsx";
+import { CAPABILITY_NAMES } from "./capabilities.ts";
 
 interface KeyRowProps {
   readonly value: Key;
@@ -15,12 +15,16 @@ interface KeyRowProps {
   readonly owner: string | undefined;
   /** Whether a rotation created the key to replace another. */
   readonly isSuccessor: boolean;
+  /** Whether the key may be changed. */
+  readonly isWritable: boolean;
+  /** Whether there is another account that could own the key. */
+  readonly isTransferable: boolean;
   readonly onAct: (act: KeyAct) => void;
 }
 
 /** Grid columns on wide screens. On phones each key is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_minmax(0,1fr)_minmax(0,1fr)_7rem_10rem_6rem] lg:gap-y-0";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_minmax(0,1fr)_minmax(0,1fr)_7rem_10rem_8rem] lg:gap-y-0";
 
 const COLUMNS = ["Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
 
@@ -38,7 +42,7 @@ export function KeyHead() {
 }
 
 /** One key of the table. */
-export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
+export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransferable, onAct }: KeyRowProps) {
   const isRotated = key.replacedBy !== "";
   const isActive = key.state === KeyState.ACTIVE;
   return (
@@ -61,13 +65,7 @@ export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
         {describePermissions(key)}
       </Cell>
       <Cell label="Limits">{describeLimits(key.limits).join(", ") || "Account limits"}</Cell>
-      <Cell label="Last used">
-        {key.lastUseTime === undefined ? (
-          "Never"
-        ) : (
-          <span title={formatMoment(key.lastUseTime)}>{formatFromNow(key.lastUseTime)}</span>
-        )}
-      </Cell>
+      <Cell label="Last used">{key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}</Cell>
       <Cell
         label="Spent this month"
         detail={
@@ -77,10 +75,13 @@ export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
         <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
       </Cell>
       <Cell className="max-lg:col-span-2">
-        {isActive && (
+        {isActive && isWritable && (
           <span className="-mx-1.5 flex" role="group" aria-label={`Key ${key.name}`}>
             <IconButton name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
             {!isRotated && <IconButton name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}
+            {isTransferable && (
+              <IconButton name={`Transfer ${key.name}`} Icon={ArrowRightLeft} onClick={() => onAct("transfer")} />
+            )}
             <IconButton name={`Revoke ${key.name}`} Icon={Trash2} onClick={() => onAct("revoke")} />
           </span>
         )}
@@ -90,10 +91,18 @@ export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
 }
 
 function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
-  if (state === KeyState.REVOKED) return <Badge look="danger">Revoked {revokeTime && formatFromNow(revokeTime)}</Badge>;
-  if (state === KeyState.EXPIRED) return <Badge look="plain">Expired {expireTime && formatFromNow(expireTime)}</Badge>;
-  if (replacedBy !== "") return <Badge look="warn">Rotated, expires {expireTime && formatFromNow(expireTime)}</Badge>;
-  if (expireTime !== undefined) return <Badge look="good">Active, expires {formatFromNow(expireTime)}</Badge>;
+  if (state === KeyState.REVOKED)
+    return <Badge look="danger">Revoked {revokeTime && <RelativeTime time={revokeTime} />}</Badge>;
+  if (state === KeyState.EXPIRED)
+    return <Badge look="plain">Expired {expireTime && <RelativeTime time={expireTime} />}</Badge>;
+  if (replacedBy !== "")
+    return <Badge look="warn">Rotated, expires {expireTime && <RelativeTime time={expireTime} />}</Badge>;
+  if (expireTime !== undefined)
+    return (
+      <Badge look="good">
+        Active, expires <RelativeTime time={expireTime} />
+      </Badge>
+    );
   return <Badge look="good">Active</Badge>;
 }
 

@@ -10,8 +10,10 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
+import type { SavedFilters } from "../../access/saved-filters.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
@@ -43,6 +45,7 @@ import { createRoutingService, type RoutingServicePorts } from "./routing-servic
 import { createSessionService } from "./session-service.ts";
 import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
 import { Streams } from "./streams.ts";
+import { createTeamService } from "./team-service.ts";
 import { createUsageService } from "./usage-service.ts";
 
 /** Ports of the dashboard. */
@@ -50,9 +53,10 @@ export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
   readonly keyNotices: KeyNotices;
-  readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
+  readonly ledger: Pick<LedgerStore, "spending" | "list" | "listSorted" | "find">;
   readonly usage: UsageStore;
   readonly refusals: Pick<RefusalStore, "list" | "find">;
+  readonly savedFilters: SavedFilters;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
@@ -68,6 +72,8 @@ export interface ConsolePorts {
   readonly completions: Pick<Completions, "stream">;
   /** Undefined where nothing is traced. */
   readonly traces?: Traces | undefined;
+  /** The setting `tracing.url`. */
+  readonly traceUrl: () => string | undefined;
   readonly explain: ModelServicePorts["explain"];
   /** Of accounts' credentials; the models are those of `models`. */
   readonly credentials: Omit<RoutingServicePorts["rules"], "models">;
@@ -163,6 +169,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookies));
   router.service(AccountService, createAccountService({ access, keys }));
+  router.service(TeamService, createTeamService({ access, keys, ledger }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));

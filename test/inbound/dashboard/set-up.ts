@@ -10,11 +10,14 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
-import { systemClock } from "../../../src/core/clock.ts";
+import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
+import { createSecurityLog, type SecurityLog } from "../../../src/access/security-log.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
 import type { Route } from "../../../src/core/route.ts";
@@ -25,6 +28,7 @@ import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../../
 import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
+import type { Store } from "../../../src/store/store.ts";
 import type { LatencyQuery, UsageQuery, UsageStore } from "../../../src/ledger/usage-store.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { memoryKeyStore } from "../../access/fakes.ts";
@@ -36,6 +40,7 @@ import { errorOf } from "./errors.ts";
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
   list: async () => ({ entries: [], next: undefined }),
+  listSorted: async () => ({ entries: [], next: undefined, sortedSinceMs: undefined }),
   find: async () => undefined,
   async spending(subjects) {
     return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
@@ -48,6 +53,22 @@ const NO_REFUSALS: ConsolePorts["refusals"] = {
 };
 
 const NO_NOTICES: ConsolePorts["keyNotices"] = { expiring: async () => [], nearBudget: async () => [] };
+
+/** Saved filters of one account after the other, in memory. */
+function memoryFilters(): ConsolePorts["savedFilters"] {
+  const saved = new Map<string, Map<string, string>>();
+  const of = (accountId: string): Map<string, string> => saved.get(accountId) ?? new Map<string, string>();
+  return {
+    list: async (accountId) => [...of(accountId)].map(([name, query]) => ({ name, query })),
+    async save(accountId, { name, query }) {
+      const filters = of(accountId);
+      if (filters.size >= MAX_SAVED_FILTERS && !filters.has(name)) return false;
+      saved.set(accountId, filters.set(name, query));
+      return true;
+    },
+    remove: async (accountId, name) => void of(accountId).delete(name),
+  };
+}
 
 /** Usage that remembers what it was asked, and answers that there is none. */
 export interface AskedUsage extends UsageStore {
@@ -66,6 +87,7 @@ export interface Browser {
   readonly model: Client<typeof ModelService>;
   readonly playground: Client<typeof PlaygroundService>;
   readonly routing: Client<typeof RoutingService>;
+  readonly team: Client<typeof TeamService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -147,21 +169,28 @@ export const JSON_TYPE = { "content-type": "application/json" };
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
-    Partial<Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission">> &
+    Partial<
+      Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission" | "savedFilters" | "traceUrl">
+    > &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
       readonly testModel?: ConsolePorts["testModel"];
+      /** In place of what is in memory. */
+      readonly store?: Pick<Store, "accounts" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
     } = {},
 ): Promise<ConsoleUnderTest> {
   const {
     publicUrl,
     trustedProxies = [],
     files,
-    ledger: kept,
-    usage: used,
-    refusals: refusedBefore = NO_REFUSALS,
-    keyNotices = NO_NOTICES,
+    store,
+    ledger: kept = store?.ledger,
+    usage: used = store?.usage,
+    refusals: refusedBefore = store?.refusals ?? NO_REFUSALS,
+    keyNotices = store?.keyNotices ?? NO_NOTICES,
+    savedFilters = memoryFilters(),
+    traceUrl = () => undefined,
     stream = never,
     explain = never,
     testModel = never,
@@ -184,12 +213,14 @@ export async function startConsole(
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
-      access,
-      keys,
+      access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
+      keys: store?.keys ?? keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
       refusals: refusedBefore,
       keyNotices,
+      savedFilters,
+      traceUrl,
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
       models: () => models,
@@ -251,6 +282,10 @@ export async function startConsole(
   };
 }
 
+function logOf(store: Pick<Store, "accounts">, clock: Clock): SecurityLog {
+  return createSecurityLog(store.accounts, clock, () => undefined);
+}
+
 function never(): never {
   throw new Error("nothing is completed here");
 }
@@ -282,6 +317,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     routing: createClient(RoutingService, transport),
+    team: createClient(TeamService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };
