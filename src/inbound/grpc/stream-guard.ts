@@ -68,7 +68,7 @@ function refuseCompressed(headers: IncomingHttpHeaders): void {
  * earlier messages of the handler. Node treats that as an error and sends no status, so the caller would wait forever.
  */
 function writeUnlessEnded(stream: ServerHttp2Stream): void {
-  const write = stream.write as (...args: readonly unknown[]) => boolean;
+  const { write } = stream as unknown as { readonly write: (this: void, ...args: readonly unknown[]) => boolean };
   stream.write = (...args: readonly unknown[]) => !stream.writableEnded && write(...args);
 }
 

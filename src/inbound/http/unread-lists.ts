@@ -11,7 +11,8 @@ export class UnreadLists {
   /** Throws `rate_limited` when too much of the key's lists is unread. To be called before another one is written. */
   require(keyFamilyId: string): void {
     if ((this.#bytes.get(keyFamilyId) ?? 0) < MAX_UNREAD_BYTES) return;
-    const text = "Rate limit reached for this API key: its lists of models are not read. Read them, and try again in 1 s.";
+    const text =
+      "Rate limit reached for this API key: its lists of models are not read. Read them, and try again in 1 s.";
     throw new Failure("rate_limited", text, { retryAfterMs: 1_000 });
   }
 

@@ -32,7 +32,7 @@ export class PendingCalls<Connection extends { end(): void; readonly isServing: 
 
   /** Adds a call. Of one that is pending only the bytes of its unread answer change. */
   add(connection: Connection, call: object, bytes = 0): void {
-    const held = this.#ofConnections.get(connection) ?? { calls: new Map(), bytes: 0 };
+    const held: Held = this.#ofConnections.get(connection) ?? { calls: new Map(), bytes: 0 };
     const before = held.calls.get(call);
     if (before === bytes) return;
     this.#ofConnections.set(connection, held);

@@ -287,8 +287,13 @@ describe("a connection of HTTP/2", () => {
   it("may have no more requests for answers that are complete and not read", async () => {
     const raw = new RawHttp2(server.port).hello([[INITIAL_WINDOW_SIZE, 0]]);
     onTestFinished(() => raw.close());
-    const models = headerBlock([...PSEUDO, [":path", "/v1/models"], [":method", "GET"], ["authorization", "Bearer good"]]);
-    for (let index = 0; index < 60; index++) raw.write(headersFrame(2 * index + 1, models, "ends"));
+    const block = headerBlock([
+      ...PSEUDO,
+      [":path", "/v1/models"],
+      [":method", "GET"],
+      ["authorization", "Bearer good"],
+    ]);
+    for (let index = 0; index < 60; index++) raw.write(headersFrame(2 * index + 1, block, "ends"));
     await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(60);
     pass(LOOK_MS);
     raw.write(frame({ type: TYPE.ping }, Buffer.alloc(8)));
