@@ -1,4 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
+import { alerts } from "./migrations/alerts.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
@@ -529,4 +530,5 @@ export const MIGRATIONS: readonly Migration[] = [
   teams,
   entryDetails,
   savedFilters,
+  alerts,
 ];

@@ -49,7 +49,10 @@ export interface Findable {
 const LISTED = 6;
 
 /** Returns what matches all words of a query. Without a query only pages and actions. */
-export function findCommands({ places, keys, models, accounts, mayWrite }: Findable, query: string): readonly CommandGroup[] {
+export function findCommands(
+  { places, keys, models, accounts, mayWrite }: Findable,
+  query: string,
+): readonly CommandGroup[] {
   const isEmpty = query.trim() === "";
   const isPermitted = ({ kind }: Command): boolean => mayWrite || (kind !== "create" && kind !== "playground");
   const groups: readonly CommandGroup[] = [
