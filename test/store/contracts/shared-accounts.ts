@@ -95,7 +95,12 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
 
   it("sessions that many ask for at once are looked up together, and no more wait than a limit", async () => {
     const { accounts } = await open();
-    const facts = { accountId: DEFAULT_ACCOUNT_ID, network: undefined, browser: undefined };
+    const facts = {
+      accountId: DEFAULT_ACCOUNT_ID,
+      method: "password" as const,
+      network: undefined,
+      browser: undefined,
+    };
     const session = { ...facts, hash: "h7", createdAtMs: 1, lastSeenAtMs: 1, authenticatedAtMs: 1 };
     await accounts.insertSession(session);
     const looks = Array.from({ length: 2_500 }, (_, index) => accounts.findSession(`h${index}`));
