@@ -98,13 +98,13 @@ export async function findAccount(store: AccountStore, id: string): Promise<Acco
   return account;
 }
 
-/** Whether the account can sign in and administrate. */
-function isAdministrator({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
-  return role === "administrator" && passwordHash !== undefined && disabledAtMs === undefined;
+/** Whether the account can sign in, with a password or at the provider, and administrate. */
+function isAdministrator({ role, email, disabledAtMs }: AccountRecord): boolean {
+  return role === "administrator" && email !== undefined && disabledAtMs === undefined;
 }
 
 /** Removes unused invitations by an account that may no longer invite. */
-async function withdrawInvitations(store: AccountStore, accountId: string): Promise<void> {
+export async function withdrawInvitations(store: AccountStore, accountId: string): Promise<void> {
   for (const { id, createdBy, usedAtMs } of await store.listInvitations()) {
     if (createdBy === accountId && usedAtMs === undefined) await store.removeInvitation(id);
   }

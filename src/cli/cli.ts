@@ -27,6 +27,7 @@ import {
   credentialsSet,
 } from "./routing-commands.ts";
 import { serve } from "./serve-command.ts";
+import { accountsLink, accountsSignInLink, accountsUnlink } from "./sign-in-commands.ts";
 import {
   configExport,
   configImport,
@@ -101,6 +102,9 @@ const COMMANDS: readonly Command[] = [
   accountsEnable,
   accountsLimit,
   accountsResetPassword,
+  accountsSignInLink,
+  accountsLink,
+  accountsUnlink,
   accountsAliases,
   credentialsSet,
   credentialsList,

@@ -68,9 +68,9 @@ export function toAccountRow(account: AccountRecord): string[] {
 }
 
 /** `unclaimed` is the initial account, which the first person who signs up takes over. */
-function stateOf({ passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
+function stateOf({ email, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
   if (disabledAtMs !== undefined) return "disabled";
-  return passwordHash === undefined ? "unclaimed" : "active";
+  return email === undefined ? "unclaimed" : "active";
 }
 
 /** Writes only the secret to stdout, so that it can be piped. */

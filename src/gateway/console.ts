@@ -17,6 +17,7 @@ import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
+import { oidcOf } from "./oidc.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
 import { configurationPortsOf } from "./stored-service.ts";
@@ -48,7 +49,7 @@ const UNTRUSTED_PROXY =
 
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
-  { http, limits }: Config,
+  { http, limits, signIn }: Config,
   {
     access,
     store,
@@ -91,6 +92,7 @@ export async function consoleOf(
         clock: access.clock,
         log: access.log,
       }),
+      oidc: oidcOf(signIn, access.clock, log),
       accountLimits: limits.account,
       completions,
       explain,

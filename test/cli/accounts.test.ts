@@ -134,7 +134,13 @@ describe("accounts list, disable, enable and reset-password", () => {
   it("end all sessions with a new password, by ID or address", async () => {
     await createAdministrator();
     const at = { createdAtMs: 0, lastSeenAtMs: 0, authenticatedAtMs: 0 };
-    const session = { accountId: DEFAULT_ACCOUNT_ID, ...at, network: undefined, browser: undefined };
+    const session = {
+      accountId: DEFAULT_ACCOUNT_ID,
+      ...at,
+      method: "password" as const,
+      network: undefined,
+      browser: undefined,
+    };
     for (const who of [DEFAULT_ACCOUNT_ID, "ADA@example.com"]) {
       await look((accounts) => accounts.insertSession({ ...session, hash: "h" }));
       const before = await passwordHash();
