@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createSignInLink } from "../../../src/access/sign-in-link.ts";
 import { isToken } from "../../../src/access/secret-token.ts";
 import { CookieBrowser } from "../../support/cookie-browser.ts";
 import { PASSWORD } from "../../access/set-up.ts";
@@ -496,6 +497,47 @@ describe("a provider that cannot be reached", () => {
     await start({ oidc: { issuer: `http://127.0.0.1:${port}` } });
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=unreachable");
     server.close();
+  });
+});
+
+describe("a link of the command line", () => {
+  it("signs in once, also where passwords are off", async () => {
+    await start({ signIn: { password: false } });
+    await signInAs(open, "ada");
+    const account = (await open.access.store.findByEmail("ada@acme.example"))!;
+    const token = await createSignInLink(open.access, account);
+    const { session, key } = open.site.browser();
+    expect(await session.signInByLink({ token })).toMatchObject({ session: { byProvider: false } });
+    await key.create({ name: "k" });
+    expect((await errorOf(open.site.browser().session.signInByLink({ token }))).code).toBe(Code.Unauthenticated);
+    const late = await createSignInLink(open.access, account);
+    open.site.access.clock.advance(10 * 60_000);
+    expect((await errorOf(session.signInByLink({ token: late }))).code).toBe(Code.Unauthenticated);
+    const unused = await createSignInLink(open.access, account);
+    await open.access.store.update(account.id, { disabledAtMs: 1 });
+    expect((await errorOf(session.signInByLink({ token: unused }))).code).toBe(Code.Unauthenticated);
+    expect((await errorOf(session.signInByLink({ token: "short" }))).code).toBe(Code.Unauthenticated);
+  });
+});
+
+describe("sessions", () => {
+  it("have the length and the idle time of the settings", async () => {
+    await start({ signIn: { session_hours: 2, idle_minutes: 30 } });
+    const browser = new CookieBrowser();
+    const done = await signInAs(open, "ada", { browser });
+    expect(done.headers.getSetCookie().join()).toContain("Max-Age=7200");
+    const { expireTime, account } = (await sessionOf(browser))!;
+    expect(Number(expireTime!.seconds) * 1000 - open.access.clock.now()).toBeCloseTo(7_200_000, -4);
+    expect(account?.email).toBe("ada@acme.example");
+    for (let minutes = 0; minutes < 100; minutes += 25) {
+      open.site.access.clock.advance(25 * 60_000);
+      expect(await sessionOf(browser)).toBeDefined();
+    }
+    open.site.access.clock.advance(20 * 60_000);
+    expect(await sessionOf(browser)).toBeUndefined();
+    await signInAs(open, "ada", { browser });
+    open.site.access.clock.advance(30 * 60_000);
+    expect(await sessionOf(browser)).toBeUndefined();
   });
 });
 
