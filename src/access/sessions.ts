@@ -23,9 +23,10 @@ export interface StartedSession extends SignedIn {
   readonly id: string;
 }
 
-/** What a session begins with. */
-export interface SignInProof {
-  readonly method: SignInMethod;
+/** Where a session begins, and with what. */
+export interface SessionStart extends Origin {
+  /** Default: `password`. */
+  readonly method?: SignInMethod;
   /** Default: now. */
   readonly authenticatedAtMs?: number;
   readonly idToken?: string | undefined;
@@ -35,8 +36,7 @@ export interface SignInProof {
 export async function startSession(
   { store, clock }: AccessContext,
   account: AccountRecord,
-  { network, browser }: Origin,
-  { method, authenticatedAtMs, idToken }: SignInProof = { method: "password" },
+  { network, browser, method = "password", authenticatedAtMs, idToken }: SessionStart,
 ): Promise<StartedSession> {
   const id = generateToken();
   const nowMs = clock.now();

@@ -32,7 +32,7 @@ export async function signInByLink(context: AccessContext, token: string, origin
       "unauthenticated",
       "This link is not valid: it was used already, or has expired. Make a new one.",
     );
-  const started = await startSession(context, account, origin, { method: "link" });
+  const started = await startSession(context, account, { ...origin, method: "link" });
   const { id } = account;
   await log.record({
     type: "signed_in",

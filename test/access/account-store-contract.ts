@@ -190,7 +190,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       await store.insert(account("acct_b"));
       const links = await Promise.all([store.link("acct_a", ada), store.link("acct_b", ada)]);
       expect(links.filter(Boolean)).toHaveLength(1);
-      const [owner, stranger] = links[0] === true ? ["acct_a", "acct_b"] : ["acct_b", "acct_a"];
+      const [owner, stranger] = links[0] ? ["acct_a", "acct_b"] : ["acct_b", "acct_a"];
       expect(await store.link(owner, { ...ada, subject: "eve" })).toBe(false);
       expect(await store.link(stranger, { ...ada, subject: "eve" })).toBe(true);
     });

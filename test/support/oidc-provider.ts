@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK } from "jose";
-import Provider, { type Configuration } from "oidc-provider";
+import { type Configuration, Provider } from "oidc-provider";
 
 /** Claims of a person by the name in the provider's login form, which accepts any password. */
 export type People = Record<string, Record<string, unknown>>;
@@ -46,7 +46,7 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const { pathname } = new URL(request.url!, "http://localhost");
     asked.push(pathname);
-    if (handler !== undefined) return void handler(request, response);
+    if (handler !== undefined) return handler(request, response);
     if (published !== undefined && pathname === "/jwks") {
       return void response.setHeader("content-type", "application/json").end(JSON.stringify(published));
     }
@@ -58,7 +58,7 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
   const issuer = `http://localhost:${port}`;
   const rotateKeys = async (): Promise<void> => {
     const provider = new Provider(issuer, configurationOf(options, people, await newKey()));
-    callback = provider.callback() as RequestListener;
+    callback = provider.callback();
   };
   await rotateKeys();
   return {

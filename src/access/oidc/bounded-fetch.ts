@@ -19,7 +19,7 @@ async function readAll(url: string, options: CustomFetchOptions): Promise<[Respo
   const response = await fetch(url, options as RequestInit);
   const pieces: Uint8Array[] = [];
   let bytes = 0;
-  for await (const piece of response.body ?? []) {
+  for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
     bytes += piece.length;
     if (bytes > MAX_BYTES) throw new Error(`the answer is larger than ${MAX_BYTES} bytes`);
     pieces.push(piece);

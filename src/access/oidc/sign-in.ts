@@ -28,22 +28,22 @@ export interface Arrival {
 export async function signInPerson(context: AccessContext, arrival: Arrival): Promise<StartedSession> {
   const { person, rules, origin } = arrival;
   let account = await context.store.findByIdentity(person);
-  if (account?.disabledAtMs !== undefined) return refuse(context, arrival, "disabled", account);
+  if (account?.disabledAtMs !== undefined) return refuse(context, arrival, { reason: "disabled", account });
   const role = await roleFor(context, arrival, account);
   const isKnown = account !== undefined;
   account ??= await welcome(context, arrival, role);
   if (rules.roles.size > 0) account = await setRole(context, account, role);
-  const proof = {
+  const started = await startSession(context, account, {
+    ...origin,
     method: "oidc",
     authenticatedAtMs: provenAtMs(arrival, context.clock.now()) ?? 0,
     idToken: person.idToken,
-  } as const;
-  const started = await startSession(context, account, origin, proof);
+  });
   // Disabled, or unlinked, while the session began.
   const current = await context.store.findByIdentity(person);
   if (current?.id !== account.id || current.disabledAtMs !== undefined) {
     await context.store.removeSession(started.session.hash);
-    return refuse(context, arrival, "disabled", account);
+    return refuse(context, arrival, { reason: "disabled", account });
   }
   const details = { method: "oidc", first: String(!isKnown) };
   const { network } = origin;
@@ -61,11 +61,11 @@ export async function confirmPerson(
   const { store, clock, log } = context;
   const account = await store.findByIdentity(person);
   if (signedIn === undefined || account?.id !== signedIn.account.id)
-    return refuse(context, arrival, "other_person", account);
+    return refuse(context, arrival, { reason: "other_person", account });
   const authenticatedAtMs = provenAtMs(arrival, clock.now());
-  if (authenticatedAtMs === undefined) return refuse(context, arrival, "no_auth_time", account);
+  if (authenticatedAtMs === undefined) return refuse(context, arrival, { reason: "no_auth_time", account });
   if (clock.now() >= freshUntilMs({ ...signedIn.session, authenticatedAtMs }))
-    return refuse(context, arrival, "not_asked", account);
+    return refuse(context, arrival, { reason: "not_asked", account });
   await store.touchSession(signedIn.session.hash, { authenticatedAtMs });
   const details = { method: "oidc" };
   await log.record({
@@ -90,7 +90,7 @@ async function roleFor(context: AccessContext, arrival: Arrival, account: Accoun
   } catch (reason) {
     if (!(reason instanceof OidcRefusal)) throw reason;
     if (account !== undefined) await context.store.removeSessions(account.id);
-    return refuse(context, arrival, reason.reason, account);
+    return refuse(context, arrival, { reason: reason.reason, account });
   }
 }
 
@@ -98,18 +98,25 @@ async function roleFor(context: AccessContext, arrival: Arrival, account: Accoun
 async function welcome(context: AccessContext, arrival: Arrival, role: Role): Promise<AccountRecord> {
   const { person } = arrival;
   const email = person.hasVerifiedEmail ? normalized(person.email) : undefined;
-  if (email === undefined) return refuse(context, arrival, "unverified");
+  if (email === undefined) return refuse(context, arrival, { reason: "unverified" });
   const identity = { issuer: person.issuer, subject: person.subject, linkedAtMs: context.clock.now() };
   const existing = await context.store.findByEmail(email);
-  if (existing?.disabledAtMs !== undefined) return refuse(context, arrival, "disabled", existing);
+  if (existing?.disabledAtMs !== undefined) return refuse(context, arrival, { reason: "disabled", account: existing });
   if (!isCaptured(context.signIn, email))
-    return refuse(context, arrival, existing === undefined ? "no_account" : "not_linked", existing);
+    return refuse(context, arrival, {
+      reason: existing === undefined ? "no_account" : "not_linked",
+      account: existing,
+    });
   const account =
     existing === undefined
       ? await create(context, arrival, { email, role, identity })
       : await take(context, arrival, { existing, identity });
   // Another sign-in of the same person in the same moment.
-  return account ?? (await context.store.findByIdentity(person)) ?? refuse(context, arrival, "not_linked", existing);
+  return (
+    account ??
+    (await context.store.findByIdentity(person)) ??
+    refuse(context, arrival, { reason: "not_linked", account: existing })
+  );
 }
 
 /**
@@ -186,8 +193,7 @@ function displayName(name: string | undefined, email: string): string {
 async function refuse(
   { log }: AccessContext,
   { person: { issuer, subject }, origin: { network } }: Arrival,
-  reason: RefusalReason,
-  account?: AccountRecord,
+  { reason, account }: { readonly reason: RefusalReason; readonly account?: AccountRecord | undefined },
 ): Promise<never> {
   const details = { method: "oidc", reason, issuer, subject };
   await log.record({ type: "sign_in_refused", accountId: account?.id, network, details });

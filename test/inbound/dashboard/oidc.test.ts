@@ -45,7 +45,7 @@ describe("a sign-in at the provider", () => {
     expect([done.status, pathOf(done)]).toEqual([303, "/usage?by=key#top"]);
     const session = await sessionOf(browser);
     expect(session).toMatchObject({ byProvider: true, account: { email: "ada@acme.example", name: "Ada Lovelace" } });
-    const [account] = [...open.site.access.store.accounts.values()].filter(({ email }) => email !== undefined);
+    const account = [...open.site.access.store.accounts.values()].find(({ email }) => email !== undefined);
     expect(account).toMatchObject({ role: "member", passwordHash: undefined });
     expect(open.site.access.logged).toMatchObject([
       { type: "signed_up", accountId: account!.id, details: { role: "member", method: "oidc" } },
