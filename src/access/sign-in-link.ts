@@ -20,12 +20,16 @@ export async function createSignInLink(
   return token;
 }
 
-/** Starts a session by a token of `createSignInLink`. Throws `unauthenticated` for any other, `rate_limited` after too many. */
+/**
+ * Starts a session by a token of `createSignInLink`. Throws `invalid_request` for a text that is none, `unauthenticated` for any other,
+ * `rate_limited` after too many.
+ */
 export async function signInByLink(context: AccessContext, token: string, origin: Origin): Promise<StartedSession> {
   const { store, clock, log, throttle, turns } = context;
   const { network = "none" } = origin;
   await turns.take(network, () => throttle.enterSignUp(network));
-  const link = isToken(token) ? await store.takeSignInLink(hashToken(token), clock.now()) : undefined;
+  if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
+  const link = await store.takeSignInLink(hashToken(token), clock.now());
   const account = link && (await store.find(link.accountId));
   if (account === undefined || account.disabledAtMs !== undefined)
     throw new Failure(

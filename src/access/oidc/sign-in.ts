@@ -30,7 +30,6 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
   let account = await context.store.findByIdentity(person);
   if (account?.disabledAtMs !== undefined) return refuse(context, arrival, { reason: "disabled", account });
   const role = await roleFor(context, arrival, account);
-  const isKnown = account !== undefined;
   account ??= await welcome(context, arrival, role);
   if (rules.roles.size > 0) account = await setRole(context, account, role);
   const started = await startSession(context, account, {
@@ -45,7 +44,7 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
     await context.store.removeSession(started.session.hash);
     return refuse(context, arrival, { reason: "disabled", account });
   }
-  const details = { method: "oidc", first: String(!isKnown) };
+  const details = { method: "oidc" };
   const { network } = origin;
   await context.log.record({ type: "signed_in", actorId: account.id, accountId: account.id, network, details });
   return started;

@@ -205,7 +205,9 @@ describe("the cookies", () => {
 });
 
 describe("who may call what", () => {
-  const OPEN = ["SignUp", "SignIn", "SignOut", "GetSession", "GetInvitation"].map((name) => `SessionService/${name}`);
+  const OPEN = ["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
+    (name) => `SessionService/${name}`,
+  );
   const ANYONE_SIGNED_IN = [
     "SessionService/Reauthenticate",
     "SessionService/ChangePassword",
@@ -285,7 +287,7 @@ describe("who may call what", () => {
         body: isStream ? envelope(ENDING[path] ?? "{}") : "{}",
       });
       const status = answer.text.includes('{"error":{"code":"unauthenticated"') ? 401 : answer.status;
-      const isStale = answer.text.includes("Confirm your password");
+      const isStale = answer.text.includes("Confirm that it is you");
       return status === 401 ? "unknown" : status === 403 ? (isStale ? "stale" : "forbidden") : "answered";
     };
     const key = { authorization: `Bearer ${secret}` };

@@ -53,7 +53,7 @@ describe("a sign-in at the provider", () => {
         type: "signed_in",
         accountId: account!.id,
         network: "127.0.0.0/24",
-        details: { method: "oidc", first: "true" },
+        details: { method: "oidc" },
       },
     ]);
     expect(await sessionOf(new CookieBrowser())).toBeUndefined();
@@ -516,7 +516,7 @@ describe("a link of the command line", () => {
     const unused = await createSignInLink(open.access, account);
     await open.access.store.update(account.id, { disabledAtMs: 1 });
     expect((await errorOf(session.signInByLink({ token: unused }))).code).toBe(Code.Unauthenticated);
-    expect((await errorOf(session.signInByLink({ token: "short" }))).code).toBe(Code.Unauthenticated);
+    expect((await errorOf(session.signInByLink({ token: "short" }))).code).toBe(Code.InvalidArgument);
   });
 });
 

@@ -646,7 +646,7 @@ export declare const SessionService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * Signs in with a link of the command line, which is valid once, for ten minutes. UNAUTHENTICATED for any other;
+   * Signs in with a link of the command line, which is valid once, for ten minutes. INVALID_ARGUMENT for a text that is no token, UNAUTHENTICATED for any other;
    * RESOURCE_EXHAUSTED after too many attempts.
    *
    * @generated from rpc parley.console.v1.SessionService.SignInByLink
