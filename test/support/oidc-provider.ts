@@ -58,7 +58,8 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
   const issuer = `http://localhost:${port}`;
   const rotateKeys = async (): Promise<void> => {
     const provider = new Provider(issuer, configurationOf(options, people, await newKey()));
-    callback = provider.callback();
+    const answer = provider.callback();
+    callback = (request, response) => void answer(request, response);
   };
   await rotateKeys();
   return {
