@@ -45,7 +45,7 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
   const signsIn = path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") !== "");
-  const isNew = known.acceptsPasswords && !signsIn && (known.needsAdministrator || path === PATHS.signUp);
+  const isNew = known.acceptsPasswords && !signsIn && (known.needsOwner || path === PATHS.signUp);
   return (
     <Breakage path={path}>
       <Suspense fallback={<Starting />}>

@@ -9,13 +9,14 @@ import {
   accountsEnable,
   accountsLimit,
   accountsList,
+  accountsOffboard,
   accountsResetPassword,
 } from "./accounts-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
 import { configConvert } from "./convert-command.ts";
 import { health } from "./health-command.ts";
-import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
+import { keysCreate, keysList, keysRevoke, keysRotate, keysTransfer, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
 import { routeExplain } from "./route-commands.ts";
@@ -39,6 +40,7 @@ import {
 } from "./stored-commands.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
+import { teamsAdd, teamsCreate, teamsList, teamsMembers, teamsRemove } from "./teams-commands.ts";
 import { usage } from "./usage-command.ts";
 
 const helpCommand: Command = {
@@ -95,17 +97,24 @@ const COMMANDS: readonly Command[] = [
   keysList,
   keysUpdate,
   keysRotate,
+  keysTransfer,
   keysRevoke,
   accountsCreate,
   accountsList,
   accountsDisable,
   accountsEnable,
   accountsLimit,
+  accountsOffboard,
   accountsResetPassword,
   accountsSignInLink,
   accountsLink,
   accountsUnlink,
   accountsAliases,
+  teamsCreate,
+  teamsList,
+  teamsMembers,
+  teamsAdd,
+  teamsRemove,
   credentialsSet,
   credentialsList,
   credentialsRemove,

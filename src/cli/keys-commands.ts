@@ -1,4 +1,6 @@
+import { unknownId } from "../access/checks.ts";
 import type { KeyRecord } from "../access/key-store.ts";
+import { transferKey } from "../access/key-transfer.ts";
 import {
   createKey,
   DEFAULT_GRACE,
@@ -170,6 +172,31 @@ export const keysUpdate: Command = {
     }),
 };
 
+export const keysTransfer: Command = {
+  name: "keys transfer",
+  summary: "make another account the owner of a key, which keeps working; past usage stays with the account before",
+  positionals: ["ID"],
+  flags: {
+    to: { value: "ID|EMAIL", help: "the new owner, such as a team (required)" },
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withKeys(invocation, context, async (keys, { store, record }) => {
+      const { to: receiver } = invocation.flags;
+      if (receiver === undefined) throw new UsageError("--to is required: --to ID|EMAIL");
+      const id = invocation.positionals[0] ?? "";
+      const key = await keys.store.find(id);
+      if (key === undefined) throw unknownId("key", id);
+      const { id: to } = await findAccountByIdOrEmail(store.accounts, receiver);
+      await transferKey({ ...keys, accounts: store.accounts }, key, { to, by: "administrator" });
+      const details = { from_account: key.accountId, to_account: to };
+      for (const accountId of [key.accountId, to]) await record("key_transferred", { id, accountId }, details);
+      if (invocation.switches.has("json")) writeJson(context.stdout, { id, account: to, from: key.accountId });
+      else context.stdout.write(`${id} belongs to ${to}.\n`);
+    }),
+};
+
 export const keysRevoke: Command = {
   name: "keys revoke",
   summary: "revoke an API key and the keys it has replaced, for good; running servers refuse them within five seconds",
@@ -195,7 +222,11 @@ interface KeyCommandContext {
   readonly config: Config;
   readonly store: Store;
   /** Records a change of a key as a security event. */
-  readonly record: (type: SecurityEventType, key: Pick<KeyRecord, "id" | "accountId">) => Promise<void>;
+  readonly record: (
+    type: SecurityEventType,
+    key: Pick<KeyRecord, "id" | "accountId">,
+    details?: Readonly<Record<string, string>>,
+  ) => Promise<void>;
 }
 
 function withKeys(
@@ -206,8 +237,8 @@ function withKeys(
   const clock = systemClock;
   return withStore(invocation, context, (store, config) => {
     const log = createSecurityLog(store.accounts, clock, () => undefined);
-    const record: KeyCommandContext["record"] = (type, { id, accountId }) =>
-      log.record({ type, accountId, details: { key_id: id } });
+    const record: KeyCommandContext["record"] = (type, { id, accountId }, details) =>
+      log.record({ type, accountId, details: { key_id: id, ...details } });
     return action({ store: store.keys, clock }, { config, store, record });
   });
 }

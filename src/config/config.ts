@@ -282,7 +282,7 @@ export interface Limits {
 export type SignUp = "open" | "invited" | "closed";
 
 /** A role that groups of an OpenID provider may have; has the values of access' type of the same name. */
-export type Role = "administrator" | "member";
+export type Role = "owner" | "administrator" | "developer" | "viewer";
 
 /** An OpenID provider, at which people sign in. */
 export interface OidcConfig {
@@ -380,7 +380,8 @@ export interface Config {
     /** Undefined: none. */
     readonly oidc: OidcConfig | undefined;
   };
-  readonly ledger: { readonly retentionMs: number };
+  /** `durability`: whether an answer ends when its entry is written, or entries are written within an interval. */
+  readonly ledger: { readonly retentionMs: number; readonly durability: "reply" | "interval" };
   /** How long answers of the Responses API are kept; 0: they are not. */
   readonly responses: {
     readonly keptMs: number;

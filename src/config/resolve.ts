@@ -135,7 +135,7 @@ export function resolve(
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
     signIn: resolveSignIn(input, http, report),
-    ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
+    ledger: { retentionMs: input.ledger.retention_days * DAY_MS, durability: input.ledger.durability },
     responses: {
       keptMs: input.responses.store_days * DAY_MS,
       encryptionKey: input.responses.encryption_key,

@@ -268,7 +268,7 @@ const issuer = section({
 });
 
 /** Roles that groups of an OpenID provider may have. */
-const role = z.enum(["administrator", "member"]);
+const role = z.enum(["owner", "administrator", "developer", "viewer"]);
 
 const oidc = section({
   issuer: oidcIssuer,
@@ -282,7 +282,7 @@ const oidc = section({
     .default(["openid", "email", "profile"]),
   groups_claim: z.string().min(1).max(256).default("groups"),
   roles: z.record(z.string().min(1).max(256), role).default({}),
-  default_role: z.union([role, z.literal("none")]).default("member"),
+  default_role: z.union([role, z.literal("none")]).default("developer"),
   domains: z.array(mailDomain).max(1_000).default([]),
   auth_time: z.enum(["required", "optional"]).default("required"),
 });
@@ -361,7 +361,10 @@ export const fileSchema = section({
     idle_minutes: z.int().min(5).max(43_200).default(120),
     oidc: z.exactOptional(oidc),
   }).prefault({}),
-  ledger: section({ retention_days: z.int().min(1).max(36_500).default(400) }).prefault({}),
+  ledger: section({
+    retention_days: z.int().min(1).max(36_500).default(400),
+    durability: z.enum(["reply", "interval"]).default("reply"),
+  }).prefault({}),
   responses: section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),

@@ -1,6 +1,9 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
+import { identities } from "./migrations/identities.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
+import { roles } from "./migrations/roles.ts";
+import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -477,30 +480,6 @@ const storedConfiguration: Migration = {
   },
 };
 
-const identities: Migration = {
-  name: "identities at OpenID providers, and links that sign in",
-  async up(database) {
-    const { schema } = database;
-    await schema
-      .createTable("identities")
-      .addColumn("issuer", "text", (column) => column.notNull())
-      .addColumn("subject", "text", (column) => column.notNull())
-      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id"))
-      .addColumn("linked_at_ms", "bigint", (column) => column.notNull())
-      .addPrimaryKeyConstraint("identities_primary", ["issuer", "subject"])
-      .addUniqueConstraint("identities_account", ["account_id", "issuer"])
-      .execute();
-    await schema
-      .createTable("sign_in_links")
-      .addColumn("hash", "text", (column) => column.primaryKey())
-      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id"))
-      .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
-      .execute();
-    await addColumn(database, "sessions", ["method", "text"]);
-    await addColumn(database, "sessions", ["id_token", "text"]);
-  },
-};
-
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -529,5 +508,7 @@ export const MIGRATIONS: readonly Migration[] = [
   usageLeaders,
   storedConfiguration,
   refusals,
+  roles,
+  teams,
   identities,
 ];

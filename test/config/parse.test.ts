@@ -251,7 +251,10 @@ describe("errors in the file", () => {
     ],
     [oidc("client_secret: changeme"), "sign_in.oidc.client_secret: this is a sample"],
     [oidc("scopes: [email]"), 'sign_in.oidc.scopes: must have "openid"'],
-    [oidc("roles: { staff: owner }"), "sign_in.oidc.roles.staff: must be one of administrator, member"],
+    [
+      oidc("roles: { staff: member }"),
+      "sign_in.oidc.roles.staff: must be one of owner, administrator, developer, viewer",
+    ],
     [oidc("default_role: none"), "sign_in.oidc.default_role: with none, roles needs at least one group"],
     [oidc("domains: ['*.example']"), "sign_in.oidc.domains[0]: must be a domain"],
     [oidc("domains: ['ada@a.example']"), "sign_in.oidc.domains[0]: must be a domain"],

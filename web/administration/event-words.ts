@@ -29,9 +29,15 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   invitation_created: "{actor} created an invitation for a new {role}",
   invitation_accepted: "{account} accepted an invitation",
   invitation_revoked: "{actor} revoked an invitation",
+  team_created: "{actor} created the {kind} {account}",
+  member_added: "{actor} added {member} to {account} as {role}",
+  member_changed: "{actor} made {member} a {role} of {account}",
+  member_removed: "{actor} removed {member} from {account}",
   key_created: "{actor} created the key “{key}”{of}",
   key_updated: "{actor} updated the key “{key}”{of}",
   key_rotated: "{actor} rotated the key “{key}”{of}",
+  key_transferred: "{actor} transferred the key “{key}” from {from_account} to {to_account}",
+  account_offboarded: "{actor} offboarded {account}, with {keys} active keys",
   key_revoked: "{actor} revoked the key “{key}”{of}",
   credential_set: "{actor} set {whose} own credential for {provider}",
   credential_removed: "{actor} removed {whose} own credential for {provider}",
@@ -41,7 +47,21 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   provider_credential_removed: "{actor} removed the credential of the provider {provider}",
 };
 
-const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash", "provider", "aliases", "version"]);
+const INCLUDED = new Set([
+  "from",
+  "to",
+  "role",
+  "sessions",
+  "email_hash",
+  "provider",
+  "aliases",
+  "version",
+  "kind",
+  "member",
+  "keys",
+  "from_account",
+  "to_account",
+]);
 
 /** Returns the details that the sentence does not contain, such as IDs. */
 export function describeDetails({ details }: SecurityEvent): string[] {

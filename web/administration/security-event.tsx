@@ -41,6 +41,12 @@ function toName(what: string, { actorId, accountId, network, details }: Security
       const id = details["key_id"] ?? "";
       return <Name>{names.keys.get(id) ?? id}</Name>;
     }
+    case "member":
+    case "from_account":
+    case "to_account": {
+      const id = details[what] ?? "";
+      return <Name>{names.accounts.get(id) ?? id}</Name>;
+    }
     default:
       return details[what] ?? "";
   }

@@ -11,7 +11,7 @@ export interface RoleRules {
 }
 
 /** Roles from the one that may do the most. */
-const BY_RIGHTS: readonly Role[] = ["administrator", "member"];
+const BY_RIGHTS: readonly Role[] = ["owner", "administrator", "developer", "viewer"];
 
 /** The role of a person: of several, the one with the most rights. Throws an `OidcRefusal` for one without. */
 export function roleOf({ groups = [], omitsGroups }: Person, { roles, defaultRole }: RoleRules): Role {

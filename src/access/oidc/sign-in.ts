@@ -1,5 +1,5 @@
 import type { AccountRecord, LinkedIdentity, Role } from "../account-store.ts";
-import { withdrawInvitations } from "../accounts.ts";
+import { leavesOwner, withdrawInvitations } from "../accounts.ts";
 import { toEmail } from "../address.ts";
 import type { AccessContext, Origin } from "../context.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
@@ -137,7 +137,7 @@ async function take(
   return { ...existing, passwordHash: undefined };
 }
 
-/** Makes an account, or gives the default account to the first administrator. Undefined when the address or the identity is taken. */
+/** Makes an account, or gives the default account to the first owner. Undefined when the address or the identity is taken. */
 async function create(
   context: AccessContext,
   { person, origin: { network } }: Arrival,
@@ -145,7 +145,7 @@ async function create(
 ): Promise<AccountRecord | undefined> {
   const { store, clock, log } = context;
   const newcomer = { email, name: displayName(person.name, email), passwordHash: undefined };
-  let account = role === "administrator" ? await claim(context, newcomer, identity) : undefined;
+  let account = role === "owner" ? await claim(context, newcomer, identity) : undefined;
   if (account !== undefined) await store.removeSetupTokens();
   else {
     account = newAccount(newcomer, role, clock.now());
@@ -162,11 +162,15 @@ async function create(
   return account;
 }
 
-/** Gives an account the role of its groups, also when it was the last administrator: the provider decides. */
+/** Gives an account the role of its groups, except the last owner, who stays one. */
 async function setRole(context: AccessContext, account: AccountRecord, role: Role): Promise<AccountRecord> {
   if (account.role === role) return account;
-  await context.store.update(account.id, { role });
-  if (role !== "administrator") await withdrawInvitations(context.store, account.id);
+  const { store } = context;
+  // A role that somebody gives in the same moment stays until the next sign-in.
+  if (!(await store.update(account.id, { role }, { role: account.role })))
+    return (await store.find(account.id)) ?? account;
+  if (!(await leavesOwner(store, account, { role }))) return account;
+  await withdrawInvitations(store, account.id);
   const details = { from: account.role, to: role };
   await context.log.record({ type: "role_by_groups", accountId: account.id, details });
   return { ...account, role };

@@ -1,26 +1,38 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
+  AccountKind as KindMessage,
   AccountRole,
   type AccountSchema,
   type InvitationSchema,
   type SecurityEventSchema,
 } from "../../../gen/parley/console/v1/account_pb.js";
 import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
-import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
+import type { AccountKind, AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
+import { permitsEverywhere, ROLES as ROLE_NAMES } from "../../access/permissions.ts";
+import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
 
 const ROLES: Readonly<Record<Role, AccountRole>> = {
+  owner: AccountRole.OWNER,
   administrator: AccountRole.ADMINISTRATOR,
-  member: AccountRole.MEMBER,
+  developer: AccountRole.DEVELOPER,
+  viewer: AccountRole.VIEWER,
+};
+
+const KINDS: Readonly<Record<AccountKind, KindMessage>> = {
+  person: KindMessage.PERSON,
+  team: KindMessage.TEAM,
+  service: KindMessage.SERVICE,
 };
 
 /** An account without its password's hash. */
 export function toAccountMessage(account: AccountRecord): MessageInitShape<typeof AccountSchema> {
-  const { id, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
+  const { id, kind, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
   return {
     id,
+    kind: KINDS[kind],
     email,
     name,
     role: ROLES[role],
@@ -44,22 +56,22 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
   };
 }
 
-/** A security event for its account: members do not see the network of other actors. */
+/** A security event for its account: only administrators see the network of other actors. */
 export function toSecurityEventMessage(
   event: RecordedEvent,
-  viewer: Pick<AccountRecord, "id" | "role">,
+  viewer: SignedIn,
 ): MessageInitShape<typeof SecurityEventSchema> {
   const { id, atMs, type, actorId = "", accountId = "", network = "", details } = event;
-  const isShown = viewer.role === "administrator" || actorId === "" || actorId === viewer.id;
+  const isShown = permitsEverywhere(viewer, "events.read") || actorId === "" || actorId === viewer.account.id;
   const shownNetwork = isShown ? network : "";
   return { id, time: timestampFromMs(atMs), type, actorId, accountId, network: shownNetwork, details: { ...details } };
 }
 
 /** Reads the role of a request. Throws `invalid_request`. */
 export function fromRoleMessage(role: AccountRole): Role {
-  if (role === AccountRole.ADMINISTRATOR) return "administrator";
-  if (role === AccountRole.MEMBER) return "member";
-  throw invalidField("role", "must be ACCOUNT_ROLE_ADMINISTRATOR or ACCOUNT_ROLE_MEMBER");
+  const found = ROLE_NAMES.find((name) => ROLES[name] === role);
+  if (found !== undefined) return found;
+  throw invalidField("role", `must be of ${ROLE_NAMES.map((name) => `ACCOUNT_ROLE_${name.toUpperCase()}`).join(", ")}`);
 }
 
 /** A timestamp field; absent without a time. */

@@ -28,6 +28,7 @@ import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
+import { toMembershipMessage } from "./team-messages.ts";
 
 interface SessionServicePorts {
   readonly access: AccessContext;
@@ -83,7 +84,7 @@ export function createSessionService({
       return {
         ...(signedIn !== undefined && { session: toSessionMessage(signedIn) }),
         signUpMode: SIGN_UP_MODES[access.signUp],
-        needsAdministrator: !claimed,
+        needsOwner: !claimed,
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
         providerName: access.signIn.provider?.name ?? "",
         acceptsPasswords: access.signIn.password,
@@ -139,7 +140,7 @@ function toOpenSessionMessage(
 }
 
 function sessionMessageOf(
-  { session, account }: SignedIn,
+  { session, account, memberships }: SignedIn,
   { sessionMs }: SignInRules,
 ): MessageInitShape<typeof SessionSchema> {
   return {
@@ -147,6 +148,7 @@ function sessionMessageOf(
     freshUntil: timestampFromMs(freshUntilMs(session)),
     expireTime: timestampFromMs(session.createdAtMs + sessionMs),
     byProvider: session.method === "oidc",
+    teams: memberships.map(toMembershipMessage),
   };
 }
 

@@ -46,9 +46,9 @@ describe("a sign-in at the provider", () => {
     const session = await sessionOf(browser);
     expect(session).toMatchObject({ byProvider: true, account: { email: "ada@acme.example", name: "Ada Lovelace" } });
     const account = [...open.site.access.store.accounts.values()].find(({ email }) => email !== undefined);
-    expect(account).toMatchObject({ role: "member", passwordHash: undefined });
+    expect(account).toMatchObject({ role: "developer", passwordHash: undefined });
     expect(open.site.access.logged).toMatchObject([
-      { type: "signed_up", accountId: account!.id, details: { role: "member", method: "oidc" } },
+      { type: "signed_up", accountId: account!.id, details: { role: "developer", method: "oidc" } },
       {
         type: "signed_in",
         accountId: account!.id,
@@ -259,7 +259,7 @@ describe("an existing account with the same address", () => {
   async function withPassword(email: string): Promise<string> {
     const passwordHash = await open.access.passwords.hash(PASSWORD, "known");
     const account = { ...[...open.site.access.store.accounts.values()][0]!, id: "acct_eve", email, passwordHash };
-    await open.access.store.insert({ ...account, role: "member", name: "Eve" });
+    await open.access.store.insert({ ...account, role: "developer", name: "Eve" });
     return account.id;
   }
 
@@ -300,7 +300,10 @@ describe("an existing account with the same address", () => {
 });
 
 describe("groups", () => {
-  const oidc = { roles: { "parley admins": "administrator", staff: "member" }, default_role: "none" };
+  const oidc = {
+    roles: { founders: "owner", "parley admins": "administrator", staff: "developer", auditors: "viewer" },
+    default_role: "none",
+  };
 
   it("give the role at each sign-in, the one with the most rights", async () => {
     await start({ oidc });
@@ -308,9 +311,8 @@ describe("groups", () => {
     const browser = new CookieBrowser();
     await signInAs(open, "ada", { browser });
     const account = (await sessionOf(browser))!.account!;
-    // The first administrator of the installation takes over the default account.
-    expect(account.id).toBe("acct_default");
-    const { session: known, account: accounts } = open.site.browser({
+    expect(account.id).not.toBe("acct_default");
+    const { account: accounts } = open.site.browser({
       cookie: `sid=${browser.cookies.get(open.url)!.get("sid")}`,
     });
     await accounts.list({});
@@ -318,9 +320,34 @@ describe("groups", () => {
     await signInAs(open, "ada");
     expect((await errorOf(accounts.list({}))).code).toBe(Code.PermissionDenied);
     expect(open.site.access.logged).toContainEqual(
-      expect.objectContaining({ type: "role_by_groups", details: { from: "administrator", to: "member" } }),
+      expect.objectContaining({ type: "role_by_groups", details: { from: "administrator", to: "developer" } }),
     );
-    expect((await known.getSession({})).needsAdministrator).toBe(false);
+  });
+
+  it("make an owner where they are mapped to it, who takes over the default account", async () => {
+    await start({ oidc });
+    open.provider.people["ada"] = { ...ADA, groups: ["auditors", "founders"] };
+    await signInAs(open, "ada");
+    expect(await open.access.store.find("acct_default")).toMatchObject({ role: "owner", email: "ada@acme.example" });
+    expect((await open.site.browser().session.getSession({})).needsOwner).toBe(false);
+  });
+
+  it("demote an owner, but not the last one", async () => {
+    await start({ oidc });
+    open.provider.people["ada"] = { ...ADA, groups: ["founders"] };
+    open.provider.people["bob"] = { email: "bob@acme.example", email_verified: true, groups: ["founders"] };
+    await signInAs(open, "ada");
+    await signInAs(open, "bob");
+    open.provider.people["ada"] = { ...ADA, groups: ["auditors"] };
+    open.provider.people["bob"] = { ...open.provider.people["bob"], groups: ["staff"] };
+    await signInAs(open, "ada");
+    expect(pathOf(await signInAs(open, "bob"))).toBe("/");
+    const accounts = [...open.site.access.store.accounts.values()];
+    expect(accounts.map(({ email, role }) => [email, role])).toEqual([
+      ["ada@acme.example", "viewer"],
+      ["bob@acme.example", "owner"],
+    ]);
+    expect(typesOf().filter((type) => type === "role_by_groups")).toHaveLength(1);
   });
 
   it("without a role refuse the sign-in, and end the sessions from before", async () => {
@@ -334,7 +361,7 @@ describe("groups", () => {
   });
 
   it("that do not fit in the token are not taken for none", async () => {
-    await start({ oidc: { ...oidc, default_role: "member" } });
+    await start({ oidc: { ...oidc, default_role: "developer" } });
     open.provider.people["ada"] = { ...ADA, _claim_names: { groups: "src1" } };
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=too_many_groups");
   });
