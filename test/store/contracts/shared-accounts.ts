@@ -167,7 +167,8 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
     it("keep one owner when two offboard each other at the same moment", async () => {
       const { accounts } = await open();
       await accounts.insert(accountNamed("ann", { role: "owner" }));
-      await accounts.insert(accountNamed("eve", { role: "owner" }));
+      // Signs in at a provider.
+      await accounts.insert(accountNamed("eve", { role: "owner", passwordHash: undefined }));
       const offboardBy = (id: string, actorId: string) =>
         accounts.offboard(id, {
           keysTo: undefined,
