@@ -23,6 +23,7 @@ const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
 const Request = lazy(() => import("./requests/request.tsx"));
 const Playground = lazy(() => import("./playground/playground.tsx"));
+const Alerts = lazy(() => import("./alerts/alerts.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 const NotFound = lazy(() => import("./layout/not-found.tsx"));
 
@@ -60,7 +61,7 @@ function Inside() {
   return (
     <Shell>
       <Breakage path={path}>
-        <Suspense fallback={<Loading what="the page" />}>
+        <Suspense fallback={<Loading what="the page" shape="page" />}>
           <Switch>
             <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />
@@ -69,6 +70,7 @@ function Inside() {
             <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
+            <Route path={PATHS.alerts} component={Alerts} />
             <Route path={PATHS.admin}>
               <Redirect to={PATHS.adminAccounts} replace />
             </Route>

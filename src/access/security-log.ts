@@ -41,7 +41,11 @@ export type SecurityEventType =
   | "aliases_changed"
   | "configuration_changed"
   | "provider_credential_set"
-  | "provider_credential_removed";
+  | "provider_credential_removed"
+  | "alert_channel_created"
+  | "alert_channel_removed"
+  | "alert_thresholds_changed"
+  | "alert_muted";
 
 /** A security event without its time. */
 export interface NewSecurityEvent {

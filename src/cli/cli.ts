@@ -12,6 +12,7 @@ import {
   accountsOffboard,
   accountsResetPassword,
 } from "./accounts-commands.ts";
+import { alertsChannels, alertsList, alertsTest } from "./alerts-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
 import { configConvert } from "./convert-command.ts";
@@ -120,6 +121,9 @@ const COMMANDS: readonly Command[] = [
   credentialsRemove,
   credentialsReseal,
   usage,
+  alertsList,
+  alertsChannels,
+  alertsTest,
   migrate,
   backup,
   health,

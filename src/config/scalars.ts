@@ -176,6 +176,14 @@ export const mailDomain = z
 /** A scope of OpenID Connect. */
 export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'must be one scope, such as "email"');
 
+/** Address of a trace, with `{trace_id}` in place of its ID. Shown as a link, so that no other scheme may be. */
+export const traceUrl = z
+  .string()
+  .refine(
+    (text) => /^https?:/.test(text) && URL.canParse(text) && text.includes("{trace_id}"),
+    'must be an address with {trace_id} in it, such as "https://jaeger.example.com/trace/{trace_id}"',
+  );
+
 /** ID of a key. */
 export const keyId = z
   .string()

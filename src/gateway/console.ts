@@ -17,6 +17,7 @@ import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
+import { alertPortsOf } from "./alerts.ts";
 import { oidcOf } from "./oidc.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
@@ -34,7 +35,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly inForce: () => Config;
   /** What it was read from. */
   readonly source: () => ConfigSource;
-  readonly credentials: Pick<CredentialCipher, "seal" | "sealKeys" | "openKeys">;
+  readonly credentials: Pick<CredentialCipher, "seal" | "sealKeys" | "openKeys" | "sealChannel" | "openChannel">;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
   readonly log: Logger;
@@ -78,6 +79,7 @@ export async function consoleOf(
       ledger: store.ledger,
       usage: store.usage,
       refusals: store.refusals,
+      savedFilters: store.savedFilters,
       feed,
       models: () => router.list(),
       health,
@@ -93,6 +95,7 @@ export async function consoleOf(
         log: access.log,
       }),
       oidc: oidcOf(signIn, access.clock, log),
+      alerts: alertPortsOf({ store, credentials, inForce }, access),
       accountLimits: limits.account,
       completions,
       explain,
@@ -105,6 +108,7 @@ export async function consoleOf(
       calls,
       admission,
       traces,
+      traceUrl: () => inForce().tracing.url,
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
       untrustedProxy: () => log.warn({ setting: "http.trusted_proxies" }, UNTRUSTED_PROXY),

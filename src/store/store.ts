@@ -1,7 +1,9 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
+import type { AlertFacts, AlertStore } from "../alerts/alert-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
+import type { SavedFilters } from "../access/saved-filters.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { RefusalStore } from "../ledger/refusal-store.ts";
@@ -12,7 +14,10 @@ import { createAccountStore } from "./access/account-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
+import { createSavedFilters } from "./access/saved-filters.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
+import { createAlertFacts } from "./alerts/alert-facts.ts";
+import { createAlertStore } from "./alerts/alert-store.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
   connect,
@@ -43,12 +48,15 @@ export interface Store {
   readonly keyNotices: KeyNotices;
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
+  readonly savedFilters: SavedFilters;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
   readonly configuration: ConfigurationStore;
+  readonly alerts: AlertStore;
+  readonly alertFacts: AlertFacts;
   /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
   secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
@@ -117,6 +125,7 @@ export async function openStore(
     keyNotices: createKeyNotices(reports),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
+    savedFilters: createSavedFilters(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({
       ...ledger,
@@ -127,6 +136,8 @@ export async function openStore(
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
     configuration: createConfigurationStore(database),
+    alerts: createAlertStore(database),
+    alertFacts: createAlertFacts(reports),
     secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     createHealthNotes: (options) => createHealthNotes(database, options),

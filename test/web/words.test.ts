@@ -47,6 +47,10 @@ const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
   configuration_changed: true,
   provider_credential_set: true,
   provider_credential_removed: true,
+  alert_channel_created: true,
+  alert_channel_removed: true,
+  alert_thresholds_changed: true,
+  alert_muted: true,
 };
 
 describe("security events", () => {

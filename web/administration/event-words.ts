@@ -45,6 +45,10 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   configuration_changed: "{actor} made version {version} of the stored configuration",
   provider_credential_set: "{actor} set the credential of the provider {provider}",
   provider_credential_removed: "{actor} removed the credential of the provider {provider}",
+  alert_channel_created: "{actor} added the alert channel {channel}",
+  alert_channel_removed: "{actor} removed the alert channel {channel}",
+  alert_thresholds_changed: "{actor} changed the thresholds of alerts",
+  alert_muted: "{actor} {change} alerts about {subject}",
 };
 
 const INCLUDED = new Set([
@@ -61,6 +65,9 @@ const INCLUDED = new Set([
   "keys",
   "from_account",
   "to_account",
+  "channel",
+  "change",
+  "subject",
 ]);
 
 /** Returns the details that the sentence does not contain, such as IDs. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -13,6 +14,7 @@ import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
+import type { SavedFilters } from "../../access/saved-filters.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
@@ -25,6 +27,7 @@ import type { UsageStore } from "../../ledger/usage-store.ts";
 import type { Calls } from "../calls.ts";
 import type { Refusal } from "../services.ts";
 import { createAccountService } from "./account-service.ts";
+import { type AlertServicePorts, createAlertService } from "./alert-service.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createNetworkFinder } from "./client-address.ts";
 import type { ConfigurationPorts } from "./configuration-ports.ts";
@@ -53,9 +56,10 @@ export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
   readonly keyNotices: KeyNotices;
-  readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
+  readonly ledger: Pick<LedgerStore, "spending" | "list" | "listSorted" | "find">;
   readonly usage: UsageStore;
   readonly refusals: Pick<RefusalStore, "list" | "find">;
+  readonly savedFilters: SavedFilters;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
@@ -68,11 +72,14 @@ export interface ConsolePorts {
   readonly stored: ConfigurationPorts;
   /** Sign-in at an OpenID provider; undefined where none is configured. */
   readonly oidc?: OidcPorts | undefined;
+  readonly alerts: AlertServicePorts;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
   /** Undefined where nothing is traced. */
   readonly traces?: Traces | undefined;
+  /** The setting `tracing.url`. */
+  readonly traceUrl: () => string | undefined;
   readonly explain: ModelServicePorts["explain"];
   /** Of accounts' credentials; the models are those of `models`. */
   readonly credentials: Omit<RoutingServicePorts["rules"], "models">;
@@ -193,6 +200,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, provid
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
   router.service(ConfigurationService, createConfigurationService(ports.stored));
+  router.service(AlertService, createAlertService(ports.alerts));
   router.service(
     PlaygroundService,
     createPlaygroundService({ keys, completions, streams, clock: access.clock, traces }),

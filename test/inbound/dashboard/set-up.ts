@@ -3,6 +3,7 @@ import { type Client, type ConnectError, createClient, type Interceptor, type Tr
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
@@ -14,7 +15,10 @@ import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import type { AlertStore } from "../../../src/alerts/alert-store.ts";
+import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
+import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
 import { createSecurityLog, type SecurityLog } from "../../../src/access/security-log.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
@@ -40,6 +44,7 @@ import { errorOf } from "./errors.ts";
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
   list: async () => ({ entries: [], next: undefined }),
+  listSorted: async () => ({ entries: [], next: undefined, sortedSinceMs: undefined }),
   find: async () => undefined,
   async spending(subjects) {
     return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
@@ -52,6 +57,22 @@ const NO_REFUSALS: ConsolePorts["refusals"] = {
 };
 
 const NO_NOTICES: ConsolePorts["keyNotices"] = { expiring: async () => [], nearBudget: async () => [] };
+
+/** Saved filters of one account after the other, in memory. */
+function memoryFilters(): ConsolePorts["savedFilters"] {
+  const saved = new Map<string, Map<string, string>>();
+  const of = (accountId: string): Map<string, string> => saved.get(accountId) ?? new Map<string, string>();
+  return {
+    list: async (accountId) => [...of(accountId)].map(([name, query]) => ({ name, query })),
+    async save(accountId, { name, query }) {
+      const filters = of(accountId);
+      if (filters.size >= MAX_SAVED_FILTERS && !filters.has(name)) return false;
+      saved.set(accountId, filters.set(name, query));
+      return true;
+    },
+    remove: async (accountId, name) => void of(accountId).delete(name),
+  };
+}
 
 /** Usage that remembers what it was asked, and answers that there is none. */
 export interface AskedUsage extends UsageStore {
@@ -71,6 +92,7 @@ export interface Browser {
   readonly playground: Client<typeof PlaygroundService>;
   readonly routing: Client<typeof RoutingService>;
   readonly team: Client<typeof TeamService>;
+  readonly alert: Client<typeof AlertService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -147,12 +169,35 @@ const NOTHING_STORED: ConsolePorts["stored"] = {
   test: never,
 };
 
+/** Without alerts and channels; what changes them has tests with a database. */
+function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
+  const store = {
+    list: async () => [],
+    find: async () => undefined,
+    channels: async () => [],
+    countActive: async () => 0,
+  };
+  return {
+    store: store as unknown as AlertStore,
+    clock,
+    log,
+    cipher: { seal: never, open: never },
+    addressProblem: never,
+    hasMail: () => false,
+    sealProblem: () => undefined,
+    test: never,
+    thresholds: async () => thresholdsInForce({}, {}),
+  };
+}
+
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
-    Partial<Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission">> &
+    Partial<
+      Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission" | "savedFilters" | "traceUrl">
+    > &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
@@ -163,6 +208,8 @@ export async function startConsole(
       readonly oidc?: (clock: FakeClock) => ConsolePorts["oidc"];
       /** In place of what is in memory. */
       readonly store?: Pick<Store, "accounts" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
+      /** Makes the alerts with the access of the console. Default: there are none. */
+      readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
     } = {},
 ): Promise<ConsoleUnderTest> {
   const {
@@ -174,11 +221,14 @@ export async function startConsole(
     usage: used = store?.usage,
     refusals: refusedBefore = store?.refusals ?? NO_REFUSALS,
     keyNotices = store?.keyNotices ?? NO_NOTICES,
+    savedFilters = memoryFilters(),
+    traceUrl = () => undefined,
     stream = never,
     explain = never,
     testModel = never,
     oidc,
     port = 0,
+    alerts = noAlerts,
     ...others
   } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
@@ -204,6 +254,8 @@ export async function startConsole(
       usage: used ?? usage,
       refusals: refusedBefore,
       keyNotices,
+      savedFilters,
+      traceUrl,
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
       oidc: oidc?.(access.clock),
@@ -212,6 +264,7 @@ export async function startConsole(
       openingOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
       stored: NOTHING_STORED,
+      alerts: alerts(access),
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
       explain,
@@ -302,6 +355,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     playground: createClient(PlaygroundService, transport),
     routing: createClient(RoutingService, transport),
     team: createClient(TeamService, transport),
+    alert: createClient(AlertService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };

@@ -1,6 +1,7 @@
 import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
+import { describeAlertStore } from "./alert-store.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
 import { describeBudgetStore } from "./budget-store.ts";
 import { describeConfigurationStore } from "./configuration-store.ts";
@@ -9,7 +10,9 @@ import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeRefusalStore } from "./refusal-store.ts";
 import { describeResponseStore } from "./response-store.ts";
+import { describeSavedFilters } from "./saved-filters.ts";
 import { describeSecrets } from "./secrets.ts";
+import { describeSortedLog } from "./sorted-log.ts";
 import { describeUsageLeaders } from "./usage-leaders.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
@@ -26,6 +29,7 @@ export function describeStore(open: OpenStore): void {
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
   describeLedgerStore(open);
+  describeSortedLog(open);
   describeBegunCompletions(open);
   describeUsageStore(open);
   describeUsageLeaders(open);
@@ -33,6 +37,8 @@ export function describeStore(open: OpenStore): void {
   describeBudgetStore(open);
   describeResponseStore(open);
   describeConfigurationStore(open);
+  describeAlertStore(open);
   describeHealthNotes(open);
+  describeSavedFilters(open);
   describeSecrets(open);
 }
