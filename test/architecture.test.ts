@@ -45,7 +45,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
   ],
   simulator: ["formats", "core", "gen"],
-  telemetry: ["net"],
+  telemetry: ["encoding", "net"],
   config: ["encoding", "net", "installation"],
   // The composition root: joins all parts into a running gateway.
   gateway: [
