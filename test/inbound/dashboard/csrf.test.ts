@@ -216,6 +216,7 @@ describe("who may call what", () => {
     "SettingsService/Get",
     "ModelService/List",
     "TeamService/List",
+    ...["ListSavedFilters", "SaveFilter", "RemoveSavedFilter"].map((name) => `RequestService/${name}`),
   ];
   const READING = [
     "AccountService/ListSecurityEvents",
@@ -223,7 +224,7 @@ describe("who may call what", () => {
     "RoutingService/GetRouting",
     "OverviewService/Get",
     ...["Summarize", "GetLatency", "GetSpending"].map((name) => `UsageService/${name}`),
-    ...["List", "Get", "Watch"].map((name) => `RequestService/${name}`),
+    ...["List", "Get", "Watch", "Export"].map((name) => `RequestService/${name}`),
     ...["List", "GetCount"].map((name) => `AlertService/${name}`),
   ];
   const DEVELOPERS = ["PlaygroundService/Stream", "AlertService/Acknowledge"];
