@@ -5,6 +5,10 @@ import type { AccountStore, SecurityEvent } from "./account-store.ts";
 export type SecurityEventType =
   | "signed_up"
   | "signed_in"
+  | "sign_in_refused"
+  | "sign_in_link_created"
+  | "identity_linked"
+  | "identity_removed"
   | "sign_in_failed"
   | "signed_out"
   | "signed_out_elsewhere"
@@ -15,6 +19,7 @@ export type SecurityEventType =
   | "account_created"
   | "account_renamed"
   | "role_changed"
+  | "role_by_groups"
   | "limits_changed"
   | "account_disabled"
   | "account_enabled"

@@ -9,6 +9,7 @@ import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
+import { signInRulesOf } from "../gateway/access.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, UsageError, writeJson } from "./command.ts";
@@ -176,6 +177,7 @@ export function withAccounts(
         log: createSecurityLog(accounts, clock, () => undefined),
         clock,
         signUp: config.signUp,
+        signIn: signInRulesOf(config),
         isExposed: isExposed(config),
       },
       config,

@@ -29,6 +29,7 @@ import {
   credentialsSet,
 } from "./routing-commands.ts";
 import { serve } from "./serve-command.ts";
+import { accountsLink, accountsSignInLink, accountsUnlink } from "./sign-in-commands.ts";
 import {
   configExport,
   configImport,
@@ -106,6 +107,9 @@ const COMMANDS: readonly Command[] = [
   accountsLimit,
   accountsOffboard,
   accountsResetPassword,
+  accountsSignInLink,
+  accountsLink,
+  accountsUnlink,
   accountsAliases,
   teamsCreate,
   teamsList,

@@ -1,5 +1,6 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { alerts } from "./migrations/alerts.ts";
+import { identities } from "./migrations/identities.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
@@ -531,4 +532,5 @@ export const MIGRATIONS: readonly Migration[] = [
   entryDetails,
   savedFilters,
   alerts,
+  identities,
 ];

@@ -2,6 +2,7 @@ import type { AccessContext } from "../../src/access/context.ts";
 import type { SecurityEvent } from "../../src/access/account-store.ts";
 import { createPasswordHasher, type HashCost } from "../../src/access/password-hash.ts";
 import { createSecurityLog } from "../../src/access/security-log.ts";
+import type { SignInRules } from "../../src/access/sign-in-rules.ts";
 import { createThrottle } from "../../src/access/throttle.ts";
 import { Turns } from "../../src/access/turns.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -9,6 +10,14 @@ import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./
 
 /** The lowest cost of argon2id; its strength has tests of its own. */
 export const CHEAP: HashCost = { memoryKib: 8, passes: 1, parallelism: 1 };
+
+/** Passwords alone, with the default times. */
+export const RULES: SignInRules = {
+  sessionMs: 24 * 3_600_000,
+  idleMs: 2 * 3_600_000,
+  password: true,
+  provider: undefined,
+};
 
 /** A valid password. */
 export const PASSWORD = "four unrelated words";
@@ -23,7 +32,7 @@ export interface AccessUnderTest extends AccessContext {
 
 /** An AccessContext on in-memory stores, a fake clock and cheap hashes, with `changes`. */
 export function setUpAccess(
-  changes: Partial<Pick<AccessContext, "signUp" | "isExposed" | "passwords">> = {},
+  changes: Partial<Pick<AccessContext, "signUp" | "signIn" | "isExposed" | "passwords">> = {},
 ): AccessUnderTest {
   const clock = new FakeClock();
   const store = memoryAccountStore();
@@ -39,6 +48,7 @@ export function setUpAccess(
     passwords: createPasswordHasher(CHEAP),
     log: createSecurityLog(store, clock, (event) => logged.push(event)),
     signUp: "open",
+    signIn: RULES,
     isExposed: false,
     ...changes,
   };

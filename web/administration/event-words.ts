@@ -8,6 +8,11 @@ import type { SecurityEvent } from "../../gen/parley/console/v1/account_pb.js";
 export const EVENT_WORDS: Readonly<Record<string, string>> = {
   signed_up: "{account} signed up",
   signed_in: "{account} signed in",
+  sign_in_refused: "Refused sign-in of {account} at the provider",
+  sign_in_link_created: "{actor} made a sign-in link for {account}",
+  identity_linked: "{account} was linked to the provider",
+  identity_removed: "{actor} removed the link of {account} to the provider",
+  role_by_groups: "Groups at the provider changed the role of {account} from {from} to {to}",
   sign_in_failed: "Failed sign-in for {account}",
   signed_out: "{account} signed out",
   signed_out_elsewhere: "{account} signed out of {sessions} other browsers",

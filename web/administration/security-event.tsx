@@ -8,11 +8,16 @@ export interface Names {
   readonly keys: ReadonlyMap<string, string>;
 }
 
+/** Sentences of events of nobody. */
+const WITHOUT_ACCOUNT: Readonly<Record<string, string>> = {
+  sign_in_failed: "Failed sign-in for an unknown address",
+  sign_in_refused: "Refused sign-in at the provider of a person without an account",
+};
+
 /** An event as a sentence. Names are isolated (`bdi`) from the text direction around them. */
 export function SecurityEventText({ event, names }: { readonly event: SecurityEvent; readonly names: Names }) {
   const { type, accountId } = event;
-  const isUnknownAddress = type === "sign_in_failed" && accountId === "";
-  const words = isUnknownAddress ? "Failed sign-in for an unknown address" : (EVENT_WORDS[type] ?? type);
+  const words = (accountId === "" ? WITHOUT_ACCOUNT[type] : undefined) ?? EVENT_WORDS[type] ?? type;
   const parts = words
     .split(/(\{\w+\})/)
     .map((part) => (part.startsWith("{") ? toName(part.slice(1, -1), event, names) : part));
