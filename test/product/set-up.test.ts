@@ -38,7 +38,7 @@ describe("the first owner", () => {
     const setupToken = tokenIn(product.output.stdout);
     expect(product.output.stderr).not.toContain(setupToken);
     const made = await signUps(product, { setupToken });
-    expect(made).toEqual(["200 ACCOUNT_ROLE_ADMINISTRATOR", ...Array.from({ length: 5 }, () => "403")]);
+    expect(made).toEqual(["200 ACCOUNT_ROLE_OWNER", ...Array.from({ length: 5 }, () => "403")]);
     const after = await stateOf(product);
     expect([after["needsOwner"], after["needsSetupToken"]]).toEqual([undefined, undefined]);
   });
@@ -62,7 +62,7 @@ describe("the first owner", () => {
     expect(forwarded.status).toBe(403);
     // Once, however many there are.
     await expect.poll(() => product.output.stderr.split("requests carry x-forwarded-for").length).toBe(2);
-    expect((await signUps(product))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
+    expect((await signUps(product))[0]).toBe("200 ACCOUNT_ROLE_OWNER");
   });
 
   it("can use the token of an earlier process on the same data; none is printed once an owner exists", async () => {
@@ -75,7 +75,7 @@ describe("the first owner", () => {
     const setupToken = tokenIn(one.output.stdout);
     const other = await open({ home, config });
     expect(tokenIn(other.output.stdout)).not.toBe(setupToken);
-    expect((await signUps(other, { setupToken }))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
+    expect((await signUps(other, { setupToken }))[0]).toBe("200 ACCOUNT_ROLE_OWNER");
     other.signal("SIGTERM");
     await other.ending;
     const again = runProduct(["serve"], { home });
