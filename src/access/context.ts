@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { AccountStore } from "./account-store.ts";
+import type { AuditLog } from "./audit-log.ts";
 import type { PasswordHasher } from "./password-hash.ts";
-import type { SecurityLog } from "./security-log.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Turns } from "./turns.ts";
 
@@ -14,7 +14,7 @@ export interface AccessContext {
   readonly throttle: Throttle;
   readonly turns: Turns;
   readonly passwords: PasswordHasher;
-  readonly log: SecurityLog;
+  readonly log: AuditLog;
   readonly clock: Clock;
   readonly signUp: SignUpMode;
   /** Whether other machines may reach the sign-up page: the first administrator then needs a setup token. */

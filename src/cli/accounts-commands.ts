@@ -4,7 +4,6 @@ import type { AccessContext } from "../access/context.ts";
 import { createInvitation } from "../access/invitations.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
-import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
@@ -14,11 +13,11 @@ import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, Usag
 import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
 import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
-import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
+import { commandLog, type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const ROLES: readonly Role[] = ["administrator", "member"];
 
-/** Actor in security events: no signed-in account and no network. */
+/** Who makes changes in the audit log: no account and no network. */
 export const ACTOR = { actorId: undefined, network: undefined };
 
 const PASSWORD_FLAG = {
@@ -139,14 +138,14 @@ export function withAccounts(
   action: (access: AccessContext, config: Config) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(invocation, context, ({ accounts, throttles }, config) =>
+  return withStore(invocation, context, ({ accounts, throttles, audit }, config) =>
     action(
       {
         store: accounts,
         throttle: createThrottle(throttles, clock),
         turns: new Turns(),
         passwords: createPasswordHasher(),
-        log: createSecurityLog(accounts, clock, () => undefined),
+        log: commandLog(audit, context),
         clock,
         signUp: config.signUp,
         isExposed: isExposed(config),

@@ -11,6 +11,7 @@ import {
   accountsList,
   accountsResetPassword,
 } from "./accounts-commands.ts";
+import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
 import { configConvert } from "./convert-command.ts";
@@ -107,6 +108,9 @@ const COMMANDS: readonly Command[] = [
   credentialsRemove,
   credentialsReseal,
   usage,
+  auditList,
+  auditExport,
+  auditVerify,
   migrate,
   backup,
   health,

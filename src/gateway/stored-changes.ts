@@ -1,5 +1,5 @@
 import type { Actor } from "../access/accounts.ts";
-import type { SecurityLog } from "../access/security-log.ts";
+import type { AuditLog } from "../access/audit-log.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config, RemoteProvider } from "../config/config.ts";
 import { checkStored, type ConfigSource } from "../config/parse.ts";
@@ -22,7 +22,7 @@ export interface StoredPorts {
   readonly inForce: () => Config;
   readonly source: () => ConfigSource;
   readonly clock: Pick<Clock, "now">;
-  readonly log: SecurityLog;
+  readonly log: AuditLog;
 }
 
 /** Who changes the stored configuration, and why. */
@@ -62,7 +62,7 @@ export interface ChangeResult {
 }
 
 const MAX_COMMENT_CHARS = 500;
-/** Characters of the names of changed entries in a security event. */
+/** Characters of the names of changed entries in an entry of the audit log. */
 const MAX_NAMES_CHARS = 1_000;
 
 /** The latest version. Throws `permission_denied` where it is switched off, and `conflict` for another one than expected. */
@@ -139,15 +139,32 @@ export async function putDocument(
   const old = source.stored?.document === before.document ? source.stored : before;
   const differences = differencesOf(entriesOf(old), document.entries);
   const changed = differences.map(({ section, name }) => `${section}.${name}`).join(", ");
+  const hadOne = new Set(before.credentials.map(({ provider }) => provider));
   await ports.log.record({
-    type: "configuration_changed",
+    action: "configuration_changed",
     ...facts.actor,
-    details: { version: String(version), changed: changed.slice(0, MAX_NAMES_CHARS) },
+    object: { kind: "configuration", id: String(version) },
+    before: { version: facts.expected },
+    after: { version },
+    details: { changed: changed.slice(0, MAX_NAMES_CHARS), ...(facts.comment !== "" && { comment: facts.comment }) },
   });
   for (const { provider, address } of credentials)
-    await ports.log.record({ type: "provider_credential_set", ...facts.actor, details: { provider, address } });
+    await ports.log.record({
+      action: "provider_credential_set",
+      ...facts.actor,
+      object: { kind: "provider", id: provider },
+      before: { credential: hadOne.has(provider) ? "set" : null },
+      after: { credential: "set" },
+      details: { address },
+    });
   for (const provider of gone)
-    await ports.log.record({ type: "provider_credential_removed", ...facts.actor, details: { provider } });
+    await ports.log.record({
+      action: "provider_credential_removed",
+      ...facts.actor,
+      object: { kind: "provider", id: provider },
+      before: { credential: "set" },
+      after: { credential: null },
+    });
   return { version, atMs: nowMs, comment: facts.comment, warnings };
 }
 

@@ -1,4 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
+import { audit } from "./migrations/audit.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 
@@ -505,4 +506,5 @@ export const MIGRATIONS: readonly Migration[] = [
   usageLeaders,
   storedConfiguration,
   refusals,
+  audit,
 ];

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
+import type { AuditStore } from "../access/audit-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
@@ -9,6 +10,7 @@ import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./access/account-store.ts";
+import { createAuditStore } from "./access/audit-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
@@ -43,6 +45,7 @@ export interface Store {
   readonly keyNotices: KeyNotices;
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
+  readonly audit: AuditStore;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
@@ -117,6 +120,7 @@ export async function openStore(
     keyNotices: createKeyNotices(reports),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
+    audit: createAuditStore(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({
       ...ledger,

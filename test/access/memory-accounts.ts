@@ -3,7 +3,6 @@ import type {
   AccountStore,
   InvitationRecord,
   KnownBrowser,
-  RecordedEvent,
   SessionRecord,
   SetupTokenRecord,
   StoredRouting,
@@ -31,7 +30,6 @@ export interface MemoryAccounts extends AccountStore {
   readonly sessions: Map<string, SessionRecord>;
   readonly browsers: KnownBrowser[];
   readonly invitations: Map<string, InvitationRecord>;
-  readonly recorded: RecordedEvent[];
 }
 
 /** An in-memory AccountStore. */
@@ -41,9 +39,7 @@ export function memoryAccountStore(): MemoryAccounts {
   const browsers: KnownBrowser[] = [];
   const invitations = new Map<string, InvitationRecord>();
   const setupTokens = new Map<string, SetupTokenRecord>();
-  const recorded: RecordedEvent[] = [];
   const routings = new Map<string, StoredRouting>();
-  let lastId = 0;
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
   const insert = (account: AccountRecord): boolean => {
     if (account.email !== undefined && withEmail(account.email) !== undefined) return false;
@@ -60,7 +56,6 @@ export function memoryAccountStore(): MemoryAccounts {
     sessions,
     browsers,
     invitations,
-    recorded,
     insert: async (account) => insert(account),
     find: async (id) => accounts.get(id),
     findByEmail: async (email) => withEmail(email),
@@ -155,32 +150,6 @@ export function memoryAccountStore(): MemoryAccounts {
       return true;
     },
     removeInvitation: async (id) => removeWhere(invitations, (invitation) => invitation.id === id) > 0,
-
-    async record(event) {
-      lastId += 1;
-      recorded.unshift({ ...event, id: String(lastId) });
-    },
-    events: async ({ limit, accountId, before }) =>
-      recorded
-        .filter((event) => accountId === undefined || event.accountId === accountId)
-        .filter(({ id }) => before === undefined || Number(id) < Number(before.id))
-        .slice(0, limit),
-    async pruneEvents({ beforeMs, mostAnonymous, mostOfType }) {
-      let anonymous = 0;
-      const ofType = new Map<string, number>();
-      const kept = recorded.filter(({ atMs, accountId, actorId, type }) => {
-        if (atMs < beforeMs) return false;
-        if (accountId !== undefined) {
-          const place = `${accountId} ${type}`;
-          ofType.set(place, (ofType.get(place) ?? 0) + 1);
-          return ofType.get(place)! <= mostOfType;
-        }
-        if (actorId !== undefined) return true;
-        anonymous += 1;
-        return anonymous <= mostAnonymous;
-      });
-      return recorded.splice(0, recorded.length, ...kept).length - kept.length;
-    },
   };
 }
 

@@ -156,8 +156,9 @@ async function messageOf(method: string): Promise<object> {
     case "UsageService/GetLatency":
     case "RequestService/List":
     case "RequestService/Watch":
+    case "AuditService/List":
+    case "AuditService/Export":
       return { filter: { accountId } };
-    case "AccountService/ListSecurityEvents":
     case "KeyService/List":
     case "RoutingService/GetRouting":
     case "OverviewService/Get":

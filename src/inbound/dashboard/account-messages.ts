@@ -1,13 +1,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  AccountRole,
-  type AccountSchema,
-  type InvitationSchema,
-  type SecurityEventSchema,
-} from "../../../gen/parley/console/v1/account_pb.js";
+import { AccountRole, type AccountSchema, type InvitationSchema } from "../../../gen/parley/console/v1/account_pb.js";
 import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
-import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
+import type { AccountRecord, InvitationRecord, Role } from "../../access/account-store.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
 
@@ -42,17 +37,6 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
     expireTime: timestampFromMs(expiresAtMs),
     ...optionalTime("useTime", usedAtMs),
   };
-}
-
-/** A security event for its account: members do not see the network of other actors. */
-export function toSecurityEventMessage(
-  event: RecordedEvent,
-  viewer: Pick<AccountRecord, "id" | "role">,
-): MessageInitShape<typeof SecurityEventSchema> {
-  const { id, atMs, type, actorId = "", accountId = "", network = "", details } = event;
-  const isShown = viewer.role === "administrator" || actorId === "" || actorId === viewer.id;
-  const shownNetwork = isShown ? network : "";
-  return { id, time: timestampFromMs(atMs), type, actorId, accountId, network: shownNetwork, details: { ...details } };
 }
 
 /** Reads the role of a request. Throws `invalid_request`. */

@@ -5,15 +5,9 @@ import type { AccessContext } from "../../access/context.ts";
 import { createInvitation, revokeInvitation } from "../../access/invitations.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import { requireAdministrator, requireFresh } from "../../access/sessions.ts";
-import {
-  fromLimitsMessage,
-  fromRoleMessage,
-  toAccountMessage,
-  toInvitationMessage,
-  toSecurityEventMessage,
-} from "./account-messages.ts";
-import { accountInView, actorOf, signedInOf } from "./call.ts";
-import { endOfPage, pageSize, readMoment, readPage, writeMoment } from "./list-page.ts";
+import { fromLimitsMessage, fromRoleMessage, toAccountMessage, toInvitationMessage } from "./account-messages.ts";
+import { actorOf, signedInOf } from "./call.ts";
+import { endOfPage, readPage } from "./list-page.ts";
 
 /** Ports of the account service. */
 export interface AccountServicePorts {
@@ -21,7 +15,7 @@ export interface AccountServicePorts {
   readonly keys: Pick<KeyStore, "countWorking">;
 }
 
-/** Accounts, invitations and security events. */
+/** Accounts and invitations. */
 export function createAccountService({ access, keys }: AccountServicePorts): ServiceImpl<typeof AccountService> {
   const { store, clock } = access;
   return {
@@ -71,21 +65,6 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
     async revokeInvitation({ id }, context) {
       await revokeInvitation(access, id, actorOf(context));
       return {};
-    },
-
-    async listSecurityEvents({ accountId, limit, pageToken }, context) {
-      const size = pageSize(limit);
-      const { account: viewer } = signedInOf(context);
-      const events = await store.events({
-        limit: size,
-        accountId: accountInView(signedInOf(context), accountId),
-        before: readMoment(pageToken, "atMs"),
-      });
-      const last = events.at(-1);
-      return {
-        events: events.map((event) => toSecurityEventMessage(event, viewer)),
-        nextPageToken: last === undefined || events.length < size ? "" : writeMoment(last.atMs, last.id),
-      };
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -12,6 +13,7 @@ import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
+import type { AuditStore } from "../../access/audit-store.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
@@ -24,6 +26,7 @@ import type { UsageStore } from "../../ledger/usage-store.ts";
 import type { Calls } from "../calls.ts";
 import type { Refusal } from "../services.ts";
 import { createAccountService } from "./account-service.ts";
+import { createAuditService } from "./audit-service.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createNetworkFinder } from "./client-address.ts";
 import type { ConfigurationPorts } from "./configuration-ports.ts";
@@ -48,6 +51,7 @@ import { createUsageService } from "./usage-service.ts";
 /** Ports of the dashboard. */
 export interface ConsolePorts {
   readonly access: AccessContext;
+  readonly audit: Pick<AuditStore, "list">;
   readonly keys: KeyStore;
   readonly keyNotices: KeyNotices;
   readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
@@ -163,6 +167,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookies));
   router.service(AccountService, createAccountService({ access, keys }));
+  router.service(AuditService, createAuditService({ audit: ports.audit, streams }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));

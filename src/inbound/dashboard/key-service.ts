@@ -15,6 +15,7 @@ import {
 import { KeyCapability, type ModelSelection } from "../../../gen/parley/v1/key_pb.js";
 import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";
+import { changedKeyEntry, newKeyEntry, revokedKeyEntry } from "../../access/audit-fields.ts";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
 import {
@@ -28,7 +29,6 @@ import {
   rotateKey,
   updateKey,
 } from "../../access/keys.ts";
-import type { NewSecurityEvent } from "../../access/security-log.ts";
 import { monthOf } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { fromMessage } from "../../core/labels.ts";
@@ -66,11 +66,6 @@ export function createKeyService({
     if (record !== undefined && (account.role === "administrator" || record.accountId === account.id)) return record;
     throw unknownId("key", id);
   };
-  const record = (
-    { id, accountId }: KeyRecord,
-    type: NewSecurityEvent["type"],
-    context: HandlerContext,
-  ): Promise<void> => log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
   /** By key family, which has the budget. */
   const spentThisMonth = async (listed: readonly KeyRecord[]): Promise<ReadonlyMap<string, bigint>> => {
@@ -110,7 +105,7 @@ export function createKeyService({
         accountId: owner,
         by: actorFor(context),
       });
-      await record(made.record, "key_created", context);
+      await log.record({ ...newKeyEntry(made.record), ...actorOf(context) });
       return { key: toMessage(made.record), secret: made.secret };
     },
 
@@ -127,21 +122,23 @@ export function createKeyService({
         ...(requiredLabels !== undefined && { requiredLabels: fromMessage(requiredLabels) }),
         ...(tags !== undefined && { tags: readTags(tags, context) }),
       });
-      await record(before, "key_updated", context);
-      return { key: toMessage(await find(id, context)) };
+      const after = await find(id, context);
+      await log.record({ ...changedKeyEntry("key_updated", before, after), ...actorOf(context) });
+      return { key: toMessage(after) };
     },
 
     async rotate({ id, grace }, context) {
       const before = await find(id, context);
       const made = await rotateKey(keys, id, { grace: fromRotationGrace(grace), by: actorFor(context) });
-      await record(before, "key_rotated", context);
+      await log.record({ ...changedKeyEntry("key_rotated", before, await find(id, context)), ...actorOf(context) });
       return { key: toMessage(made.record), secret: made.secret };
     },
 
     async revoke({ id, scope }, context) {
       const before = await find(id, context);
       const revoked = await revokeKey(keys, id, fromRevocationScope(scope));
-      for (const each of revoked) await record({ ...before, id: each }, "key_revoked", context);
+      for (const each of revoked)
+        await log.record({ ...revokedKeyEntry({ ...before, id: each }, clock.now()), ...actorOf(context) });
       return { key: toMessage(await find(id, context)), revokedPredecessors: revoked.slice(1) };
     },
   };

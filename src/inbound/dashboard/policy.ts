@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -56,6 +57,7 @@ const DOCUMENT_CHANGE: Policy = { ...ADMINISTRATOR_CHANGE, maxBodyBytes: 1024 * 
 export const SERVICES = [
   SessionService,
   AccountService,
+  AuditService,
   KeyService,
   RoutingService,
   OverviewService,
@@ -88,8 +90,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     createInvitation: ADMINISTRATOR_CHANGE,
     listInvitations: ADMINISTRATOR,
     revokeInvitation: ADMINISTRATOR_CHANGE,
-    listSecurityEvents: SIGNED_IN,
   }),
+  ...entries(AuditService.method, { list: SIGNED_IN, export: SIGNED_IN }),
   ...entries(KeyService.method, {
     list: SIGNED_IN,
     create: SIGNED_IN_CHANGE,

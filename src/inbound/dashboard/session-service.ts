@@ -51,8 +51,8 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
     },
 
     async signOut(_, context) {
-      const { sessionId, network } = callOf(context);
-      if (sessionId !== undefined) await signOut(access, sessionId, network);
+      const { sessionId, ...origin } = callOf(context);
+      if (sessionId !== undefined) await signOut(access, sessionId, origin);
       context.responseHeader.append("set-cookie", cookies.session.clear());
       return {};
     },

@@ -209,7 +209,8 @@ describe("who may call what", () => {
   const ANYONE_SIGNED_IN = [
     "SessionService/Reauthenticate",
     "SessionService/ChangePassword",
-    "AccountService/ListSecurityEvents",
+    "AuditService/List",
+    "AuditService/Export",
     "KeyService/List",
     "RoutingService/GetRouting",
     "OverviewService/Get",

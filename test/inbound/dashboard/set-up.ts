@@ -3,6 +3,7 @@ import { type Client, type ConnectError, createClient, type Interceptor, type Tr
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
@@ -58,6 +59,7 @@ export interface AskedUsage extends UsageStore {
 export interface Browser {
   readonly session: Client<typeof SessionService>;
   readonly account: Client<typeof AccountService>;
+  readonly audit: Client<typeof AuditService>;
   readonly key: Client<typeof KeyService>;
   readonly overview: Client<typeof OverviewService>;
   readonly usage: Client<typeof UsageService>;
@@ -185,6 +187,7 @@ export async function startConsole(
   const console = createConsole(
     {
       access,
+      audit: access.audit,
       keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
@@ -274,6 +277,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
   return {
     session: createClient(SessionService, transport),
     account: createClient(AccountService, transport),
+    audit: createClient(AuditService, transport),
     key: createClient(KeyService, transport),
     overview: createClient(OverviewService, transport),
     usage: createClient(UsageService, transport),

@@ -1,5 +1,6 @@
 import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
+import { describeAuditStore } from "./audit-store.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
 import { describeBudgetStore } from "./budget-store.ts";
@@ -25,6 +26,7 @@ export function describeStore(open: OpenStore): void {
   describeKeyStore(open);
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
+  describeAuditStore(open);
   describeLedgerStore(open);
   describeBegunCompletions(open);
   describeUsageStore(open);
