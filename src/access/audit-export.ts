@@ -23,11 +23,15 @@ export async function* pagesOfAudit(
 export async function* exportAudit(
   store: Pick<AuditStore, "list">,
   filter: AuditFilter,
-  { format, toShown = (entry) => entry }: { readonly format: ExportFormat; readonly toShown?: (entry: AuditEntry) => AuditEntry },
+  {
+    format,
+    toShown = (entry) => entry,
+  }: { readonly format: ExportFormat; readonly toShown?: (entry: AuditEntry) => AuditEntry },
 ): AsyncGenerator<string> {
   if (format === "csv") yield toLine(Object.keys(CELLS));
   const toText = format === "csv" ? toCsvLine : (entry: AuditEntry) => `${JSON.stringify(toAuditJson(entry))}\n`;
-  for await (const entries of pagesOfAudit(store, filter)) yield entries.map((entry) => toText(toShown(entry))).join("");
+  for await (const entries of pagesOfAudit(store, filter))
+    yield entries.map((entry) => toText(toShown(entry))).join("");
 }
 
 /** An entry as JSON, as commands and exports write it. */

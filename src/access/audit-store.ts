@@ -32,7 +32,9 @@ export interface AuditStore {
   /** Appends an entry to the chain, in the order of the commits of all processes. */
   append(entry: UnchainedEntry): Promise<void>;
   /** Newest first, at most `limit`; with `before`, only those that follow it in this order. */
-  list(query: AuditFilter & { readonly limit: number; readonly before?: AuditPosition | undefined }): Promise<readonly AuditEntry[]>;
+  list(
+    query: AuditFilter & { readonly limit: number; readonly before?: AuditPosition | undefined },
+  ): Promise<readonly AuditEntry[]>;
   /** In the order of the chain after `sequence`, at most `limit`. */
   follow(query: { readonly sequence: number; readonly limit: number }): Promise<readonly AuditEntry[]>;
   ends(): Promise<ChainEnds>;

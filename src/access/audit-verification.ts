@@ -28,7 +28,10 @@ export async function verifyChain(
   let entries = 0;
   let problem = differsFrom(kept, anchor);
   while (problem === undefined && last.sequence < head.sequence) {
-    const batch = await store.follow({ sequence: last.sequence, limit: Math.min(BATCH, head.sequence - last.sequence) });
+    const batch = await store.follow({
+      sequence: last.sequence,
+      limit: Math.min(BATCH, head.sequence - last.sequence),
+    });
     const moved = batch[0]?.sequence === last.sequence + 1 ? anchor : (await store.ends()).anchor;
     if (moved.sequence > last.sequence) {
       // Pruned meanwhile.

@@ -33,7 +33,10 @@ export const auditList: Command = {
   positionals: [],
   flags: {
     ...FILTER_FLAGS,
-    limit: { value: "N", help: `entries, at most ${MAX_LIMIT} (default: ${DEFAULT_LIMIT}); parley audit export has all` },
+    limit: {
+      value: "N",
+      help: `entries, at most ${MAX_LIMIT} (default: ${DEFAULT_LIMIT}); parley audit export has all`,
+    },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -80,7 +83,9 @@ export const auditVerify: Command = {
     const text = invocation.flags["head"];
     const kept = text === undefined ? undefined : parseLink(text);
     if (text !== undefined && kept === undefined)
-      throw new UsageError("--head is what parley audit verify prints as the head: a number, a colon and 64 hexadecimal digits");
+      throw new UsageError(
+        "--head is what parley audit verify prints as the head: a number, a colon and 64 hexadecimal digits",
+      );
     let isIntact = false;
     const code = await withStore(invocation, context, async ({ audit }) => {
       const { entries, anchor, head, problem } = await verifyChain(audit, kept);

@@ -464,7 +464,8 @@ async function assemble(
     async makeFirstKey() {
       if (!store.health().up) return undefined;
       const made = await createFirstKey({ store: store.keys, clock });
-      if (made !== undefined) await access.log.record({ ...newKeyEntry(made.record), actor: { kind: "gateway", id: undefined } });
+      if (made !== undefined)
+        await access.log.record({ ...newKeyEntry(made.record), actor: { kind: "gateway", id: undefined } });
       return made?.secret;
     },
     prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),

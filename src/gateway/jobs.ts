@@ -139,7 +139,12 @@ export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
       everyMs: 10 * MINUTE_MS,
       async run() {
         const nowMs = await readTime(ports);
-        const pruned = await pruneAccess({ store: store.accounts, nowMs, throttles: store.throttles, audit: store.audit });
+        const pruned = await pruneAccess({
+          store: store.accounts,
+          nowMs,
+          throttles: store.throttles,
+          audit: store.audit,
+        });
         return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },
     },

@@ -104,7 +104,10 @@ describe("audit export", () => {
 describe("audit verify", () => {
   it("prints the head, with which the next run finds a cut end", async () => {
     const { code, stdout } = await run("audit verify");
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^The audit log is intact: 2 entries\.\nHead: 2:\w{64}\n$/)]);
+    expect([code, stdout]).toEqual([
+      0,
+      expect.stringMatching(/^The audit log is intact: 2 entries\.\nHead: 2:\w{64}\n$/),
+    ]);
     const head = /2:\w{64}/.exec(stdout)![0];
     expect(await run(`audit verify --head ${head}`)).toMatchObject({ code: 0 });
     edit(
@@ -124,11 +127,17 @@ describe("audit verify", () => {
     const { code, stderr } = await run("audit verify");
     expect([code, stderr]).toEqual([1, expect.stringContaining("not intact: entry 1 was changed")]);
     const { code: failed, stdout } = await run("audit verify --json");
-    expect([failed, JSON.parse(stdout)]).toMatchObject([1, { intact: false, problem: expect.stringContaining("entry 1") }]);
+    expect([failed, JSON.parse(stdout)]).toMatchObject([
+      1,
+      { intact: false, problem: expect.stringContaining("entry 1") },
+    ]);
   });
 
   it("refuses a head that is none", async () => {
     const { code, stderr } = await run("audit verify --head 12");
-    expect([code, stderr]).toEqual([2, expect.stringContaining("--head is what parley audit verify prints as the head")]);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("--head is what parley audit verify prints as the head"),
+    ]);
   });
 });

@@ -60,7 +60,8 @@ describe("in PostgreSQL", () => {
     });
     const lock = "select pg_sleep(1) from (select * from audit_chain for update) as chain";
     const locked = queryPostgres(databaseUrl, lock);
-    const waits = "select count(*) as waiting from pg_stat_activity where query like '%audit_chain%' and state = 'active'";
+    const waits =
+      "select count(*) as waiting from pg_stat_activity where query like '%audit_chain%' and state = 'active'";
     await expect.poll(() => queryPostgres(databaseUrl, waits)).toEqual([{ waiting: "2" }]);
     const appended = Array.from({ length: 200 }, () => store.audit.append(auditEntry()));
     await expect.poll(() => queryPostgres(databaseUrl, waits)).toEqual([{ waiting: "3" }]);

@@ -3,6 +3,7 @@ import { type ChainLink, formatLink } from "../../src/access/audit-entry.ts";
 import { verifyChain } from "../../src/access/audit-verification.ts";
 import { connect, connectUnlimited, type DatabaseLocation } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrate.ts";
+import { planMigration } from "../../src/store/migration-plan.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { audit as auditMigration } from "../../src/store/migrations/audit.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
@@ -52,7 +53,11 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
         ["update audit_entries set object_id = account_id, account_id = object_id where sequence = 2"],
         "entry 2 was changed",
       ],
-      ["a changed hash", ["update audit_entries set hash = 'f' || substr(hash, 2) where sequence = 6"], "entry 6 was changed"],
+      [
+        "a changed hash",
+        ["update audit_entries set hash = 'f' || substr(hash, 2) where sequence = 6"],
+        "entry 6 was changed",
+      ],
       ["a removed entry", ["delete from audit_entries where sequence = 3"], "entry 3 is missing"],
       ["a removed range", ["delete from audit_entries where sequence between 3 and 5"], "entries 3 to 5 are missing"],
       ["a removed beginning", ["delete from audit_entries where sequence < 3"], "entries 1 to 2 are missing"],
@@ -66,16 +71,8 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
         "entry 3 was changed",
       ],
       ["a cut end", ["delete from audit_entries where sequence > 5"], "entries 6 to 8 are missing"],
-      [
-        "all entries removed",
-        ["delete from audit_entries"],
-        "entries 1 to 8 are missing",
-      ],
-      [
-        "an inserted entry",
-        [INSERTED, "update audit_chain set head_sequence = 9"],
-        "entry 9 was changed",
-      ],
+      ["all entries removed", ["delete from audit_entries"], "entries 1 to 8 are missing"],
+      ["an inserted entry", [INSERTED, "update audit_chain set head_sequence = 9"], "entry 9 was changed"],
       [
         "another head",
         ["update audit_chain set head_hash = (select hash from audit_entries where sequence = 7)"],
@@ -138,9 +135,18 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
       await old.close();
       await database.edit(event("b", 2, `'key_revoked', 'acct_ada', 'acct_bob', '192.0.2.0/24', '{"key_id":"key_1"}'`));
       await database.edit(event("a", 1, `'sign_in_failed', null, null, '192.0.2.0/24', '{"email_hash":"abc"}'`));
-      await database.edit(event("c", 3, `'role_changed', null, 'acct_bob', null, '{"from":"member","to":"administrator"}'`));
+      await database.edit(
+        event("c", 3, `'role_changed', null, 'acct_bob', null, '{"from":"member","to":"administrator"}'`),
+      );
       for (let index = 0; index < 600; index += 1)
         await database.edit(event(`many ${index}`, 10, "'signed_in', 'acct_ada', 'acct_ada', '192.0.2.0/24', '{}'"));
+      const { pending } = await planMigration(location);
+      const planned = pending.find(({ name }) => name === auditMigration.name)!.statements.map(({ sql }) => sql);
+      expect(planned.filter((sql) => /^(?:insert|delete)/.test(sql))).toEqual([
+        expect.stringMatching(/^insert into "audit_entries" .* values \([?$\d, ]+\), …$/),
+        expect.stringMatching(/^delete from "security_events" where "id" in \([?$\d]+, …\)$/),
+        expect.stringMatching(/^insert into "audit_chain"/),
+      ]);
       const store = await openStore(location);
       try {
         expect(await verifyChain(store.audit, undefined)).toMatchObject({ entries: 603, problem: undefined });

@@ -75,7 +75,12 @@ function Id({ of: id }: { readonly of: string }) {
 function Changes({ changes }: { readonly changes: ReturnType<typeof changesOf> }) {
   return (
     // The keyboard scrolls a wide table.
-    <div role="region" aria-label="Changed fields" tabIndex={0} className="overflow-x-auto rounded-lg border border-line">
+    <div
+      role="region"
+      aria-label="Changed fields"
+      tabIndex={0}
+      className="overflow-x-auto rounded-lg border border-line"
+    >
       <table className="w-full text-left text-sm">
         <thead className="border-b border-line text-muted">
           <tr>

@@ -31,7 +31,11 @@ export function createAuditService({ audit, streams }: AuditServicePorts): Servi
     async list({ filter, limit, pageToken }, context) {
       const size = pageSize(limit);
       const { account: viewer } = signedInOf(context);
-      const entries = await audit.list({ ...readFilter(filter, context), limit: size, before: readPosition(pageToken) });
+      const entries = await audit.list({
+        ...readFilter(filter, context),
+        limit: size,
+        before: readPosition(pageToken),
+      });
       const last = entries.at(-1);
       return {
         entries: entries.map((entry) => toMessage(toShown(entry, viewer))),

@@ -66,15 +66,15 @@ async function createEntries({ schema }: Kysely<unknown>): Promise<void> {
     .addColumn("details", "text")
     .addColumn("hash", "text", (column) => column.notNull())
     .execute();
-  const indexes = {
-    time: ["at_ms", "sequence"],
-    account: ["account_id", "at_ms"],
-    action: ["action", "at_ms"],
-    actor: ["actor_id", "at_ms"],
-    object: ["object_id", "at_ms"],
-  };
-  for (const [name, columns] of Object.entries(indexes))
-    await schema.createIndex(`audit_entries_${name}`).on("audit_entries").columns(columns).execute();
+  // What lists are narrowed by, in their order.
+  const conditions = ["account_id", "action", "actor_id", "actor_kind", "object_id", "object_kind", "result"];
+  for (const condition of conditions)
+    await schema
+      .createIndex(`audit_entries_${condition}`)
+      .on("audit_entries")
+      .columns([condition, "at_ms", "sequence"])
+      .execute();
+  await schema.createIndex("audit_entries_time").on("audit_entries").columns(["at_ms", "sequence"]).execute();
 }
 
 async function createChain({ schema }: Kysely<unknown>): Promise<void> {

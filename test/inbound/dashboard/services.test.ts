@@ -352,9 +352,7 @@ describe("keys", () => {
       revokedPredecessors: [],
     });
     expect(await ada.key.revoke({ id: second!.id })).toMatchObject({ revokedPredecessors: [first!.id] });
-    const ended = site.access.logged
-      .filter(({ action }) => action === "key_revoked")
-      .map(({ object }) => object?.id);
+    const ended = site.access.logged.filter(({ action }) => action === "key_revoked").map(({ object }) => object?.id);
     expect(ended).toEqual([third!.id, second!.id, first!.id]);
     const { keys } = await ada.key.list({});
     expect(keys.map(({ state }) => state)).toEqual(Array(3).fill(KeyState.REVOKED));
