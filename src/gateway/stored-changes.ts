@@ -139,33 +139,57 @@ export async function putDocument(
   const old = source.stored?.document === before.document ? source.stored : before;
   const differences = differencesOf(entriesOf(old), document.entries);
   const changed = differences.map(({ section, name }) => `${section}.${name}`).join(", ");
-  const hadOne = new Set(before.credentials.map(({ provider }) => provider));
-  await ports.log.record({
-    action: "configuration_changed",
-    ...facts.actor,
-    object: { kind: "configuration", id: String(version) },
-    before: { version: facts.expected },
-    after: { version },
-    details: { changed: changed.slice(0, MAX_NAMES_CHARS), ...(facts.comment !== "" && { comment: facts.comment }) },
+  await recordVersion(ports.log, facts, {
+    version,
+    changed,
+    set: credentials,
+    gone,
+    before: before.credentials.map(({ provider }) => provider),
   });
-  for (const { provider, address } of credentials)
-    await ports.log.record({
+  return { version, atMs: nowMs, comment: facts.comment, warnings };
+}
+
+interface RecordedVersion {
+  readonly version: number;
+  /** Names of the changed entries. */
+  readonly changed: string;
+  /** Credentials that were set, and providers whose credentials are gone, and that had one before. */
+  readonly set: readonly ProviderCredentialRow[];
+  readonly gone: readonly string[];
+  readonly before: readonly string[];
+}
+
+/** Records a version in the audit log, and each credential that was set or removed with it. */
+async function recordVersion(
+  log: AuditLog,
+  { actor, expected, comment }: ChangeFacts,
+  { version, changed, set, gone, before }: RecordedVersion,
+): Promise<void> {
+  await log.record({
+    action: "configuration_changed",
+    ...actor,
+    object: { kind: "configuration", id: String(version) },
+    before: { version: expected },
+    after: { version },
+    details: { changed: changed.slice(0, MAX_NAMES_CHARS), ...(comment !== "" && { comment }) },
+  });
+  for (const { provider, address } of set)
+    await log.record({
       action: "provider_credential_set",
-      ...facts.actor,
+      ...actor,
       object: { kind: "provider", id: provider },
-      before: { credential: hadOne.has(provider) ? "set" : null },
+      before: { credential: before.includes(provider) ? "set" : null },
       after: { credential: "set" },
       details: { address },
     });
   for (const provider of gone)
-    await ports.log.record({
+    await log.record({
       action: "provider_credential_removed",
-      ...facts.actor,
+      ...actor,
       object: { kind: "provider", id: provider },
       before: { credential: "set" },
       after: { credential: null },
     });
-  return { version, atMs: nowMs, comment: facts.comment, warnings };
 }
 
 const MAX_KEYS = 16;

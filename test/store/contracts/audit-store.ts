@@ -89,7 +89,7 @@ export function describeAuditStore(open: () => Promise<Store>): void {
       await audit.append(auditEntry({ object: { kind: "account", id: "acct_bob" } }));
       await audit.append(auditEntry({ accountId: undefined, result: "failed" }));
       const found = async (filter: Omit<Parameters<AuditStore["list"]>[0], "limit">) =>
-        sequences(await audit.list({ ...filter, limit: 10 })).toSorted();
+        sequences(await audit.list({ ...filter, limit: 10 })).toSorted((one, other) => one - other);
       expect(await found({ sinceMs: NOW_MS + 10 })).toEqual([2]);
       expect(await found({ untilMs: NOW_MS + 10 })).toEqual([1, 3, 4, 5]);
       expect(await found({ action: "key_revoked" })).toEqual([2]);
