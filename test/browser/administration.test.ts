@@ -328,7 +328,7 @@ describe("the audit log", () => {
     await page.getByLabel("Account concerned").selectOption({ label: "Ada, ada@example.com" });
     await page.getByLabel("Time").selectOption({ label: "Last hour" });
     await rows(page).filter({ hasText: "Signed up" }).first().waitFor();
-    await expect.poll(() => rows(page).filter({ hasText: "disabled" }).count()).toBe(0);
+    await expect.poll(() => rows(page).filter({ hasText: "Account disabled" }).count()).toBe(0);
     expect(new URL(page.url()).search).toBe("?account=acct_default&range=1h");
     await page.getByLabel("Actor").selectOption({ label: "Command line" });
     await page.getByText("No change and no sign-in matches these filters.").waitFor();
@@ -373,7 +373,7 @@ describe("the audit log", () => {
       const insert = database.prepare(
         "INSERT INTO audit_entries (sequence, at_ms, action, actor_kind, result, network, hash) VALUES (?, 1700000000000, 'signed_in', 'nobody', 'done', '192.0.2.0/24', 'x')",
       );
-      for (let index = 1; index <= 75; index += 1) insert.run(-index);
+      for (let index = 0; index < 75; index += 1) insert.run(1_000_000 + index);
     });
     await go(ada, "/admin/audit", "Audit log");
     await expect.poll(() => rows(page).count()).toBe(51);
@@ -444,7 +444,7 @@ describe("sessions", () => {
     await page.getByRole("button", { name: "Sign out other sessions" }).click();
     await page.getByText("Signed out of 1 other session.").waitFor();
     await expect.poll(() => sessions.count()).toBe(1);
-    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("link", { name: "Models", exact: true }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.reload();
     await page.getByRole("heading", { name: "Account", exact: true }).waitFor();

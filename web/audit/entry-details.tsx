@@ -25,16 +25,19 @@ export function EntryDetails({ entry, names, open, onClose, onFilter }: EntryDet
         <dl className="grid gap-4 text-sm sm:grid-cols-2">
           {time && <Fact name="Time">{formatPreciseMoment(time)}</Fact>}
           <Fact name="Actor">
-            <bdi>{describeActor(actor, names)}</bdi> <Id of={actor?.kind === "account" ? actor.id : ""} />
+            <Named name={describeActor(actor, names)} id={actor?.kind === "account" ? actor.id : ""} />
           </Fact>
           {object && (
             <Fact name="Object">
-              <bdi>{describeObject(object, names)}</bdi> <Id of={object.id} />
+              <Named
+                name={describeObject(object, names)}
+                id={object.kind === "account" || object.kind === "key" ? object.id : ""}
+              />
             </Fact>
           )}
           {accountId !== "" && accountId !== object?.id && (
             <Fact name="Account concerned">
-              <bdi>{names.accounts.get(accountId) ?? accountId}</bdi> <Id of={accountId} />
+              <Named name={names.accounts.get(accountId) ?? accountId} id={accountId} />
             </Fact>
           )}
           {network !== "" && <Fact name="Network">{network}</Fact>}
@@ -68,8 +71,13 @@ export function EntryDetails({ entry, names, open, onClose, onFilter }: EntryDet
   );
 }
 
-function Id({ of: id }: { readonly of: string }) {
-  return id === "" ? null : <code className="text-xs text-muted">{id}</code>;
+/** A name with its ID, unless the name is the ID. */
+function Named({ name, id }: { readonly name: string; readonly id: string }) {
+  return (
+    <>
+      <bdi>{name}</bdi> {!name.endsWith(id) && <code className="text-xs text-muted">{id}</code>}
+    </>
+  );
 }
 
 function Changes({ changes }: { readonly changes: ReturnType<typeof changesOf> }) {

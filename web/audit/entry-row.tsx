@@ -2,7 +2,15 @@ import type { ReactNode } from "react";
 import type { AuditEntry } from "../../gen/parley/console/v1/audit_pb.js";
 import { None } from "../components/table.tsx";
 import { formatClock, formatPreciseMoment } from "../format/time.ts";
-import { ACTION_WORDS, changesOf, describeActor, describeObject, type FieldChange, type Names } from "./words.ts";
+import {
+  ACTION_WORDS,
+  changesOf,
+  describeActor,
+  describeObject,
+  detailsOf,
+  type FieldChange,
+  type Names,
+} from "./words.ts";
 
 /** Grid columns on wide screens, where an entry is one line. On phones each entry is a card. */
 const GRID =
@@ -33,7 +41,8 @@ interface EntryRowProps {
 export function EntryRow({ entry, names, onOpen }: EntryRowProps) {
   const { time, action, actor, object, failed, network, client } = entry;
   const { clock, day } = time === undefined ? { clock: "–", day: undefined } : formatClock(time);
-  const changes = changesOf(entry).map(describeChange).join("; ");
+  const facts = detailsOf(entry).filter(([name]) => name !== "email_hash");
+  const changes = [...changesOf(entry).map(describeChange), ...facts.map(([name, value]) => `${name}: ${value}`)];
   const from = [network, client].filter((text) => text !== "").join(", ");
   return (
     <div
@@ -60,7 +69,7 @@ export function EntryRow({ entry, names, onOpen }: EntryRowProps) {
       </Cell>
       <TextCell label="by" text={describeActor(actor, names)} />
       <TextCell label="" text={describeObject(object, names)} />
-      <TextCell label="" text={changes} />
+      <TextCell label="" text={changes.join("; ")} />
       <TextCell label="from" text={from} />
     </div>
   );
