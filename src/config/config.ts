@@ -207,6 +207,8 @@ export interface ModelConfig {
   readonly capabilities: Capabilities;
   /** Undefined: none. */
   readonly hedge: Hedge | undefined;
+  /** IDs of models that make the same vectors, in the order in which they serve when this one fails. */
+  readonly interchangeable: readonly string[];
   /** The model's, over those of its provider. */
   readonly labels: Labels;
 }

@@ -23,6 +23,7 @@ import { findPrice, isComplete, resolvePrice } from "./prices.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveRedis } from "./redis.ts";
+import { checkInterchangeable } from "./interchangeable.ts";
 import { resolveHedge, resolveRoutes } from "./routes.ts";
 import { KEY_FILE, MODEL_ID, NO_PROXY, sampleProblem } from "./scalars.ts";
 import {
@@ -92,6 +93,7 @@ export function resolve(
   requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
+  checkInterchangeable(models, report);
   const asked = resolveImports(patterns, providers, report);
   const { imports, imported } = importModels({ asked, lists, input, models, providers, report });
   return {
@@ -389,6 +391,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
     hedge: resolveHedge(model.hedge, ["models", id, "hedge"], report),
+    interchangeable: model.interchangeable ?? [],
     labels: { ...input.providers[provider.name]?.labels, ...model.labels },
   };
 }

@@ -84,14 +84,19 @@ function checkTarget(name: string, { path, input, models, report }: TargetParts)
   }
   // A model with mistakes of its own is reported where they are.
   if (input.models[name] !== undefined) return;
-  const meant = nearest(
-    name,
-    models.map(({ id }) => id),
-  );
   report(
     path,
-    `there is no model ${name}; ${meant === undefined ? "parley models lists them" : `did you mean ${meant}?`}`,
+    missingModel(
+      name,
+      models.map(({ id }) => id),
+    ),
   );
+}
+
+/** Says that there is no model of this name, and which may be meant. */
+export function missingModel(name: string, ids: readonly string[]): string {
+  const meant = nearest(name, ids);
+  return `there is no model ${name}; ${meant === undefined ? "parley models lists them" : `did you mean ${meant}?`}`;
 }
 
 function resolveTarget(

@@ -134,6 +134,8 @@ const MAX_PRICE_TIERS = 8;
 
 /** Targets of one name. */
 const MAX_TARGETS = 64;
+/** Models that serve in place of one that makes embeddings. */
+const MAX_INTERCHANGEABLE = 8;
 /** Tags of one condition. */
 const MAX_KEY_TAGS = 64;
 
@@ -161,6 +163,7 @@ const model = overrides({
   policy: z.enum(["ordered", "weighted", "least_latency", "cheapest"]),
   affinity: z.boolean(),
   hedge,
+  interchangeable: z.array(modelId).min(1).max(MAX_INTERCHANGEABLE),
   provider: providerName,
   upstream_model: z.string().min(1).max(256),
   description: z.string().max(1000),

@@ -18,7 +18,8 @@ import {
 import { unknownOmissions } from "./provider-options.ts";
 import type { EmbeddingAnswer } from "./provider.ts";
 import { isRoute } from "./route.ts";
-import type { EmbeddingPlan } from "./router.ts";
+import type { Principal } from "./principal.ts";
+import type { EmbeddingPlan, Router } from "./router.ts";
 import { measureInputs } from "./token-estimate.ts";
 import { isOfLaterVersion, textsOf, validateEmbedding } from "./validate-embedding.ts";
 
@@ -36,8 +37,8 @@ const USUAL_DIMENSIONS = 3_072;
 const NUMBER_BYTES = 8;
 
 /**
- * The pipeline of an embedding call: that of completions, with one model and no fallback. From the reservation on there is
- * exactly one ledger entry, durable before the caller learns of the end.
+ * The pipeline of an embedding call: that of completions, with fallback only to models that make the same vectors. From the reservation
+ * on there is exactly one ledger entry, durable before the caller learns of the end.
  */
 export function createEmbedder(ports: PipelinePorts): Embedder {
   return {
@@ -62,7 +63,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
         );
         const isLeftOut = request.inputs.map(isOfLaterVersion);
         // Translated for its only model. Before the first await, or the inputs of all waiting requests would stay in memory.
-        request.inputs = [];
+        if (plan.candidates.length === 1) request.inputs = [];
         await meter.reserved(await reserving);
         const { model, answer, report } = await plan.create(meter.routerCall);
         const { vectors, usage } = answer;
@@ -122,8 +123,23 @@ function admit(
   validateEmbedding(request);
   requireKnownFields(request, call);
   requireLabels(model, requirementsOf(undefined, request.requiredLabels));
-  call.permitted?.({ ...needs, labels: [model.labels] });
-  return router.planEmbeddings(request, model);
+  const candidates = [model, ...interchangeable(router, model, { principal, request })];
+  call.permitted?.({ ...needs, labels: candidates.map(({ labels }) => labels) });
+  return router.planEmbeddings(request, candidates);
+}
+
+/** The models that may serve in place of `model`. The key needs no permission for them, as for the targets of a name. */
+function interchangeable(
+  router: Pick<Router, "find">,
+  { interchangeable: ids = [] }: Model,
+  { principal, request }: { readonly principal: Principal; readonly request: EmbeddingRequest },
+): Model[] {
+  const requirements = requirementsOf(principal.requiredLabels, request.requiredLabels);
+  return ids.flatMap((id) => {
+    const other = router.find(id, principal);
+    if (other === undefined || isRoute(other)) return [];
+    return firstUnmet(other.labels, requirements) === undefined ? [other] : [];
+  });
 }
 
 /** Throws `permission_denied` or `invalid_request` when the model lacks a label that key or request requires. */

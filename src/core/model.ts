@@ -83,6 +83,8 @@ export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
   /** Of requests for this model itself. Default: none. */
   readonly hedge?: Hedge | undefined;
+  /** IDs of models that make the same vectors, in the order in which they serve when this one fails. Default: none. */
+  readonly interchangeable?: readonly string[] | undefined;
   /** Whether the context window is only assumed: then it bounds no prompt. Default: no. */
   readonly isWindowAssumed?: boolean | undefined;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */

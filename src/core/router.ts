@@ -46,7 +46,7 @@ export interface Plan {
   count(call: Pick<RouterCall, "signal" | "keyFamilyId" | "accountId" | "hops">): Promise<number | undefined>;
 }
 
-/** The attempts of one embedding request: its model and that model's retries. Runs once. */
+/** The attempts of one embedding request: its model with that model's retries, then those that make the same vectors. Runs once. */
 export interface EmbeddingPlan extends Pick<Plan, "candidates" | "sent"> {
   /** Makes attempts until one returns vectors. Throws the final Failure with all attempts. */
   create(call: RouterCall): Promise<Routed<EmbeddingAnswer>>;
@@ -209,5 +209,5 @@ export interface Router {
   explain(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: ExplainAsked): PlanExplanation;
 
   /** The same for embeddings. Throws `invalid_request` for more inputs than the provider takes, too. */
-  planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingPlan;
+  planEmbeddings(request: EmbeddingRequest, candidates: readonly Model[]): EmbeddingPlan;
 }

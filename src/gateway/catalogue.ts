@@ -289,6 +289,7 @@ function toModel(model: ModelConfig, connected: Connected, { dialect, options }:
     isWindowAssumed: model.sources.contextWindow === "assumed",
     maxTokensPerSecond: model.maxTokensPerSecond,
     hedge: model.hedge,
+    interchangeable: model.interchangeable,
     options: options && new Set(options),
     ...connected,
     upstream: {

@@ -34,7 +34,7 @@ export interface CompletionAttempts extends AttemptPlan {
   readonly prompt: PromptSize;
 }
 
-/** The attempts of an embedding request: its model and that model's retries. */
+/** The attempts of an embedding request. */
 export interface EmbeddingAttempts extends AttemptPlan {
   /** Number of inputs that are sent. */
   readonly inputs: number;
@@ -92,25 +92,44 @@ export function planAttempts(
   };
 }
 
+/** Fields of an embedding request on which the vectors depend. */
+const VECTOR_FIELDS: ReadonlySet<string> = new Set(["dimensions", "task"]);
+
 /**
- * Plans the attempts of an embedding request. A pure function. Throws `invalid_request` when the model does not support the
- * request, or, when it is strict, when a field would be omitted or clamped.
+ * Plans the attempts of an embedding request: the first candidate (and its own retries), then each other one once, as listed. A pure
+ * function. Throws `invalid_request` when the first does not support the request, or, when it is strict, when a field would be omitted
+ * or clamped. Another candidate is not sent a request whose vectors would differ from the first one's.
  */
-export function planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingAttempts {
-  const { embeddings } = model.provider;
-  if (embeddings === undefined) throw new TypeError(`the provider of ${model.id} makes no embeddings`);
-  const primary = embeddings.translate(request, model.upstream);
-  const refusal = request.strict ? refuseLosses(model, primary) : undefined;
-  if (refusal !== undefined) throw refusal;
+export function planEmbeddings(request: EmbeddingRequest, candidates: readonly Model[]): EmbeddingAttempts {
+  const first = candidates[0]!;
+  const primary = translateEmbedding(request, first);
+  const lost = new Set(primary.omitted.map(({ field }) => field));
   return {
-    candidates: [model],
+    candidates,
     mode: "whole",
     inputs: textsOf(request.inputs).length,
     primary,
     targets: 0,
     namesContent: false,
-    translate: () => primary,
+    translate(model) {
+      const translation = translateEmbedding(request, model);
+      const changed = translation.omitted.find(({ field }) => VECTOR_FIELDS.has(field) && !lost.has(field));
+      if (changed === undefined) return translation;
+      throw new Failure(
+        "invalid_request",
+        `${model.id} does not have ${changed.field}, so its vectors would be others.`,
+      );
+    },
   };
+}
+
+function translateEmbedding(request: EmbeddingRequest, model: Model): Translation {
+  const { embeddings } = model.provider;
+  if (embeddings === undefined) throw new TypeError(`the provider of ${model.id} makes no embeddings`);
+  const translation = embeddings.translate(request, model.upstream);
+  const refusal = request.strict ? refuseLosses(model, translation) : undefined;
+  if (refusal !== undefined) throw refusal;
+  return translation;
 }
 
 interface Primary {

@@ -152,7 +152,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       const planned = planOf(request, candidates, { ...asked, share: undefined, explained });
       return explainPlan({ ...planned, candidates, explained, asked }, ports);
     },
-    planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
+    planEmbeddings: (request, candidates) => toRunnable(planEmbeddings(request, candidates), ports),
 
     replace(models, { keepsHealth = () => false, ...others } = {}) {
       const before = registry.list().filter(isRoute);

@@ -638,6 +638,34 @@ describe("models of embeddings", () => {
     expect(errorOf(text)).toContain(problem);
   });
 
+  const pair = (interchangeable: string): string => `${providers}
+models:
+  m: { provider: local, upstream_model: e, modalities: { input: [text], output: [embedding] }, interchangeable: ${interchangeable} }
+  n: { provider: local, upstream_model: f, modalities: { input: [text], output: [embedding] } }
+  t: { provider: local, upstream_model: t }`;
+
+  it("name those that make the same vectors", () => {
+    const models = parse(pair("[n]")).models.filter(({ provider }) => provider === "local");
+    expect(models.map(({ id, interchangeable }) => [id, interchangeable])).toEqual([
+      ["m", ["n"]],
+      ["n", []],
+      ["t", []],
+    ]);
+  });
+
+  it.each([
+    [pair("[n, t]"), "models.m.interchangeable[1]: t makes no embeddings"],
+    [pair("[n, n]"), "models.m.interchangeable[1]: n stands here already"],
+    [pair("[m]"), "models.m.interchangeable[0]: is this model itself"],
+    [pair("[nn]"), "models.m.interchangeable[0]: there is no model nn; did you mean n?"],
+    [
+      "models: { beta-3-flash: { interchangeable: [beta-embedding-001] } }",
+      "models.beta-3-flash.interchangeable: is only for models that make embeddings",
+    ],
+  ])("do not name others: %#", (text, problem) => {
+    expect(errorOf(text)).toContain(problem);
+  });
+
   it("that are built in are left out at a provider without embeddings", () => {
     const { models } =
       parse(`providers: { gamma: { dialect: anthropic, api_keys: [${KEY}] }, local: { dialect: openai } }

@@ -10,6 +10,7 @@ import { createEmbedder } from "../../src/core/embeddings.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { CompletionRecord } from "../../src/core/ledger.ts";
 import type { Principal } from "../../src/core/principal.ts";
+import { omission } from "../../src/core/provider-options.ts";
 import { permit } from "../../src/access/principal.ts";
 import { createWorld, outcomes, type WorldOptions } from "../router/routed.ts";
 import { callOf, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
@@ -224,6 +225,52 @@ describe("a failing model of embeddings", () => {
     await core.create();
     expect(core.entries).toMatchObject([{ costMicroUsd: ESTIMATE + 100, estimated: true }]);
   });
+});
+
+describe("models that make the same vectors", () => {
+  const unavailable = new Failure("upstream_unavailable", "Down.");
+  const scripts = { a: [{ ending: unavailable }], b: [{ ending: unavailable }], c: [counted] };
+  const facts = { interchangeable: ["b", "c"] };
+
+  it("serve in their order when the model fails, with the same inputs, and one entry", async () => {
+    const core = createCore({ scripts, facts });
+    const { model, embeddings } = await core.create();
+    expect(model).toBe("c");
+    expect(embeddings).toHaveLength(2);
+    expect(outcomes(core.records[0]!.attempts)).toEqual([
+      "a:upstream_unavailable",
+      "a:upstream_unavailable",
+      "b:upstream_unavailable",
+      "c:served",
+    ]);
+    expect(core.entries).toMatchObject([{ requestedModel: "a", servedModel: "c" }]);
+  });
+
+  it("need no permission of the key, but the labels that key and request require", async () => {
+    const models = new Set(["a"]);
+    const core = createCore({ scripts, facts, principal: { ...somebody, models } });
+    await expect(core.create()).resolves.toMatchObject({ model: "c" });
+    const [a, b, c] = core.world.models;
+    core.world.router.replace([{ ...a!, labels: { region: "eu" } }, b!, { ...c!, labels: { region: "us" } }]);
+    await expect(core.create({ requiredLabels: { regions: ["eu"] } })).rejects.toMatchObject({
+      attempts: [{ model: "a" }, { model: "a" }],
+    });
+  });
+
+  it.each([{ task: EmbeddingTask.QUERY }, { dimensions: 2 }])(
+    "serve no request whose vectors would be others: %o",
+    async (asked) => {
+      const [field] = Object.keys(asked);
+      const lossless = { omitted: [] };
+      const lossy = { omitted: [omission(field!, OmissionReason.UNSUPPORTED)] };
+      const translations = { a: lossless, b: lossy, c: lossless };
+      const core = createCore({ scripts: { ...scripts, b: [counted] }, facts, translations });
+      await expect(core.create(asked)).resolves.toMatchObject({ model: "c" });
+      const all = { a: lossy, b: lossy, c: lossy };
+      const same = createCore({ scripts: { ...scripts, b: [counted] }, facts, translations: all });
+      await expect(same.create(asked)).resolves.toMatchObject({ model: "b" });
+    },
+  );
 });
 
 describe("an embedding call that ends early", () => {

@@ -57,8 +57,8 @@ export const EmbeddingTask = /*@__PURE__*/
 
 /**
  * Makes embeddings: vectors whose distance says how alike texts are. Authentication, deadlines, errors, metadata and retries are those of
- * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. There are no fallback models: vectors of different models cannot be
- * compared.
+ * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. Requests have no fallback models, because vectors of different models
+ * cannot be compared; the operator may have configured models that make the same vectors, which then serve when the first one fails.
  *
  * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536 components are 6 MB, more
  * than the 4 MiB that most gRPC clients receive at most. The client then refuses a response that was made and charged: send fewer inputs,
