@@ -3,6 +3,7 @@ import type { LatencyResult } from "./latency/result.ts";
 import type { LoadResult } from "./measure/result.ts";
 import type { MemoryResult } from "./memory/result.ts";
 import type { StartupResult } from "./startup/measure.ts";
+import type { ScenarioTable } from "./scenarios/table.ts";
 import type { TranslationResult } from "./translate/measure.ts";
 
 /** Results of one run; parts that were not requested are missing. */
@@ -12,6 +13,8 @@ export interface Measurements {
   /** Parley and the floors. */
   readonly loads: LoadResult[];
   readonly latency: LatencyResult[];
+  /** Rates, closed loops, bursts, pauses, overload, cold starts. */
+  readonly scenarios: ScenarioTable[];
   memory?: readonly MemoryResult[];
   startup?: readonly StartupResult[];
   /** Parley and other gateways. */
@@ -27,7 +30,9 @@ export interface Measurements {
 }
 
 /** Whether any result is invalid. */
-export function hasProblem({ loads, peers, growth, formats, targets, workers, latency }: Measurements): boolean {
+export function hasProblem({ scenarios, ...measured }: Measurements): boolean {
+  const { loads, peers, growth, formats, targets, workers, latency } = measured;
+  if (scenarios.some(({ problems }) => problems.length > 0)) return true;
   return [...loads, ...peers, ...growth, ...formats, ...targets, ...workers, ...latency].some(({ results }) =>
     results.some(({ problem }) => problem !== undefined),
   );

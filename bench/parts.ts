@@ -16,6 +16,8 @@ import { formatMemory } from "./memory/result.ts";
 import type { Options } from "./options.ts";
 import { profileLoad } from "./profile/run.ts";
 import { formatLoad } from "./report.ts";
+import { measureScenarios } from "./scenarios/measure.ts";
+import { formatScenario } from "./scenarios/table.ts";
 import { formatStartup, measureStartup } from "./startup/measure.ts";
 import { compareTargets } from "./targets/measure.ts";
 import { formatTranslation, measureTranslation } from "./translate/measure.ts";
@@ -60,6 +62,10 @@ export async function measureServers(place: Place, options: Options, measured: M
       print(formatLatency(latency));
       measured.latency.push(latency);
     }
+  }
+  for await (const table of measureScenarios(place, { ...rounds, parts, long })) {
+    print(formatScenario(table));
+    measured.scenarios.push(table);
   }
   let peers: readonly Start[] | undefined;
   const install = async (): Promise<void> => {

@@ -34,6 +34,7 @@ async function bench(options: Options): Promise<void> {
   const measured: Measurements = {
     loads: [],
     latency: [],
+    scenarios: [],
     formats: [],
     targets: [],
     growth: [],

@@ -157,7 +157,7 @@ async function measureReads({ usage, ledger, keys, accounts }: Store): Promise<v
     "keys, first page": () => keys.list(undefined, { limit: 50 }),
     "keys, a page in the middle": () =>
       keys.list(undefined, { limit: 50, after: { createdAtMs: untilMs - 500_000_000, id: "key_500000" } }),
-    "keys of an account": () => keys.list("acct_7", { limit: 50 }),
+    "keys of an account": () => keys.list(["acct_7"], { limit: 50 }),
     "accounts, first page": () => accounts.list({ limit: 50 }),
     "key by its hash": () => keys.findByHash(FIRST_HASH),
     "unknown key": () => keys.findByHash(hashApiKey("sk_parley_unknown")),

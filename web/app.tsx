@@ -43,7 +43,7 @@ export function App() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  const isNew = known.needsAdministrator || path === PATHS.signUp;
+  const isNew = known.needsOwner || path === PATHS.signUp;
   return (
     <Breakage path={path}>
       <Suspense fallback={<Starting />}>

@@ -14,6 +14,7 @@ export const PATHS = {
   /** Redirects to the first administration page. */
   admin: "/admin",
   adminAccounts: "/admin/accounts",
+  adminTeams: "/admin/teams",
   adminInvitations: "/admin/invitations",
   adminConfiguration: "/admin/configuration",
   adminVersions: "/admin/configuration/versions",

@@ -26,6 +26,12 @@ export async function startParley(setting: Setting): Promise<RunningServer> {
   return { ...running, port: grpcPort, grpcRequest: await encodeGrpcRequest(setting) };
 }
 
+/** Parley whose answers do not wait for the ledger. */
+export async function startParleyInterval(setting: Setting): Promise<RunningServer> {
+  const config = { ...setting.config, ledger: { durability: "interval" } };
+  return { ...(await startParley({ ...setting, config })), name: `${PARLEY}, interval` };
+}
+
 /** The load's gRPC request in the contract of the checkout, which may be another one. In base64. */
 async function encodeGrpcRequest({ load, checkout = ROOT }: Setting): Promise<string> {
   const file = pathToFileURL(join(checkout, "bench/load/requests.ts")).href;
@@ -111,7 +117,7 @@ function processorsOf(cores: string | undefined): number | undefined {
   return isPinned ? (cores ?? String(SERVER_CORE)).split(",").length : undefined;
 }
 
-interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "targets" | "workers"> {
+interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "targets" | "workers" | "config"> {
   readonly load: Pick<Load, "model" | "dialect">;
   readonly dataDir: string;
 }
@@ -124,6 +130,7 @@ export function configOf({
   targets,
   upstreamPort,
   workers = 1,
+  config = {},
 }: ConfigOptions): object {
   const pool = Array.from({ length: targets?.count ?? 0 }, (_, index) => `target-${index}`);
   const listen = "127.0.0.1:0";
@@ -155,6 +162,7 @@ export function configOf({
         [...(targets === undefined ? [model] : []), ...moreModels].map((name) => [name, modelOf(name, dialect)]),
       ),
     },
+    ...config,
   };
 }
 

@@ -20,6 +20,8 @@ export interface Setting {
   readonly moreModels?: readonly string[];
   /** Default: the load's model is a model of the provider. */
   readonly targets?: Targets;
+  /** More of Parley's configuration. */
+  readonly config?: object;
   /** Parley's `workers`. Default: 1. */
   readonly workers?: number;
   /** Cores of the server, in `taskset`'s list format. Default: `SERVER_CORE`. */

@@ -35,6 +35,10 @@ export function toMarkdown(measured: Measurements, circumstances: Circumstances)
     ...measured.loads.map(loadSection),
     ...headed("## Other gateways", measured.peers.map(loadSection)),
     ...headed("## Latency", measured.latency.map(latencySection)),
+    ...headed(
+      "## Rates, bursts and pauses",
+      measured.scenarios.map(({ title, head, rows }) => `### ${title}\n\n${table(head, rows)}`),
+    ),
     ...(measured.memory === undefined ? [] : [`## Memory\n\n${memoryTable(measured.memory)}`]),
     ...(measured.startup === undefined ? [] : [`## Start\n\n${startupTable(measured.startup)}`]),
     ...headed("## Formats", measured.formats.map(loadSection)),

@@ -36,14 +36,19 @@ export interface Tally {
   /** Marks of correct answers. */
   marks: number;
   wrong: number;
+  /** Of them, answers with status 503. */
+  refused: number;
   /** Problem of the first wrong answer. */
   firstWrong: string | undefined;
 }
 
 /** Results at the start of a slice. */
 export function emptyTally(): Tally {
-  return { answers: 0, marks: 0, wrong: 0, firstWrong: undefined };
+  return { answers: 0, marks: 0, wrong: 0, refused: 0, firstWrong: undefined };
 }
+
+/** Problem of a refusal for overload. */
+const REFUSED = "status 503";
 
 /** Counts one answer; `problem` is set when it is wrong. */
 export function count(tally: Tally, marks: number, problem: string | undefined): void {
@@ -53,5 +58,6 @@ export function count(tally: Tally, marks: number, problem: string | undefined):
     return;
   }
   tally.wrong++;
+  if (problem === REFUSED) tally.refused++;
   tally.firstWrong ??= problem;
 }

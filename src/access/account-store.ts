@@ -1,14 +1,21 @@
 import type { AccountRouting, Limits, SealedCredential } from "../core/principal.ts";
 import type { Page } from "./key-store.ts";
+import type { Membership, TeamStore } from "./team-store.ts";
 
-export type Role = "administrator" | "member";
+/** What a person may do in the installation; `permissions.ts` says what each allows. */
+export type Role = "owner" | "administrator" | "developer" | "viewer";
+
+/** Who an account is of: only a person signs in; a team and a service (a program of the organisation) have members instead. */
+export type AccountKind = "person" | "team" | "service";
 
 /** A person or a part of the organisation that owns keys. All times are Unix milliseconds. */
 export interface AccountRecord {
   readonly id: string;
+  readonly kind: AccountKind;
   /** Lower case, unique; undefined for an account without sign-in. */
   readonly email: string | undefined;
   readonly name: string;
+  /** Of a person; without meaning for a team. */
   readonly role: Role;
   /** An encoded argon2id hash; undefined for an account without sign-in. */
   readonly passwordHash: string | undefined;
@@ -52,7 +59,14 @@ export interface SessionRecord {
   readonly browser: string | undefined;
 }
 
-/** The stored form of a setup token, which lets its holder become the first administrator. */
+/** A session with its account and the teams of that, by name. */
+export interface SignedIn {
+  readonly session: SessionRecord;
+  readonly account: AccountRecord;
+  readonly memberships: readonly Membership[];
+}
+
+/** The stored form of a setup token, which lets its holder become the first owner. */
 export interface SetupTokenRecord {
   /** SHA-256 of the token, in hexadecimal. */
   readonly hash: string;
@@ -85,8 +99,32 @@ export interface KnownBrowser {
 export interface Expected {
   /** Its password hash: one derived from an old password must not replace a new one. */
   readonly passwordHash?: AccountRecord["passwordHash"];
-  /** An account that is an enabled administrator: one that ceases to be one must not restore itself in the same moment. */
-  readonly administrator?: string;
+  /** Its role: one that has just become an owner's must not be changed by an administrator. */
+  readonly role?: Role;
+  /** An enabled account of one of these roles: one that loses its role must not restore itself in the same moment. */
+  readonly actor?: { readonly id: string; readonly roles: readonly Role[] };
+}
+
+/** How a person's account ends. */
+export interface Offboarding {
+  /** The account that gets its keys; undefined: they are revoked. */
+  readonly keysTo: string | undefined;
+  readonly atMs: number;
+  /** Largest number of working keys of the account that gets them. */
+  readonly mostKeys: number;
+  readonly expected: Expected & { readonly role: Role };
+}
+
+/** What an account had. */
+export interface Offboarded {
+  /** Its keys that worked, now transferred or revoked. */
+  readonly keyIds: readonly string[];
+  /** The teams that it was in. */
+  readonly teams: readonly Pick<Membership, "teamId" | "role">[];
+  /** Its unused invitations. */
+  readonly invitationIds: readonly string[];
+  /** Number of its sessions. */
+  readonly sessions: number;
 }
 
 /** Counts of password attempts, which throttle the next ones. */
@@ -115,7 +153,7 @@ export interface ThrottleState {
 }
 
 /** The store of accounts, sessions and invitations. Every method answers, or rejects within a few seconds. */
-export interface AccountStore {
+export interface AccountStore extends TeamStore {
   /** False when the e-mail address is taken. */
   insert(account: AccountRecord): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
@@ -127,10 +165,16 @@ export interface AccountStore {
   /** False for an unknown account, and when something is not as expected. */
   update(id: string, changes: AccountChanges, expected?: Expected): Promise<boolean>;
   /**
-   * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of
-   * administrator. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
+   * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of an
+   * owner. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
+
+  /**
+   * Disables an account, removes its sessions, browsers, unused invitations and memberships, and transfers or revokes its keys, all or
+   * nothing. Denied for an unknown account and when something is not as expected.
+   */
+  offboard(id: string, offboarding: Offboarding): Promise<Offboarded | "denied" | "last owner" | "too many keys">;
 
   /** Undefined for an unknown account. */
   routing(id: string): Promise<StoredRouting | undefined>;
@@ -142,7 +186,7 @@ export interface AccountStore {
 
   insertSession(session: SessionRecord): Promise<void>;
   /** Rejects at once while 2,000 look-ups wait. */
-  findSession(hash: string): Promise<{ readonly session: SessionRecord; readonly account: AccountRecord } | undefined>;
+  findSession(hash: string): Promise<SignedIn | undefined>;
   /** At most `limit` sessions of an account, most recently used first; includes ended ones that are not pruned yet. */
   listSessions(accountId: string, limit: number): Promise<readonly SessionRecord[]>;
   touchSession(

@@ -6,6 +6,7 @@ import { accountFields, differenceOf, setFields } from "./audit-fields.ts";
 import type { AuditAction, NewEntry } from "./audit-log.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
+import { rolesWith } from "./permissions.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import { claim, nameFor, newAccount } from "./sign-up.ts";
 
@@ -29,8 +30,8 @@ export interface AccountUpdate {
 }
 
 /**
- * Changes an account. Throws `invalid_request` for an unknown account, and when no administrator would be left who can sign
- * in.
+ * Changes an account. Throws `permission_denied` when an administrator makes an owner, or demotes, limits or disables one;
+ * `invalid_request` for an unknown account, and when no owner would be left who can sign in.
  */
 export async function updateAccount(
   context: Administration,
@@ -41,17 +42,19 @@ export async function updateAccount(
   const { changes, happened } = toChanges(before, update, clock.now());
   if (happened.length === 0) return before;
   const concernsRights = changes.role !== undefined || "disabledAtMs" in changes || changes.limits !== undefined;
-  const expected = concernsRights && actor.actorId !== undefined ? { administrator: actor.actorId } : undefined;
+  const concernsOwners = before.role === "owner" || changes.role === "owner";
+  const roles = rolesWith(concernsOwners ? "owners.write" : "accounts.write");
+  const expected =
+    concernsRights && actor.actorId !== undefined
+      ? { role: before.role, actor: { id: actor.actorId, roles } }
+      : undefined;
   if (!(await store.update(id, changes, expected)))
-    throw new Failure("permission_denied", "Only administrators can change this account.");
+    throw new Failure("permission_denied", `This account can be changed by these roles: ${roles.join(", ")}.`);
   const weakens = happened.some(({ action }) => action === "account_disabled" || action === "role_changed");
-  if (weakens && isAdministrator(before) && !(await store.list()).some(isAdministrator)) {
-    // Checked after the change, not before: of two administrators who demote each other, at least one is refused.
+  if (weakens && isOwner(before) && !(await store.list()).some(isOwner)) {
+    // Checked after the change, not before: of two owners who demote each other, at least one is refused.
     await store.update(id, undo(changes, before));
-    throw new Failure(
-      "invalid_request",
-      "This is the last administrator. Make another account an administrator first.",
-    );
+    throw lastOwner();
   }
   if (changes.disabledAtMs !== undefined) await store.removeSessions(id);
   for (const entry of happened) await context.log.record({ ...entry, accountId: id, ...actor });
@@ -60,7 +63,7 @@ export async function updateAccount(
 }
 
 /**
- * Makes an account with a password. The first one takes over the default account and has to be an administrator. Throws
+ * Makes an account with a password. The first one takes over the default account and has to be an owner. Throws
  * `invalid_request` for invalid input.
  */
 export async function createAccount(
@@ -77,7 +80,7 @@ export async function createAccount(
   const name = nameFor(request.name, email);
   const password = toPassword(request.password);
   checkPassword(password, email);
-  await requireFirstAdministrator(store, request.role);
+  await requireFirstOwner(store, request.role);
   const newcomer = { email, name, passwordHash: await passwords.hash(password) };
   let account = await claim(context, newcomer);
   if (account === undefined) {
@@ -88,22 +91,27 @@ export async function createAccount(
   return account;
 }
 
-/** Throws `invalid_request` for a member on an installation without an administrator, who is needed to invite others. */
-export async function requireFirstAdministrator(store: AccountStore, role: Role): Promise<void> {
-  if (role === "administrator" || (await store.isClaimed())) return;
-  throw invalidField("role", "has to be administrator for the first account (--role administrator)");
+/** Throws `invalid_request` for another role on an installation without an owner, who is needed to invite others. */
+export async function requireFirstOwner(store: AccountStore, role: Role): Promise<void> {
+  if (role === "owner" || (await store.isClaimed())) return;
+  throw invalidField("role", "has to be owner for the first account (--role owner)");
 }
 
 /** Returns an account by its ID. Throws `invalid_request` for an unknown one. */
-export async function findAccount(store: AccountStore, id: string): Promise<AccountRecord> {
+export async function findAccount(store: Pick<AccountStore, "find">, id: string): Promise<AccountRecord> {
   const account = isId(id) ? await store.find(id) : undefined;
   if (account === undefined) throw unknownId("account", id);
   return account;
 }
 
-/** Whether the account can sign in and administrate. */
-function isAdministrator({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
-  return role === "administrator" && passwordHash !== undefined && disabledAtMs === undefined;
+/** Whether the account is an owner's who can sign in. */
+function isOwner({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
+  return role === "owner" && passwordHash !== undefined && disabledAtMs === undefined;
+}
+
+/** The failure for a change that would leave no owner who can sign in. */
+export function lastOwner(): Failure {
+  return new Failure("invalid_request", "This is the last owner. Make another account an owner first.");
 }
 
 /** Removes unused invitations by an account that may no longer invite. */
@@ -137,6 +145,8 @@ function toChanges(
     happened.push({ action, ...differenceOf(accountFields(before), accountFields({ ...before, ...next })) });
   };
   if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
+  if (role !== undefined && before.kind !== "person")
+    throw invalidField("role", `a ${before.kind} account has no role`);
   if (role !== undefined && role !== before.role) change({ role }, "role_changed");
   if (limits !== undefined && !isSame(limits, before.limits)) {
     change({ limits: checkLimits(limits) }, "limits_changed");

@@ -3,6 +3,7 @@ import type { AccountRecord } from "./account-store.ts";
 import type { AuditFields } from "./audit-entry.ts";
 import type { AuditAction, NewEntry } from "./audit-log.ts";
 import type { KeyRecord } from "./key-store.ts";
+import type { TeamRole } from "./team-store.ts";
 
 /** Characters of a field's value as JSON, and of all fields together. */
 const MAX_VALUE_CHARS = 4_000;
@@ -41,9 +42,14 @@ export function setFields(fields: AuditFields): AuditFields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-/** The facts of an account that changes concern: not its e-mail address and its password. */
-export function accountFields({ name, role, disabledAtMs, limits }: AccountRecord): AuditFields {
-  return { name, role, disabled: disabledAtMs !== undefined, ...limitFields(limits) };
+/** The facts of an account that changes concern: not its e-mail address and its password. Only people have a role. */
+export function accountFields({ kind, name, role, disabledAtMs, limits }: AccountRecord): AuditFields {
+  return {
+    name,
+    role: kind === "person" ? role : null,
+    disabled: disabledAtMs !== undefined,
+    ...limitFields(limits),
+  };
 }
 
 /** The facts of a key that changes concern: not its secret. */
@@ -78,6 +84,37 @@ export function changedKeyEntry(action: AuditAction, before: KeyRecord, after: K
 /** The entry of a revoked key. */
 export function revokedKeyEntry(key: Pick<KeyRecord, "id" | "accountId">, atMs: number): KeyEntry {
   return { ...keyEntry("key_revoked", key), before: { revoked_at: null }, after: { revoked_at: toIso(atMs) } };
+}
+
+/** The entries of a key with another owner: one for each account that they concern. */
+export function transferredKeyEntries(
+  id: string,
+  { from, to, concerned = [from, to] }: { readonly from: string; readonly to: string; readonly concerned?: string[] },
+): KeyEntry[] {
+  return concerned.map((accountId) => ({
+    ...keyEntry("key_transferred", { id, accountId }),
+    before: { account: from },
+    after: { account: to },
+  }));
+}
+
+/** The entry of a changed member of a team: undefined roles are those of a person who is none. */
+export function memberEntry(
+  teamId: string,
+  {
+    member,
+    before,
+    after,
+  }: { readonly member: string; readonly before?: TeamRole | undefined; readonly after?: TeamRole | undefined },
+): Pick<NewEntry, "action" | "accountId" | "before" | "after" | "details"> {
+  const action = before === undefined ? "member_added" : after === undefined ? "member_removed" : "member_changed";
+  return {
+    action,
+    accountId: teamId,
+    before: before && { role: before },
+    after: after && { role: after },
+    details: { member },
+  };
 }
 
 function keyEntry(action: AuditAction, { id, accountId }: Pick<KeyRecord, "id" | "accountId">): KeyEntry {

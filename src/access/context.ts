@@ -5,7 +5,7 @@ import type { PasswordHasher } from "./password-hash.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Turns } from "./turns.ts";
 
-/** Who may make an account. While there is no administrator, the first person may, unless sign-up is closed. */
+/** Who may make an account. While there is no owner, the first person may, unless sign-up is closed. */
 export type SignUpMode = "open" | "invited" | "closed";
 
 /** Dependencies of everything about accounts. */
@@ -17,7 +17,7 @@ export interface AccessContext {
   readonly log: AuditLog;
   readonly clock: Clock;
   readonly signUp: SignUpMode;
-  /** Whether other machines may reach the sign-up page: the first administrator then needs a setup token. */
+  /** Whether other machines may reach the sign-up page: the first owner then needs a setup token. */
   readonly isExposed: boolean;
 }
 

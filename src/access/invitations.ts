@@ -5,6 +5,7 @@ import { randomBase62 } from "./api-key.ts";
 import { isId, unknownId } from "./checks.ts";
 import type { AccessContext, PruneContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
+import { rolesWith } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -30,7 +31,10 @@ export interface CreatedInvitation {
   readonly record: InvitationRecord;
 }
 
-/** Makes an invitation for seven days. Throws `invalid_request` when the address has an account, or sign-up is closed. */
+/**
+ * Makes an invitation for seven days. Throws `invalid_request` when the address has an account, or sign-up is closed;
+ * `permission_denied` when the inviter's role does not allow an account of this one.
+ */
 export async function createInvitation(
   { store, clock, log, signUp }: Pick<AccessContext, "store" | "clock" | "log" | "signUp">,
   request: InvitationRequest,
@@ -59,9 +63,11 @@ export async function createInvitation(
   await store.insertInvitation(record);
   // The inviter may have lost the role since the check: its other invitations were withdrawn before this one existed.
   const inviter = request.actorId === undefined ? undefined : await store.find(request.actorId);
-  if (request.actorId !== undefined && (inviter?.role !== "administrator" || inviter.disabledAtMs !== undefined)) {
+  const roles = rolesWith(record.role === "owner" ? "owners.write" : "accounts.write");
+  const mayInvite = inviter?.disabledAtMs === undefined && roles.some((role) => role === inviter?.role);
+  if (request.actorId !== undefined && !mayInvite) {
     await store.removeInvitation(record.id);
-    throw new Failure("permission_denied", "Only administrators can invite others.");
+    throw new Failure("permission_denied", `These roles can invite a new ${record.role}: ${roles.join(", ")}.`);
   }
   const { actorId, network, client } = request;
   await log.record({

@@ -21,7 +21,7 @@ export interface KeyRecord {
   readonly requiredLabels: LabelRequirements;
   /** By which names with several models may choose among them. */
   readonly tags: readonly string[];
-  /** An administrator has restricted the models, capabilities, limits or labels: a member cannot change them. */
+  /** An administrator has restricted the models, capabilities, limits or labels: a developer cannot change them. */
   readonly limitedByAdministrator: boolean;
   /** Provider options that its requests may use; `default`: all without a budget, none with one. */
   readonly options: readonly ProviderOption[] | "default";
@@ -91,8 +91,8 @@ export interface KeyStore {
   insert(key: NewKey): Promise<void>;
   /** Inserts only when there has never been a key: of many processes that start at once, one gets true. */
   insertFirst(key: NewKey): Promise<boolean>;
-  /** Lists all keys ever made (of one account), oldest first; all of them when no page is given. */
-  list(accountId?: string, page?: Page): Promise<readonly KeyRecord[]>;
+  /** Lists all keys ever made (of these accounts), oldest first; all of them when no page is given. */
+  list(accountIds?: readonly string[], page?: Page): Promise<readonly KeyRecord[]>;
   /** Counts the keys of these accounts that are neither expired nor revoked; omits accounts without any. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;
@@ -109,6 +109,10 @@ export interface KeyStore {
    * already. Throws what `rotate` throws.
    */
   replace(id: string, rotate: (old: KeyRecord) => Replacement): Promise<boolean>;
+  /**
+   * Gives a key and all keys of its family to another account. False when the key is not of the account `from`.
+   */
+  transfer(id: string, accounts: { readonly from: string; readonly to: string }): Promise<boolean>;
   /** The keys of a family, by the ID of its first key. */
   family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
   /** Atomic. Answers which of them were not revoked before. */

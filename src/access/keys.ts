@@ -21,8 +21,8 @@ export const DEFAULT_GRACE: Grace = "24h";
 /** Limit of an account's keys that are neither expired nor revoked. */
 export const MAX_WORKING_KEYS = 1000;
 
-/** Who makes or changes a key: a member, for the own account, or an administrator, whose restrictions bind the member. */
-export type KeyActor = "member" | "administrator";
+/** Who makes or changes a key: a developer, or an administrator, whose restrictions bind developers. */
+export type KeyActor = "developer" | "administrator";
 
 /** The keys that a revocation ends: the key and its working predecessors, or the key only. */
 export type RevocationScope = "with predecessors" | "key only";
@@ -51,7 +51,7 @@ export interface KeyRequest {
   /** Default: none. */
   readonly tags?: readonly string[] | undefined;
   readonly accountId?: string | undefined;
-  /** Default: a member. */
+  /** Default: a developer. */
   readonly by?: KeyActor;
 }
 
@@ -66,7 +66,7 @@ export interface CreatedKey {
  * `MAX_WORKING_KEYS` keys.
  */
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
-  const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "member" } = request;
+  const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "developer" } = request;
   const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS, options = "default" } = request;
   const { requiredLabels = {}, tags = [] } = request;
   const choices = checkChoices({ name: request.name, models, capabilities, limits, options, requiredLabels, tags });
@@ -103,14 +103,14 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
 
 /**
  * Makes a key with the same name, permissions, lifetime and limits (usage counts on, by the key family), and lets the old
- * one expire after the grace period, if it does not expire earlier. Of a key that an administrator has limited, a member
+ * one expire after the grace period, if it does not expire earlier. Of a key that an administrator has limited, a developer
  * keeps the end. Throws an `invalid_request` Failure for an unknown,
  * expired, revoked or already rotated key and, with a grace period, for an account with `MAX_WORKING_KEYS` keys.
  */
 export async function rotateKey(
   { store, clock }: KeyContext,
   id: string,
-  { grace, by = "member" }: { readonly grace: Grace; readonly by?: KeyActor },
+  { grace, by = "developer" }: { readonly grace: Grace; readonly by?: KeyActor },
 ): Promise<CreatedKey> {
   const old = await findKey(store, id);
   const now = clock.now();
@@ -176,13 +176,13 @@ export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 /**
  * Changes the name, permissions, limits, labels or tags of a key, of its predecessors that still work and of its successors; absent fields stay.
  * Throws an `invalid_request` Failure for an unknown or
- * revoked key and for invalid values, and a `permission_denied` one for a member who changes more than the name of a key
+ * revoked key and for invalid values, and a `permission_denied` one for a developer who changes more than the name of a key
  * that an administrator has limited.
  */
 export async function updateKey(
   { store }: KeyContext,
   id: string,
-  { by = "member", ...update }: KeyUpdate & { readonly by?: KeyActor },
+  { by = "developer", ...update }: KeyUpdate & { readonly by?: KeyActor },
 ): Promise<void> {
   const choices = checkChoices(update);
   const key = await findKey(store, id);
@@ -192,7 +192,7 @@ export async function updateKey(
   const isLimited = by === "administrator" && (hasLimitedLife || isRestricted({ ...key, ...choices }));
   const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
   // Checked by the store in the same statement, so that it holds against a simultaneous change by an administrator.
-  const expected = isPermission && by === "member" ? { limitedByAdministrator: false } : {};
+  const expected = isPermission && by === "developer" ? { limitedByAdministrator: false } : {};
   if (await store.update(id, changes, expected)) return;
   if ((await findKey(store, id)).revokedAtMs !== undefined) throw invalidField("id", `${id} has been revoked`);
   throw isForAdministrators();
@@ -221,7 +221,7 @@ function isRestricted({
 /**
  * Throws an `invalid_request` Failure for an account with `MAX_WORKING_KEYS` keys. Two simultaneous requests may both pass.
  */
-async function requireRoom({ store, clock }: KeyContext, accountId: string): Promise<void> {
+export async function requireRoom({ store, clock }: KeyContext, accountId: string): Promise<void> {
   const working = (await store.countWorking([accountId], clock.now())).get(accountId) ?? 0;
   if (working < MAX_WORKING_KEYS) return;
   const most = MAX_WORKING_KEYS.toLocaleString("en");

@@ -1,6 +1,7 @@
 import { Failure } from "../core/failure.ts";
-import type { AccountRecord, SessionRecord } from "./account-store.ts";
+import type { AccountRecord, SessionRecord, SignedIn } from "./account-store.ts";
 import type { AccessContext, Origin, PruneContext } from "./context.ts";
+import { lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const MINUTE_MS = 60_000;
@@ -15,11 +16,7 @@ const TOUCH_MS = MINUTE_MS;
 /** Largest number of sessions listed. */
 const MAX_LISTED = 100;
 
-/** A valid session and its account. */
-export interface SignedIn {
-  readonly session: SessionRecord;
-  readonly account: AccountRecord;
-}
+export type { SignedIn };
 
 /** A new session; its ID is only in the cookie, not stored. */
 export interface StartedSession extends SignedIn {
@@ -44,7 +41,7 @@ export async function startSession(
     browser,
   };
   await store.insertSession(session);
-  return { id, session, account };
+  return { id, session, account, memberships: await store.memberships(account.id) };
 }
 
 /** Returns the session of an ID; undefined when it has ended or its account is disabled. Counts as a use. */
@@ -92,10 +89,14 @@ export function requireFresh({ session }: SignedIn, nowMs: number): void {
   });
 }
 
-/** Throws `permission_denied` for members. */
-export function requireAdministrator({ account }: SignedIn): void {
-  if (account.role === "administrator") return;
-  throw new Failure("permission_denied", "Only administrators can do this.");
+/** Throws `permission_denied` without the permission in all accounts, or for the installation. */
+export function requireEverywhere(signedIn: SignedIn, permission: Permission): void {
+  if (!permitsEverywhere(signedIn, permission)) throw lacks(signedIn, permission);
+}
+
+/** Throws `permission_denied` without the permission in this account. */
+export function requireIn(signedIn: SignedIn, permission: Permission, accountId: string): void {
+  if (!permitsIn(signedIn, permission, accountId)) throw lacks(signedIn, permission);
 }
 
 /** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which anybody can send. */

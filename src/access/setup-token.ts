@@ -3,10 +3,10 @@ import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** State of the setup of an installation's first administrator. */
+/** State of the setup of an installation's first owner. */
 export interface SetupState {
-  /** Whether the installation has an administrator; then there is no token. */
-  readonly hasAdministrator: boolean;
+  /** Whether the installation has an owner; then there is no token. */
+  readonly hasOwner: boolean;
   /**
    * Token for the sign-up page; undefined where none is needed and where sign-up is closed. Valid for seven days and one
    * use.
@@ -22,12 +22,12 @@ export async function prepareSetup(
   context: Pick<AccessContext, "store" | "clock" | "signUp" | "isExposed">,
 ): Promise<SetupState> {
   const { store, clock, signUp } = context;
-  const hasAdministrator = await store.isClaimed();
-  if (hasAdministrator || !context.isExposed || signUp === "closed") return { hasAdministrator, token: undefined };
+  const hasOwner = await store.isClaimed();
+  if (hasOwner || !context.isExposed || signUp === "closed") return { hasOwner, token: undefined };
   const token = generateToken();
   const nowMs = clock.now();
   await store.insertSetupToken({ hash: hashToken(token), expiresAtMs: nowMs + LIFETIME_MS }, nowMs);
-  return { hasAdministrator, token };
+  return { hasOwner, token };
 }
 
 /** Whether a text is a valid setup token of this installation. Found by its hash, so the comparison leaks no timing. */

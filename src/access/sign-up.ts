@@ -19,14 +19,14 @@ export interface Application {
   readonly name?: string | undefined;
   /** Token of an invitation's link. */
   readonly token?: string | undefined;
-  /** Token of the link printed at startup, for the first administrator. */
+  /** Token of the link printed at startup, for the first owner. */
   readonly setupToken?: string | undefined;
 }
 
 /**
  * Makes an account and signs in. On a fresh installation the first person takes over the default account as its
- * administrator; of two simultaneous ones, the second is treated like everyone after. Where other machines may reach the
- * page, the first person needs a setup token or an administrator's invitation from the command line; where sign-up is
+ * owner; of two simultaneous ones, the second is treated like everyone after. Where other machines may reach the
+ * page, the first person needs a setup token or an owner's invitation from the command line; where sign-up is
  * closed, this always fails.
  *
  * No e-mail is ever sent, so a person who may sign up with an address learns from the failure when it is taken. Others do
@@ -78,6 +78,7 @@ export function newAccount(newcomer: Newcomer, role: Role, nowMs: number): Accou
   return {
     ...newcomer,
     id: `acct_${randomBase62(16)}`,
+    kind: "person",
     role,
     limits: NO_LIMITS,
     createdAtMs: nowMs,
@@ -98,7 +99,7 @@ async function join(
 ): Promise<AccountRecord> {
   const { store, clock, log } = context;
   const invitation = await admit(context, token, newcomer.email);
-  const account = newAccount(newcomer, invitation?.role ?? "member", clock.now());
+  const account = newAccount(newcomer, invitation?.role ?? "developer", clock.now());
   if (invitation === undefined) {
     if (!(await store.insert(account))) throw taken();
     return account;
@@ -135,19 +136,19 @@ async function admit(
   return invitation;
 }
 
-/** Answers whether a token gave the right to become the first administrator. Throws `permission_denied` without it. */
+/** Answers whether a token gave the right to become the first owner. Throws `permission_denied` without it. */
 async function admitFirst(
   context: AccessContext,
   { email, token, setupToken }: Pick<Application, "email" | "token" | "setupToken">,
   { isForwarded = false }: Origin,
 ): Promise<boolean> {
   if (context.signUp === "closed")
-    throw new Failure("permission_denied", `Sign-up is closed. Create the first administrator with: ${CREATE_FIRST}`);
+    throw new Failure("permission_denied", `Sign-up is closed. Create the first account with: ${CREATE_FIRST}`);
   const isNeeded = context.isExposed || isForwarded;
   if (!isNeeded) return false;
   if (await isSetupToken(context, setupToken)) return true;
   const invitation = token === undefined ? undefined : await findInvitation(context, token);
-  if (invitation?.role === "administrator" && (invitation.email ?? email) === email) return true;
+  if (invitation?.role === "owner" && (invitation.email ?? email) === email) return true;
   if (!context.isExposed)
     throw new Failure(
       "permission_denied",
@@ -156,13 +157,13 @@ async function admitFirst(
     );
   throw new Failure(
     "permission_denied",
-    "Creating the first administrator requires the setup token, which is part of the link that Parley prints at startup. " +
+    "Creating the first account requires the setup token, which is part of the link that Parley prints at startup. " +
       `Restart Parley to print a new one, or run: ${CREATE_FIRST}`,
   );
 }
 
-/** The command that makes the first administrator. */
-export const CREATE_FIRST = "parley accounts create --role administrator --email ADDRESS --password-stdin";
+/** The command that makes the first account. */
+export const CREATE_FIRST = "parley accounts create --role owner --email ADDRESS --password-stdin";
 
 async function removeUnused(context: AccessContext, token: string): Promise<void> {
   const invitation = await findInvitation(context, token);

@@ -58,9 +58,12 @@ export interface OverloadState {
 
 /** Completions begun in one event loop turn at most. */
 const BEGUN_PER_TURN = 32;
-/** A completion that would probably wait longer than this share of `maxWaitMs` is refused at once, */
-const LIKELY_SHARE = 0.25;
-/** unless at most this many have their turn before it. */
+/**
+ * Share of `maxWaitMs` that a completion may probably wait, while others were refused in the last QUIET_MS: a standing overload fills
+ * any queue, and a long one only delays all answers. Before that it may be all of it, for a burst or a closed loop.
+ */
+const SHEDDING_SHARE = 0.25;
+/** No completion is refused for its probable wait when at most this many have their turn before it. */
 const MIN_TURNS = 16;
 /** Slots of one key, as a multiple of the free ones: a single key leaves a fifth for others. */
 const FREE_SHARE = 4;
@@ -329,7 +332,8 @@ export class AdmissionControl {
     // Round robin: each key has as many turns first as this key has waiters.
     const turns = Math.min(own * (this.#queue.keys + (own === 1 ? 1 : 0)), this.#queue.size + 1);
     const { maxWaitMs } = this.#options;
-    const isLate = turns > Math.max(MIN_TURNS, this.#limit.begunIn(maxWaitMs * LIKELY_SHARE));
+    const longestMs = this.#shedding === undefined ? maxWaitMs : maxWaitMs * SHEDDING_SHARE;
+    const isLate = turns > Math.max(MIN_TURNS, this.#limit.begunIn(longestMs));
     const expires = this.#limit.begunIn((open.expiresMs ?? Infinity) - nowMs) < turns;
     if (isLate || expires) throw this.#lateFailure({ holders, bytes, isRead });
     const unread = Math.min(bytes ?? UNREAD_BYTES, UNREAD_BYTES);

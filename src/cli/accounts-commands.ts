@@ -1,7 +1,8 @@
-import type { Role } from "../access/account-store.ts";
-import { createAccount, requireFirstAdministrator, updateAccount } from "../access/accounts.ts";
+import { createAccount, requireFirstOwner, updateAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createInvitation } from "../access/invitations.ts";
+import { ROLES } from "../access/permissions.ts";
+import { offboard } from "../access/offboarding.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createThrottle } from "../access/throttle.ts";
@@ -14,8 +15,6 @@ import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
 import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
 import { commandLog, type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
-
-const ROLES: readonly Role[] = ["administrator", "member"];
 
 /** Who makes changes in the audit log: no account and no network. */
 export const ACTOR = { actorId: undefined, network: undefined };
@@ -31,14 +30,14 @@ export const accountsCreate: Command = {
   flags: {
     email: { value: "ADDRESS", help: "e-mail address of the account (required)" },
     name: { value: "NAME", help: "name of the account, with --password-stdin (default: the address up to the @)" },
-    role: { value: ROLES.join("|"), help: "role of the account (default: member)" },
+    role: { value: ROLES.join("|"), help: "role of the account (default: developer)" },
     ...PASSWORD_FLAG,
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
     withAccounts(invocation, { ...context, createsDatabase: true }, async (access) => {
-      const { email, name, role: word = "member" } = invocation.flags;
+      const { email, name, role: word = "developer" } = invocation.flags;
       if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
       const role = ROLES.find((known) => known === word);
       if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
@@ -52,7 +51,7 @@ export const accountsCreate: Command = {
       }
       if (name !== undefined)
         throw new UsageError("--name needs --password-stdin: an invited person chooses the name at sign-up");
-      await requireFirstAdministrator(access.store, role);
+      await requireFirstOwner(access.store, role);
       const invitation = await createInvitation(access, { email, role, ...ACTOR });
       if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
       else writeInvitation(context, invitation);
@@ -96,6 +95,40 @@ export const accountsLimit: Command = {
       const account = await updateAccount(access, { id, update: { limits }, actor: ACTOR });
       if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
       else context.stdout.write(`${id} has the limits: ${describeLimits(limits)}.\n`);
+    }),
+};
+
+export const accountsOffboard: Command = {
+  name: "accounts offboard",
+  summary: "disable a person's account, end its sessions and memberships, and transfer or revoke its keys",
+  positionals: ["ID|EMAIL"],
+  flags: {
+    "transfer-keys-to": { value: "ID|EMAIL", help: "account that becomes the owner of the keys, such as a team" },
+    "revoke-keys": { help: "revoke the keys, for good" },
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async (access) => {
+      const receiver = invocation.flags["transfer-keys-to"];
+      if ((receiver === undefined) !== invocation.switches.has("revoke-keys"))
+        throw new UsageError("give one of --transfer-keys-to ID|EMAIL and --revoke-keys");
+      const { id } = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
+      const keysTo = receiver && (await findAccountByIdOrEmail(access.store, receiver)).id;
+      const { keyIds, teams, sessions } = await offboard(access, { id, keysTo, actor: ACTOR });
+      if (invocation.switches.has("json"))
+        writeJson(context.stdout, {
+          id,
+          keys: keyIds,
+          keys_to: keysTo ?? null,
+          teams: teams.map(({ teamId }) => teamId),
+          sessions,
+        });
+      else {
+        const fate = keysTo === undefined ? "revoked" : `transferred to ${keysTo}`;
+        const counts = `${keyIds.length} keys ${fate}, ${teams.length} teams left, ${sessions} sessions ended`;
+        context.stdout.write(`Offboarded ${id}: ${counts}.\n`);
+      }
     }),
 };
 

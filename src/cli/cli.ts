@@ -9,6 +9,7 @@ import {
   accountsEnable,
   accountsLimit,
   accountsList,
+  accountsOffboard,
   accountsResetPassword,
 } from "./accounts-commands.ts";
 import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
@@ -16,7 +17,7 @@ import { type CliContext, type Command, EXIT, type Invocation, UsageError } from
 import { configCheck, models } from "./config-commands.ts";
 import { configConvert } from "./convert-command.ts";
 import { health } from "./health-command.ts";
-import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
+import { keysCreate, keysList, keysRevoke, keysRotate, keysTransfer, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
 import { routeExplain } from "./route-commands.ts";
@@ -39,6 +40,7 @@ import {
 } from "./stored-commands.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
+import { teamsAdd, teamsCreate, teamsList, teamsMembers, teamsRemove } from "./teams-commands.ts";
 import { usage } from "./usage-command.ts";
 
 const helpCommand: Command = {
@@ -95,14 +97,21 @@ const COMMANDS: readonly Command[] = [
   keysList,
   keysUpdate,
   keysRotate,
+  keysTransfer,
   keysRevoke,
   accountsCreate,
   accountsList,
   accountsDisable,
   accountsEnable,
   accountsLimit,
+  accountsOffboard,
   accountsResetPassword,
   accountsAliases,
+  teamsCreate,
+  teamsList,
+  teamsMembers,
+  teamsAdd,
+  teamsRemove,
   credentialsSet,
   credentialsList,
   credentialsRemove,

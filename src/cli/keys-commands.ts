@@ -1,6 +1,8 @@
-import { changedKeyEntry, newKeyEntry, revokedKeyEntry } from "../access/audit-fields.ts";
+import { changedKeyEntry, newKeyEntry, revokedKeyEntry, transferredKeyEntries } from "../access/audit-fields.ts";
 import type { AuditLog } from "../access/audit-log.ts";
+import { unknownId } from "../access/checks.ts";
 import type { KeyRecord } from "../access/key-store.ts";
+import { transferKey } from "../access/key-transfer.ts";
 import {
   createKey,
   DEFAULT_GRACE,
@@ -169,6 +171,30 @@ export const keysUpdate: Command = {
       await log.record(changedKeyEntry("key_updated", before!, after));
       if (invocation.switches.has("json")) writeJson(context.stdout, toKeyJson(after));
       else context.stdout.write(`${formatTable([KEY_HEADING, toKeyRow(after, keys.clock.now())])}\n`);
+    }),
+};
+
+export const keysTransfer: Command = {
+  name: "keys transfer",
+  summary: "make another account the owner of a key, which keeps working; past usage stays with the account before",
+  positionals: ["ID"],
+  flags: {
+    to: { value: "ID|EMAIL", help: "the new owner, such as a team (required)" },
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withKeys(invocation, context, async (keys, { store, log }) => {
+      const { to: receiver } = invocation.flags;
+      if (receiver === undefined) throw new UsageError("--to is required: --to ID|EMAIL");
+      const id = invocation.positionals[0] ?? "";
+      const key = await keys.store.find(id);
+      if (key === undefined) throw unknownId("key", id);
+      const { id: to } = await findAccountByIdOrEmail(store.accounts, receiver);
+      await transferKey({ ...keys, accounts: store.accounts }, key, { to, by: "administrator" });
+      for (const entry of transferredKeyEntries(id, { from: key.accountId, to })) await log.record(entry);
+      if (invocation.switches.has("json")) writeJson(context.stdout, { id, account: to, from: key.accountId });
+      else context.stdout.write(`${id} belongs to ${to}.\n`);
     }),
 };
 

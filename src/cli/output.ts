@@ -45,12 +45,13 @@ export function toInvitationJson({ token, record }: CreatedInvitation): object {
 
 /** An account as JSON, without its password's hash. */
 export function toAccountJson(account: AccountRecord): object {
-  const { id, email = null, name, role, limits, createdAtMs, disabledAtMs } = account;
+  const { id, kind, email = null, name, role, limits, createdAtMs, disabledAtMs } = account;
   return {
     id,
+    kind,
     email,
     name,
-    role,
+    role: kind === "person" ? role : null,
     state: stateOf(account),
     limits: toLimitsJson(limits),
     created_at: toIso(createdAtMs),
@@ -63,14 +64,14 @@ export const ACCOUNT_HEADING = ["ID", "EMAIL", "NAME", "ROLE", "STATE", "CREATED
 
 /** An account as a line of the table. */
 export function toAccountRow(account: AccountRecord): string[] {
-  const { id, email = "", name, role, createdAtMs } = account;
-  return [id, email, name, role, stateOf(account), toIso(createdAtMs) ?? ""];
+  const { id, kind, email = "", name, role, createdAtMs } = account;
+  return [id, email, name, kind === "person" ? role : kind, stateOf(account), toIso(createdAtMs) ?? ""];
 }
 
 /** `unclaimed` is the initial account, which the first person who signs up takes over. */
-function stateOf({ passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
+function stateOf({ kind, passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
   if (disabledAtMs !== undefined) return "disabled";
-  return passwordHash === undefined ? "unclaimed" : "active";
+  return kind === "person" && passwordHash === undefined ? "unclaimed" : "active";
 }
 
 /** Writes only the secret to stdout, so that it can be piped. */

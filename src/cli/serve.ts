@@ -309,7 +309,7 @@ function stopSignal(): Promise<undefined> {
 const NOT_BUILT = "not built; run `npm run build:web`";
 
 /**
- * Text for a person at the terminal: addresses, and on a fresh data directory how to make the first administrator, a key and
+ * Text for a person at the terminal: addresses, and on a fresh data directory how to make the first account, a key and
  * a first request.
  */
 async function greeting(
@@ -364,16 +364,16 @@ async function greeting(
   return `${lines.join("\n")}\n\n`;
 }
 
-/** How to make the first administrator, where opening the dashboard is not enough. */
+/** How to make the first account, where opening the dashboard is not enough. */
 function setupLines(config: Config, base: string, setup: SetupState | undefined): string[] {
-  if (setup === undefined || setup.hasAdministrator) return [];
+  if (setup === undefined || setup.hasOwner) return [];
   if (config.signUp === "closed")
-    return ["", "There is no administrator yet, and sign-up is closed. Make one with:", "", `  npx ${CREATE_FIRST}`];
+    return ["", "There is no owner yet, and sign-up is closed. Make one with:", "", `  npx ${CREATE_FIRST}`];
   if (setup.token === undefined) return [];
   const link = `${config.http.publicUrl ?? base}/sign-up#setup=${setup.token}`;
   return [
     "",
-    "There is no administrator yet. The first person who signs up by this link, within seven days, becomes the administrator:",
+    "There is no owner yet. The first person who signs up by this link, within seven days, becomes the owner:",
     "",
     `  ${link}`,
   ];

@@ -348,7 +348,8 @@ export interface Config {
   readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
-  readonly ledger: { readonly retentionMs: number };
+  /** `durability`: whether an answer ends when its entry is written, or entries are written within an interval. */
+  readonly ledger: { readonly retentionMs: number; readonly durability: "reply" | "interval" };
   /** How long answers of the Responses API are kept; 0: they are not. */
   readonly responses: {
     readonly keptMs: number;

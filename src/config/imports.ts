@@ -13,6 +13,8 @@ export interface OfferedModel {
 /** Lists of models by the names of providers. */
 export type ModelLists = ReadonlyMap<string, readonly OfferedModel[]>;
 
+export const NO_LISTS: ModelLists = new Map();
+
 /** Entry of `models` that imports from all providers. */
 export const IMPORTS_ALL = "*";
 /** One provider, whose name stands before those of its models. */

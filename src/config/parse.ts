@@ -4,7 +4,7 @@ import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
 import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
-import { type ModelLists, takeImports } from "./imports.ts";
+import { type ModelLists, NO_LISTS, takeImports } from "./imports.ts";
 import { readMetricExport } from "./metrics.ts";
 import { proxyProblem, proxyVariable } from "./proxies.ts";
 import { withPresets } from "./presets.ts";
@@ -54,7 +54,12 @@ export function parseConfig(source: ConfigSource): Config {
   const leftOut: LeftOut[] = [];
   const document = enabled ? readable(stored, (problems) => leftOut.push({ path: [], problems })) : NO_ENTRIES;
   for (;;) {
-    const part = { credentials, allowsPrivate, leftOut: new Set(leftOut.map(({ path }) => pathKey(path))) };
+    const part = {
+      credentials,
+      allowsPrivate,
+      leftOut: new Set(leftOut.map(({ path }) => pathKey(path))),
+      wasStored: () => true,
+    };
     const parsed = parseParts(source, { ...part, document });
     const { config, problems, describe } = parsed;
     if (config !== undefined && problems.length === 0) return complete(config, leftOut);
@@ -102,13 +107,17 @@ export interface StoredProblem extends Problem {
 }
 
 /**
- * The configuration with all of a stored document, and what is wrong with it. Throws ConfigError for a document that cannot be read, and
- * for a file that is not valid.
+ * The configuration with all of a stored document, and what is wrong with it. `before`: the paths of the entries that are stored so far.
+ * Throws ConfigError for a document that cannot be read, and for a file that is not valid.
  */
-export function checkStored(source: ConfigSource & { readonly stored: StoredConfiguration }): {
+export function checkStored(
+  source: ConfigSource & { readonly stored: StoredConfiguration },
+  before: readonly ConfigPath[],
+): {
   readonly config: Config | undefined;
   readonly problems: readonly StoredProblem[];
 } {
+  const stored = new Set(before.map(pathKey));
   const { credentials } = source.stored;
   const alone = parseAlone(source);
   if (isNothingStored(source.stored)) return { config: alone, problems: [] };
@@ -117,6 +126,7 @@ export function checkStored(source: ConfigSource & { readonly stored: StoredConf
     credentials,
     leftOut: new Set(),
     allowsPrivate: alone.storedConfiguration.allowPrivate,
+    wasStored: (entry) => stored.has(entry),
   });
   return { config, problems: problems.map((problem) => ({ ...problem, line: describe(problem) })) };
 }
@@ -188,8 +198,6 @@ function parseParts({ file, text, env, unused, lists = NO_LISTS }: ConfigSource,
   const place = createPlaces({ document, stored: part?.document, isStored, overrides, variables: filled.variables });
   return { config, problems, isStored, sections, describe: (problem) => `${place(problem)}${problem.text}` };
 }
-
-const NO_LISTS: ModelLists = new Map();
 
 const NO_ENTRIES = readDocument("{}", STORED_NAME);
 

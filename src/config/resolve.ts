@@ -132,7 +132,7 @@ export function resolve(
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
-    ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
+    ledger: { retentionMs: input.ledger.retention_days * DAY_MS, durability: input.ledger.durability },
     responses: {
       keptMs: input.responses.store_days * DAY_MS,
       encryptionKey: input.responses.encryption_key,

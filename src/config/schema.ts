@@ -332,7 +332,10 @@ export const fileSchema = section({
     burst_seconds: z.int().min(1).max(3600).default(60),
   }).prefault({}),
   sign_up: z.enum(["open", "invited", "closed"]).default("invited"),
-  ledger: section({ retention_days: z.int().min(1).max(36_500).default(400) }).prefault({}),
+  ledger: section({
+    retention_days: z.int().min(1).max(36_500).default(400),
+    durability: z.enum(["reply", "interval"]).default("reply"),
+  }).prefault({}),
   responses: section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),

@@ -55,6 +55,7 @@ export function listSettings(config: Config): Setting[] {
     ...clientTlsSettings("core", others.core.tls ?? {}),
     "core.tls.server_name": others.core.tls?.serverName,
     "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
+    "ledger.durability": others.ledger.durability,
     "responses.store_days": others.responses.keptMs / DAY_MS,
     "responses.encryption_key": others.responses.encryptionKey,
     "account_credentials.encryption_key": others.accountCredentials.encryptionKey,

@@ -1,7 +1,7 @@
 import { type ConfigPath, type Problem, type Report } from "./config-error.ts";
 import { type ConfigDocument, isRecord, pathKey } from "./document.ts";
 import type { Environment } from "./environment.ts";
-import { type ModelLists, takeImports } from "./imports.ts";
+import { type ModelLists, NO_LISTS, takeImports } from "./imports.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
 import { withPresets } from "./presets.ts";
 import { SECRET_HEADER } from "./scalars.ts";
@@ -65,6 +65,11 @@ export interface StoredPart {
   readonly leftOut: ReadonlySet<string>;
   /** Whether providers may have private addresses. */
   readonly allowsPrivate: boolean;
+  /**
+   * Whether an entry, by its `pathKey`, was stored before: it keeps its name when a provider of the file lists a model of that name later.
+   * Otherwise whoever writes that list would get the requests of stored models.
+   */
+  readonly wasStored: (entry: string) => boolean;
 }
 
 /** A file's value with the stored entries that are in force. */
@@ -117,7 +122,8 @@ export function mergeStored(part: StoredPart | undefined, { file, patterns, env,
   for (const [section, named] of Object.entries(entries))
     for (const [name, entry] of Object.entries(named)) {
       checkEntry([section, name], entry, { ...part, report });
-      const problem = nameProblem([section, name], { patterns, lists, isOfFile });
+      const known = part.wasStored(pathKey([section, name])) ? NO_LISTS : lists;
+      const problem = nameProblem([section, name], { patterns, lists: known, isOfFile });
       if (problem !== undefined) report([section, name], problem);
     }
   const used = withoutLeftOut(fileValue, part.leftOut);

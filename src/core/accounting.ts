@@ -177,6 +177,7 @@ export class CompletionAccounting {
     const { trace } = this.#call;
     if (trace !== undefined) trace.reservedMs = this.#ports.clock.monotonic();
     const noted = this.#ports.ledger.begin(this.#toLostEntry(reserved));
+    if (noted === undefined) return;
     await waitAtMost(noted, { clock: this.#ports.clock, limitMs: MAX_NOTING_MS, signal: this.#call.signal });
   }
 

@@ -169,14 +169,15 @@ export interface Ledger {
   /**
    * Notes a completion before it is sent to a provider, with the entry that it gets if this process ends without `append`.
    * Resolves when the note is stored; while the database is unavailable after a short time, and it is stored as soon as that
-   * is possible. Never rejects.
+   * is possible. Undefined when the completion need not wait for it. Never rejects.
    */
-  begin(entry: NewLedgerEntry): Promise<void>;
+  begin(entry: NewLedgerEntry): Promise<void> | undefined;
   /**
    * Writes an entry and settles its budget reservation, idempotently. Resolves when the entry is durable. While the database
-   * is unavailable it resolves after a short time, and the entry waits in memory. Never rejects.
+   * is unavailable it resolves after a short time, and the entry waits in memory. Undefined when the answer need not wait for
+   * it. Never rejects.
    */
-  append(entry: NewLedgerEntry): Promise<void>;
+  append(entry: NewLedgerEntry): Promise<void> | undefined;
   /** Throws `overloaded` while too many entries wait in memory to accept more. */
   admit(): void;
 }

@@ -1,31 +1,57 @@
+/** Longest text that is compared. */
+const MAX_CHARS = 64;
+/** Edits of a misspelling at most: with more, each candidate would be compared in full. */
+const MAX_EDITS = 8;
+
 /**
- * The candidate that `word` is probably a misspelling of: the one with the fewest edits, at most a third of the word, at least one
- * allowed. Undefined without one.
+ * The candidate that `word` is probably a misspelling of: the one with the fewest edits, at most a third of the word and MAX_EDITS, at
+ * least one allowed. Undefined without one, and for words of more than MAX_CHARS. A comparison takes a few microseconds at most.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+  if (word.length > MAX_CHARS) return undefined;
+  const lower = word.toLowerCase();
   let best: string | undefined;
-  let bestEdits = Math.max(1, Math.floor(word.length / 3)) + 1;
+  let bestEdits = Math.min(Math.max(1, Math.floor(word.length / 3)), MAX_EDITS) + 1;
   for (const candidate of candidates) {
-    const edits = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    // No longer than a row, too.
+    if (Math.abs(candidate.length - word.length) >= bestEdits) continue;
+    const edits = editDistance(lower, candidate.toLowerCase(), bestEdits);
     if (edits < bestEdits) [best, bestEdits] = [candidate, edits];
   }
   return best;
 }
 
-/** Levenshtein distance, with a swap of two neighbours as one edit; one row at a time. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  let above: number[] = [];
+/** Rows of a comparison: the current one and the two before. */
+const ROWS = [0, 1, 2].map(() => new Uint8Array(MAX_CHARS + MAX_EDITS + 1));
+/** Stands for a cell that is not compared. */
+const FAR = 2 * MAX_CHARS;
+
+/**
+ * Levenshtein distance, with a swap of two neighbours as one edit, as far as it is below `limit`, at most MAX_EDITS + 1: one row at a
+ * time, and of a row only the part that may be. FAR or any number from `limit` on otherwise.
+ */
+function editDistance(a: string, b: string, limit: number): number {
+  let [row, above, next] = ROWS as [Uint8Array, Uint8Array, Uint8Array];
+  for (let j = 0; j <= b.length; j++) row[j] = j;
+  let leastBefore = 0;
   for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const transposition = swapped ? above[j - 2]! + 1 : Infinity;
-      next.push(Math.min(substitution, transposition, row[j]! + 1, next[j - 1]! + 1));
+    const from = Math.max(1, i - limit + 1);
+    const to = Math.min(b.length, i + limit - 1);
+    next.fill(FAR);
+    next[from - 1] = from === 1 ? i : FAR;
+    let least = next[from - 1]!;
+    for (let j = from; j <= to; j++) {
+      let edits = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      edits = Math.min(edits, row[j]! + 1, next[j - 1]! + 1);
+      const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      if (isSwap) edits = Math.min(edits, above[j - 2]! + 1);
+      next[j] = edits;
+      least = Math.min(least, edits);
     }
-    above = row;
-    row = next;
+    // A later row is at least this one, or by a swap one more than the row before.
+    if (least >= limit && leastBefore + 1 >= limit) return FAR;
+    leastBefore = least;
+    [row, above, next] = [next, row, above];
   }
   return row[b.length]!;
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { NewLedgerEntry } from "../core/ledger.ts";
+import type { Ledger, NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { EntryFiles } from "../ledger/entry-files.ts";
 import { createLedger, type OwnedLedger } from "../ledger/ledger.ts";
@@ -30,6 +30,25 @@ interface AccountingPorts {
   readonly isAway: boolean;
 }
 
+/** Age of the oldest entry at which all are written, when no answer waits for them. */
+const INTERVAL_MS = 50;
+
+/** The same ledger for completions: by `ledger.durability` answers wait for it, or not. */
+export function ledgerOfAnswers({ ledger: { durability } }: Config, ledger: Ledger): Ledger {
+  if (durability === "reply") return ledger;
+  return {
+    admit: () => ledger.admit(),
+    begin(entry) {
+      void ledger.begin(entry);
+      return undefined;
+    },
+    append(entry) {
+      void ledger.append(entry);
+      return undefined;
+    },
+  };
+}
+
 /** Opens the ledger and writes the entries that an earlier process left in files. Rejects when that fails. */
 export async function openAccounting(
   config: Config,
@@ -52,6 +71,7 @@ export async function openAccounting(
     files,
     clock,
     process: replica,
+    intervalMs: config.ledger.durability === "interval" ? INTERVAL_MS : 0,
     isAway,
     onTrouble(trouble) {
       if (trouble === undefined) return log.info("the ledger is written again");

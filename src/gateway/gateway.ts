@@ -42,7 +42,7 @@ import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, createAnswerMemory, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
-import { openAccounting } from "./accounting.ts";
+import { ledgerOfAnswers, openAccounting } from "./accounting.ts";
 import { exchangeKeyChanges } from "./key-changes.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { exportMetrics } from "./metric-export.ts";
@@ -73,7 +73,7 @@ export interface Gateway {
   activeCalls(): number | Promise<number>;
   /** Creates the first key when there has never been one; answers its secret. */
   makeFirstKey(): Promise<string | undefined>;
-  /** Prepares the setup of the first administrator, where the dashboard is served. */
+  /** Prepares the setup of the first owner, where the dashboard is served. */
   prepareSetup(): Promise<SetupState | undefined>;
   /**
    * Replaces the models and providers; addresses and all other settings need a restart. The health of upstream models starts anew after
@@ -353,7 +353,8 @@ async function assemble(
   const bindings = new CallerBindings({ store, clock, log });
   (await bindings.prepare(config))();
   const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
-  const ports = { router, permit, limiter, ledger: slices?.settledBy(ledger) ?? ledger, recorder: observer, clock };
+  const written = ledgerOfAnswers(config, slices?.settledBy(ledger) ?? ledger);
+  const ports = { router, permit, limiter, ledger: written, recorder: observer, clock };
   const stateSecret = isAway ? outage.before!.stateSecret : await store.secret(STATE_SECRET);
   const seal = createStateSeal(stateSecret);
   undo.push(outage.keep(authenticator, { stateSecret, replicas: () => rates.replicas() }));

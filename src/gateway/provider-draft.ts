@@ -110,7 +110,7 @@ function parseDraft(
   source: ConfigSource & { readonly stored: NonNullable<ConfigSource["stored"]> },
   text: ConfigDocument,
 ): Config {
-  const { config, problems } = check(source);
+  const { config, problems } = check(source, []);
   if (config !== undefined && problems.length === 0) return config;
   const fieldOf = ([section, , ...inner]: ConfigPath, atKey: true | undefined): string => {
     if (section === "models") return "upstream_model";

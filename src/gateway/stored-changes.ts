@@ -4,7 +4,7 @@ import { ConfigError } from "../config/config-error.ts";
 import type { Config, RemoteProvider } from "../config/config.ts";
 import { checkStored, type ConfigSource } from "../config/parse.ts";
 import { KEY_FILE } from "../config/scalars.ts";
-import { STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
+import { STORED_NAME } from "../config/stored.ts";
 import { differencesOf, entriesOf, type StoredDocument, withDocument } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import type { Clock } from "../core/clock.ts";
@@ -103,7 +103,12 @@ export async function putDocument(
       ...[...given].map(([provider, apiKeys]) => ({ provider, address: undefined, apiKeys })),
     ],
   });
-  const { config, problems } = check({ ...source, stored });
+  // What is in force is parsed already.
+  const old = entriesOf(source.stored?.document === before.document ? source.stored : before);
+  const { config, problems } = check(
+    { ...source, stored },
+    old.map(({ section, name }) => [section, name]),
+  );
   const violations: FieldViolation[] = problems.map((problem) => ({
     field: fieldOf(problem),
     // The field has the place.
@@ -135,9 +140,7 @@ export async function putDocument(
     removed: gone,
   });
   if (version === undefined) throw conflict(await store.latest());
-  // What is in force is parsed already.
-  const old = source.stored?.document === before.document ? source.stored : before;
-  const differences = differencesOf(entriesOf(old), document.entries);
+  const differences = differencesOf(old, document.entries);
   const changed = differences.map(({ section, name }) => `${section}.${name}`).join(", ");
   await recordVersion(ports.log, facts, {
     version,
@@ -205,9 +208,9 @@ export function checkKeys(apiKeys: readonly string[], field: string): void {
 }
 
 /** As `checkStored`; a document that cannot be read is a problem of it. */
-export function check(source: ConfigSource & { readonly stored: StoredConfiguration }): ReturnType<typeof checkStored> {
+export function check(...asked: Parameters<typeof checkStored>): ReturnType<typeof checkStored> {
   try {
-    return checkStored(source);
+    return checkStored(...asked);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return { config: undefined, problems: error.lines.map((line) => ({ path: [], text: line, line })) };

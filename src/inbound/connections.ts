@@ -11,6 +11,12 @@ export interface ConnectionLimits {
   readonly clientOf: (address: string) => string | undefined;
 }
 
+/**
+ * Connections that the kernel holds until they are accepted. Beyond Node's default of 511 it drops them silently, and a client tries
+ * again after one, three and seven seconds. Systems lower it to their own limit (Linux: `net.core.somaxconn`, 4,096).
+ */
+export const LISTEN_BACKLOG = 4_096;
+
 const IDLE_CLOSED_EVERY_MS = 1_000;
 
 /**

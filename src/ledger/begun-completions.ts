@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import type { NewLedgerEntry } from "../core/ledger.ts";
+import { gather } from "./gather.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /** Notes of a batch at most. */
@@ -10,6 +10,8 @@ const RETRY_MS = 1_000;
 
 interface Unnoted {
   readonly entry: NewLedgerEntry;
+  /** By the clock's `monotonic`. */
+  readonly sinceMs: number;
   readonly resolve: () => void;
   /** The last statement that had this note. */
   statement?: Promise<unknown>;
@@ -20,6 +22,8 @@ export interface BegunCompletionsOptions {
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
+  /** Age of the oldest note at which it is written, with all others: a shorter completion is never noted. Default: 0, at once. */
+  readonly intervalMs?: number;
 }
 
 /**
@@ -40,7 +44,8 @@ export class BegunCompletions {
 
   /** Resolves when the completion is noted, or when that failed. */
   begin(entry: NewLedgerEntry): Promise<void> {
-    const noted = new Promise<void>((resolve) => this.#unnoted.set(entry.completionId, { entry, resolve }));
+    const sinceMs = this.#options.clock.monotonic();
+    const noted = new Promise<void>((resolve) => this.#unnoted.set(entry.completionId, { entry, sinceMs, resolve }));
     if (this.#away) return Promise.resolve();
     void this.#note();
     return noted;
@@ -67,11 +72,13 @@ export class BegunCompletions {
   async #note(): Promise<void> {
     if (this.#isNoting) return;
     this.#isNoting = true;
-    while (!this.#closed) {
-      // Completions that begin in the same event loop turn are noted together.
-      await nextTurn();
+    const { clock, intervalMs = 0 } = this.#options;
+    for (let [oldest] = this.#unnoted.values(); oldest !== undefined; [oldest] = this.#unnoted.values()) {
+      await gather(oldest, { clock, intervalMs });
+      if (this.#closed) break;
+      // It has ended meanwhile.
+      if (!this.#unnoted.has(oldest.entry.completionId)) continue;
       const batch = [...this.#unnoted.values()].slice(0, MAX_BATCH);
-      if (batch.length === 0) break;
       const statement = this.#write(batch);
       for (const unnoted of batch) unnoted.statement = statement;
       this.#away = !(await statement);

@@ -74,7 +74,7 @@ export interface LedgerStore {
    */
   list(query: LogQuery): Promise<LogPage>;
   /** Finds an entry by completion ID or request ID (the latest of several), of one account or of any. */
-  find(id: string, accountId?: string): Promise<LedgerEntry | undefined>;
+  find(id: string, accountIds?: readonly string[]): Promise<LedgerEntry | undefined>;
   /** Spending of each subject (`key:…` of a key family, `account:…`) in a month (`2026-11`), in the given order. */
   spending(subjects: readonly string[], month: string): Promise<readonly Spending[]>;
   /**

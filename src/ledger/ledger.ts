@@ -1,9 +1,9 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Ledger, NewLedgerEntry } from "../core/ledger.ts";
 import { BegunCompletions } from "./begun-completions.ts";
 import type { EntryFiles } from "./entry-files.ts";
+import { gather } from "./gather.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /** Entries of a batch at most. */
@@ -31,6 +31,8 @@ export interface LedgerOptions {
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
+  /** Age of the oldest entry or note at which it is written, with all others, in milliseconds. Default: 0, at once. */
+  readonly intervalMs?: number;
   /** Whether the database is unavailable from the start. Default: it is not. */
   readonly isAway?: boolean;
   /** Called when the database becomes unavailable, or the files besides; with undefined when the database is available again. */
@@ -48,6 +50,8 @@ export interface LedgerState {
 
 /** Core's ledger with the methods of its owner. */
 export interface OwnedLedger extends Ledger {
+  begin(entry: NewLedgerEntry): Promise<void>;
+  append(entry: NewLedgerEntry): Promise<void>;
   state(): LedgerState;
   /** Whether the database is available and has all entries that had to wait for it. */
   isBooked(): boolean;
@@ -76,8 +80,8 @@ interface Waiting {
 
 /**
  * Writes entries in batches: while one batch is written the next one collects. Under load many entries share the cost of a durable
- * commit, and none waits for more than two. While the database is unavailable, batches go into files of the data directory, and
- * from there into the database when it is back, also by the next process.
+ * commit, and none waits for more than two, and the interval. While the database is unavailable, batches go into files of the data
+ * directory, and from there into the database when it is back, also by the next process.
  */
 export function createLedger(options: LedgerOptions): OwnedLedger {
   return new BatchingLedger(options);
@@ -177,8 +181,7 @@ class BatchingLedger implements OwnedLedger {
 
   /** Writes a batch into the database. Answers whether others can be written somewhere, which is so when it is unavailable too. */
   async #writeBatch(): Promise<boolean> {
-    // Completions that end in the same event loop turn are written together.
-    await nextTurn();
+    await this.#gather();
     const batch = this.#waiting.slice(0, MAX_BATCH);
     try {
       await this.#options.store.insert(batch.map(({ entry }) => entry));
@@ -192,7 +195,7 @@ class BatchingLedger implements OwnedLedger {
 
   /** Writes a batch into a file. Answers whether it took it; otherwise the entries wait, and their callers do not. */
   async #fileBatch(): Promise<boolean> {
-    await nextTurn();
+    await this.#gather();
     const { clock, files } = this.#options;
     const batch = this.#waiting.slice(0, MAX_BATCH);
     const letGo = (): void => {
@@ -217,6 +220,11 @@ class BatchingLedger implements OwnedLedger {
     this.#filed.count += batch.length;
     this.#remove(batch);
     return true;
+  }
+
+  #gather(): Promise<void> {
+    const { clock, intervalMs = 0 } = this.#options;
+    return gather(this.#waiting[0]!, { clock, intervalMs: this.#closed ? 0 : intervalMs });
   }
 
   #remove(batch: readonly Waiting[]): void {

@@ -45,7 +45,7 @@ export interface RefusalStore {
    */
   list(query: LogQuery): Promise<RefusalPage>;
   /** Finds a sample by completion ID or request ID (the latest of several), of one account or of any. */
-  find(id: string, accountId?: string): Promise<RefusedRequest | undefined>;
+  find(id: string, accountIds?: readonly string[]): Promise<RefusedRequest | undefined>;
   /** Prepares the tables of the days of these times, where each day has a table of its own. Returns the number of new tables. */
   prepareDays(timesMs: readonly number[]): Promise<number>;
   /**

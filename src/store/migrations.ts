@@ -2,6 +2,8 @@ import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { audit } from "./migrations/audit.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
+import { roles } from "./migrations/roles.ts";
+import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -506,5 +508,7 @@ export const MIGRATIONS: readonly Migration[] = [
   usageLeaders,
   storedConfiguration,
   refusals,
+  roles,
+  teams,
   audit,
 ];

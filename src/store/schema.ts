@@ -4,6 +4,7 @@
  */
 export interface Schema {
   readonly accounts: AccountRow;
+  readonly team_members: TeamMemberRow;
   readonly api_keys: KeyRow;
   readonly sessions: SessionRow;
   readonly known_browsers: KnownBrowserRow;
@@ -42,16 +43,28 @@ export interface LimitColumns {
 
 export interface AccountRow extends LimitColumns {
   readonly id: string;
+  /** `person`, `team` or `service`. */
+  readonly kind: string;
   readonly name: string;
   readonly created_at_ms: number;
   readonly email: string | null;
+  /** `administrator` or `member`: what programs before exact roles know. */
   readonly role: string;
+  /** `owner` of an administrator, `viewer` of a member; null for an administrator or a developer. */
+  readonly exact_role: string | null;
   readonly password_hash: string | null;
   readonly disabled_at_ms: number | null;
   /** A list of `StoredCredential`; null without any. */
   readonly credentials: string | null;
   /** A list of pairs; null without any. */
   readonly aliases: string | null;
+}
+
+export interface TeamMemberRow {
+  readonly team_id: string;
+  readonly account_id: string;
+  readonly role: string;
+  readonly added_at_ms: number;
 }
 
 export interface KeyRow extends LimitColumns {
@@ -78,7 +91,7 @@ export interface KeyRow extends LimitColumns {
   readonly last_used_at_ms: number | null;
   /** The first key of its family; null for the first key itself. */
   readonly line_id: string | null;
-  /** Whether an administrator has restricted it; a member cannot lift that. */
+  /** Whether an administrator has restricted it; a developer cannot lift that. */
   readonly limited_by_administrator: number;
 }
 
@@ -107,7 +120,9 @@ export interface InvitationRow {
   readonly id: string;
   readonly hash: string;
   readonly email: string | null;
+  /** As of an account. */
   readonly role: string;
+  readonly exact_role: string | null;
   readonly created_by: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number;

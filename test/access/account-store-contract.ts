@@ -7,6 +7,7 @@ import type {
   ThrottleStore,
 } from "../../src/access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import type { ExpectedMembers, TeamRole } from "../../src/access/team-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 
 /** The fresh stores under test, with only the rows that every installation begins with. */
@@ -21,9 +22,10 @@ const NOW_MS = 1_700_000_000_000;
 function account(id: string, changes: Partial<AccountRecord> = {}): AccountRecord {
   return {
     id,
+    kind: "person",
     email: `${id}@example.com`,
     name: id,
-    role: "member",
+    role: "developer",
     passwordHash: "$argon2id$1",
     limits: NO_LIMITS,
     createdAtMs: NOW_MS,
@@ -42,7 +44,7 @@ function invitation(id: string, changes: Partial<InvitationRecord> = {}): Invita
     id,
     hash: `hash of ${id}`,
     email: undefined,
-    role: "member",
+    role: "developer",
     createdBy: DEFAULT_ACCOUNT_ID,
     createdAtMs: NOW_MS,
     expiresAtMs: NOW_MS + 1000,
@@ -122,19 +124,105 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.update("acct_none", { name: "x" })).toBe(false);
     });
 
-    it("are changed only while the expected account is an enabled administrator", async () => {
+    it.each(["owner", "administrator", "developer", "viewer"] as const)("have the role %s", async (role) => {
+      await store.insert(account("acct_a", { role }));
+      await store.insert(account("acct_b", { role: "viewer" }));
+      await store.insertInvitation(invitation("inv_a", { hash: "h", role, createdBy: "acct_a" }));
+      expect([await store.find("acct_a"), await store.findInvitation("h")]).toMatchObject([{ role }, { role }]);
+      expect(await store.update("acct_a", { name: "x" }, { role })).toBe(true);
+      expect(await store.update("acct_b", { role }, { role: "viewer", actor: { id: "acct_a", roles: [role] } })).toBe(
+        true,
+      );
+      expect(await store.find("acct_b")).toMatchObject({ role });
+      for (const other of ["owner", "administrator", "developer", "viewer"] as const) {
+        if (other === role) continue;
+        expect(await store.update("acct_a", { name: "y" }, { role: other })).toBe(false);
+        const actor = { id: "acct_b", roles: [other] };
+        expect(await store.update("acct_a", { name: "y" }, { actor })).toBe(false);
+      }
+    });
+
+    it("are changed only while the expected account is enabled and has the role", async () => {
       await store.insert(account("acct_a", { role: "administrator" }));
       await store.insert(account("acct_b"));
-      const byAda = { administrator: "acct_a" };
-      expect(await store.update("acct_b", { role: "administrator" }, { administrator: "acct_b" })).toBe(false);
-      expect(await store.update("acct_b", { role: "administrator" }, { administrator: "acct_none" })).toBe(false);
+      const by = (id: string) => ({ actor: { id, roles: ["owner", "administrator"] as const } });
+      const byAda = by("acct_a");
+      expect(await store.update("acct_b", { role: "administrator" }, by("acct_b"))).toBe(false);
+      expect(await store.update("acct_b", { role: "administrator" }, by("acct_none"))).toBe(false);
       expect(await store.update("acct_b", { name: "Bob" }, byAda)).toBe(true);
-      expect(await store.update("acct_a", { role: "member" }, byAda)).toBe(true);
+      expect(await store.update("acct_a", { role: "developer" }, byAda)).toBe(true);
       expect(await store.update("acct_a", { role: "administrator" }, byAda)).toBe(false);
       expect(await store.update("acct_b", { name: "Eve" }, byAda)).toBe(false);
       await store.update("acct_a", { role: "administrator", disabledAtMs: 1 });
       expect(await store.update("acct_a", { disabledAtMs: undefined }, byAda)).toBe(false);
-      expect(await store.find("acct_b")).toMatchObject({ name: "Bob", role: "member" });
+      expect(await store.find("acct_b")).toMatchObject({ name: "Bob", role: "developer" });
+    });
+
+    describe("of teams", () => {
+      const most = { members: 2, teams: 2 };
+      const openTeams = async () => {
+        await store.insert(account("acct_t", { kind: "team", email: undefined, name: "Search" }));
+        await store.insert(account("acct_u", { kind: "service", email: undefined, name: "CI" }));
+        await store.insert(account("acct_a", { name: "Ada" }));
+        await store.insert(account("acct_b", { name: "Bob" }));
+        const set = (teamId: string, accountId: string, role: TeamRole | undefined, actor?: ExpectedMembers["actor"]) =>
+          store.changeMember({ teamId, accountId, role, atMs: 7 }, { most, ...(actor && { actor }) });
+        return { set };
+      };
+
+      it("have members, of which sessions know", async () => {
+        const { set } = await openTeams();
+        expect(await set("acct_t", "acct_a", "viewer")).toEqual({ before: undefined });
+        expect(await set("acct_t", "acct_a", "maintainer")).toEqual({ before: "viewer" });
+        expect(await set("acct_t", "acct_b", "developer")).toEqual({ before: undefined });
+        expect(await set("acct_u", "acct_a", "developer")).toEqual({ before: undefined });
+        const ada = [
+          { teamId: "acct_u", teamName: "CI", role: "developer" },
+          { teamId: "acct_t", teamName: "Search", role: "maintainer" },
+        ];
+        expect(await store.memberships("acct_a")).toEqual(ada);
+        expect(await store.memberships("acct_t")).toEqual([]);
+        await store.insertSession(session("h1", "acct_a"));
+        expect((await store.findSession("h1"))?.memberships).toEqual(ada);
+        expect(await store.members("acct_t")).toMatchObject([
+          { id: "acct_a", name: "Ada", role: "maintainer", addedAtMs: 7 },
+          { id: "acct_b", name: "Bob", role: "developer" },
+        ]);
+        const teams = async (memberId?: string) =>
+          (await store.listTeams({ limit: 9 }, memberId)).map(({ account: { id }, members }) => [id, members]);
+        expect(await teams()).toEqual([
+          ["acct_t", 2],
+          ["acct_u", 1],
+        ]);
+        expect(await teams("acct_b")).toEqual([["acct_t", 2]]);
+        expect(await store.listTeams({ limit: 1, after: { createdAtMs: NOW_MS, id: "acct_t" } })).toHaveLength(1);
+        expect(await set("acct_t", "acct_a", undefined)).toEqual({ before: "maintainer" });
+        expect(await set("acct_t", "acct_a", undefined)).toEqual({ before: undefined });
+        expect(await teams("acct_a")).toEqual([["acct_u", 1]]);
+      });
+
+      it("refuse what is no team or person, too many, and actors without the permission at that moment", async () => {
+        const { set } = await openTeams();
+        await store.insert(account("acct_c"));
+        await store.insert(account("acct_x", { disabledAtMs: 1 }));
+        await store.insert(account("acct_v", { kind: "team", email: undefined }));
+        expect(await set("acct_none", "acct_a", "viewer")).toBe("unknown team");
+        expect(await set("acct_b", "acct_a", "viewer")).toBe("unknown team");
+        for (const id of ["acct_none", "acct_u", "acct_x"])
+          expect(await set("acct_t", id, "viewer")).toBe("unknown person");
+        const isMaintainer: ExpectedMembers["actor"] = {
+          id: "acct_a",
+          mayChange: ({ memberships }) => memberships.some(({ role }) => role === "maintainer"),
+        };
+        expect(await set("acct_t", "acct_a", "maintainer", isMaintainer)).toBe("denied");
+        await set("acct_t", "acct_a", "maintainer");
+        expect(await set("acct_t", "acct_b", "viewer", isMaintainer)).toEqual({ before: undefined });
+        expect(await set("acct_t", "acct_c", "viewer", isMaintainer)).toBe("too many members");
+        await set("acct_u", "acct_a", "viewer");
+        expect(await set("acct_v", "acct_a", "viewer")).toBe("too many teams");
+        await store.update("acct_a", { disabledAtMs: 1 });
+        expect(await set("acct_t", "acct_b", undefined, isMaintainer)).toBe("denied");
+      });
     });
 
     it("are changed only while they have the expected password hash, if one is given", async () => {
@@ -158,7 +246,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
         email: `${winner}@example.com`,
         name: winner,
         passwordHash: `hash of ${winner}`,
-        role: "administrator",
+        role: "owner",
       });
     });
 
@@ -177,7 +265,11 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     it("are found with the current state of their account", async () => {
       await store.insertSession(session("h1", "acct_a"));
       await store.update("acct_a", { role: "administrator" });
-      const expected = { session: session("h1", "acct_a"), account: account("acct_a", { role: "administrator" }) };
+      const expected = {
+        session: session("h1", "acct_a"),
+        account: account("acct_a", { role: "administrator" }),
+        memberships: [],
+      };
       expect(await store.findSession("h1")).toEqual(expected);
       expect(await store.findSession("h2")).toBeUndefined();
     });

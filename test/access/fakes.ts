@@ -49,11 +49,11 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       rows.set(key.record.id, key);
       return true;
     },
-    list: async (accountId, page) =>
+    list: async (accountIds, page) =>
       pageOf(
         [...rows.values()]
           .map(({ record }) => record)
-          .filter((record) => (accountId ?? record.accountId) === record.accountId),
+          .filter((record) => accountIds?.includes(record.accountId) !== false),
         page,
       ),
     async countWorking(accountIds, nowMs) {
@@ -86,6 +86,13 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       const { expiresAtMs, successor } = rotate(old);
       rows.set(successor.record.id, successor);
       return change(id, () => true, { expiresAtMs, replacedBy: successor.record.id });
+    },
+    async transfer(id, { from, to }) {
+      const key = rows.get(id)?.record;
+      if (key?.accountId !== from) return false;
+      for (const { record } of rows.values())
+        if (record.keyFamilyId === key.keyFamilyId) change(record.id, () => true, { accountId: to });
+      return true;
     },
     family: async (keyFamilyId) =>
       [...rows.values()].map(({ record }) => record).filter((each) => each.keyFamilyId === keyFamilyId),

@@ -114,7 +114,7 @@ describe("keys", () => {
     const { record } = await createKey(keys, { name: "ci", lifetimeMs: DAY_MS, by: "administrator" });
     expect(record.limitedByAdministrator).toBe(true);
     clock.advance(1_000);
-    const second = await rotateKey(keys, record.id, { grace: "0", by: "member" });
+    const second = await rotateKey(keys, record.id, { grace: "0", by: "developer" });
     expect(second.record).toMatchObject({ expiresAtMs: record.expiresAtMs, limitedByAdministrator: true });
     const third = await rotateKey(keys, second.record.id, { grace: "0", by: "administrator" });
     expect(third.record.expiresAtMs).toBe(clock.now() + DAY_MS - 1_000);

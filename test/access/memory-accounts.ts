@@ -9,6 +9,7 @@ import type {
   ThrottleState,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
+import type { Membership } from "../../src/access/team-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { pageOf } from "./fakes.ts";
@@ -16,6 +17,7 @@ import { pageOf } from "./fakes.ts";
 /** The account that every installation begins with. */
 export const DEFAULT_ACCOUNT: AccountRecord = {
   id: DEFAULT_ACCOUNT_ID,
+  kind: "person",
   email: undefined,
   name: "default",
   role: "administrator",
@@ -32,6 +34,11 @@ export interface MemoryAccounts extends AccountStore {
   readonly invitations: Map<string, InvitationRecord>;
 }
 
+/** Compares in code units. */
+function compareTexts(one: string, other: string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
 /** An in-memory AccountStore. */
 export function memoryAccountStore(): MemoryAccounts {
   const accounts = new Map([[DEFAULT_ACCOUNT_ID, DEFAULT_ACCOUNT]]);
@@ -40,6 +47,12 @@ export function memoryAccountStore(): MemoryAccounts {
   const invitations = new Map<string, InvitationRecord>();
   const setupTokens = new Map<string, SetupTokenRecord>();
   const routings = new Map<string, StoredRouting>();
+  const members: (Membership & { readonly accountId: string; readonly addedAtMs: number })[] = [];
+  const membershipsOf = (accountId: string): Membership[] =>
+    members
+      .filter((each) => each.accountId === accountId)
+      .map(({ teamId, role }) => ({ teamId, teamName: accounts.get(teamId)!.name, role }))
+      .toSorted((one, other) => compareTexts(one.teamName, other.teamName) || compareTexts(one.teamId, other.teamId));
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
   const insert = (account: AccountRecord): boolean => {
     if (account.email !== undefined && withEmail(account.email) !== undefined) return false;
@@ -66,9 +79,10 @@ export function memoryAccountStore(): MemoryAccounts {
       if (account === undefined) return false;
       if (expected !== undefined && "passwordHash" in expected && account.passwordHash !== expected.passwordHash)
         return false;
-      const administrator = expected?.administrator === undefined ? undefined : accounts.get(expected.administrator);
-      const isEnabled = administrator?.role === "administrator" && administrator.disabledAtMs === undefined;
-      if (expected?.administrator !== undefined && !isEnabled) return false;
+      if (expected?.role !== undefined && account.role !== expected.role) return false;
+      const actor = expected?.actor && accounts.get(expected.actor.id);
+      const mayAct = actor?.disabledAtMs === undefined && expected?.actor?.roles.some((role) => role === actor?.role);
+      if (expected?.actor !== undefined && !mayAct) return false;
       accounts.set(id, { ...account, ...changes });
       return true;
     },
@@ -81,9 +95,66 @@ export function memoryAccountStore(): MemoryAccounts {
       routings.set(id, changed);
       return changed;
     },
+    listTeams: async (page, memberId) =>
+      pageOf(
+        [...accounts.values()]
+          .filter(({ kind }) => kind !== "person")
+          .filter(({ id }) => memberId === undefined || membershipsOf(memberId).some(({ teamId }) => teamId === id)),
+        page,
+      ).map((account) => ({ account, members: members.filter(({ teamId }) => teamId === account.id).length })),
+    memberships: async (accountId) => membershipsOf(accountId),
+    members: async (teamId) =>
+      members
+        .filter((each) => each.teamId === teamId)
+        .map(({ accountId, role, addedAtMs }) => {
+          const { id, name, email, disabledAtMs } = accounts.get(accountId)!;
+          return { id, name, email, disabledAtMs, role, addedAtMs };
+        })
+        .toSorted((one, other) => compareTexts(one.name, other.name) || compareTexts(one.id, other.id)),
+    async changeMember({ teamId, accountId, role, atMs }, { actor, most }) {
+      const [team, person] = [accounts.get(teamId), accounts.get(accountId)];
+      if (team === undefined || team.kind === "person") return "unknown team";
+      const acting = actor && accounts.get(actor.id);
+      if (actor !== undefined) {
+        if (acting === undefined || acting.disabledAtMs !== undefined) return "denied";
+        if (!actor.mayChange({ account: acting, memberships: membershipsOf(acting.id) })) return "denied";
+      }
+      if (person?.kind !== "person" || (role !== undefined && person.disabledAtMs !== undefined))
+        return "unknown person";
+      const index = members.findIndex((each) => each.teamId === teamId && each.accountId === accountId);
+      const before = members[index]?.role;
+      if (role !== undefined && before === undefined) {
+        if (members.filter((each) => each.teamId === teamId).length >= most.members) return "too many members";
+        if (membershipsOf(accountId).length >= most.teams) return "too many teams";
+      }
+      const addedAtMs = members[index]?.addedAtMs ?? atMs;
+      if (index >= 0) members.splice(index, 1);
+      if (role !== undefined) members.push({ teamId, teamName: team.name, accountId, role, addedAtMs });
+      return { before };
+    },
+    // Keys are in another store: the suites of the database have them.
+    async offboard(id, { atMs, expected }) {
+      const account = accounts.get(id);
+      if (account?.role !== expected.role) return "denied";
+      const actor = expected.actor && accounts.get(expected.actor.id);
+      const mayAct = actor?.disabledAtMs === undefined && expected.actor?.roles.some((role) => role === actor?.role);
+      if (expected.actor !== undefined && !mayAct) return "denied";
+      const isOwner = (each: AccountRecord): boolean =>
+        each.role === "owner" && each.passwordHash !== undefined && each.disabledAtMs === undefined && each.id !== id;
+      if (expected.role === "owner" && ![...accounts.values()].some(isOwner)) return "last owner";
+      accounts.set(id, { ...account, disabledAtMs: atMs });
+      const teams = membershipsOf(id).map(({ teamId, role }) => ({ teamId, role }));
+      members.splice(0, members.length, ...members.filter((each) => each.accountId !== id));
+      const invitationIds = [...invitations.values()]
+        .filter(({ createdBy, usedAtMs }) => createdBy === id && usedAtMs === undefined)
+        .map((invitation) => invitation.id);
+      removeWhere(invitations, (invitation) => invitationIds.includes(invitation.id));
+      const ended = removeWhere(sessions, ({ accountId }) => accountId === id);
+      return { keyIds: [], teams, invitationIds, sessions: ended };
+    },
     async claimDefault(owner) {
       if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;
-      accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "administrator" });
+      accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "owner" });
       return true;
     },
 
@@ -93,7 +164,7 @@ export function memoryAccountStore(): MemoryAccounts {
     async findSession(hash) {
       const session = sessions.get(hash);
       const account = session && accounts.get(session.accountId);
-      return session && account && { session, account };
+      return session && account && { session, account, memberships: membershipsOf(account.id) };
     },
     listSessions: async (accountId, limit) =>
       [...sessions.values()]

@@ -18,7 +18,7 @@ const OTHER_PASSWORD = "another set of words";
 
 async function setUp(changes: Parameters<typeof setUpAccess>[0] = {}) {
   const access = setUpAccess(changes);
-  const account = await createAccount(access, { ...ADA, name: "Ada", role: "administrator" });
+  const account = await createAccount(access, { ...ADA, name: "Ada", role: "owner" });
   return { access, account };
 }
 
@@ -41,7 +41,12 @@ describe("signing in", () => {
 
   it("fails alike for an unknown address, a wrong password and a disabled account", async () => {
     const { access } = await setUp();
-    const bob = await createAccount(access, { email: "bob@example.com", name: "", role: "member", password: PASSWORD });
+    const bob = await createAccount(access, {
+      email: "bob@example.com",
+      name: "",
+      role: "developer",
+      password: PASSWORD,
+    });
     await updateAccount(access, {
       id: bob.id,
       update: { disabled: true },
@@ -206,7 +211,7 @@ describe("the throttle", () => {
   it("lets a network fail at 20 accounts a minute, whichever they are", async () => {
     const { access } = await setUp();
     const emails = Array.from({ length: 25 }, (_, index) => `user${index}@example.com`);
-    const member = { name: "", role: "member", password: PASSWORD } as const;
+    const member = { name: "", role: "developer", password: PASSWORD } as const;
     for (const email of emails) await createAccount(access, { email, ...member });
     const codes = [];
     for (const email of emails) codes.push((await guessFrom(access, "spray", email)).code);
@@ -275,7 +280,12 @@ describe("a browser in which the account has signed in before", () => {
 
   it("is known for the accounts that have signed in with it, and for no others", async () => {
     const { access, account } = await setUp();
-    const bob = await createAccount(access, { email: "bob@example.com", name: "", role: "member", password: PASSWORD });
+    const bob = await createAccount(access, {
+      email: "bob@example.com",
+      name: "",
+      role: "developer",
+      password: PASSWORD,
+    });
     const origin = await known(access, bob.id);
     for (let guess = 0; guess < 5; guess += 1) await fail(access, { network: "a" });
     await expect(signIn(access, ADA, origin)).rejects.toMatchObject({ code: "rate_limited" });

@@ -1,4 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
+import type { Role } from "../../src/access/account-store.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 import { prepareSetup } from "../../src/access/setup-token.ts";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
 import { pruneAccess } from "../../src/access/prune-access.ts";
@@ -18,7 +20,7 @@ const application = (name: string, token?: string) => ({ email: `${name}@example
 async function setUp(mode: "open" | "invited" | "closed") {
   const access = setUpAccess({ signUp: mode });
   const first = await signUp({ ...access, signUp: "open" }, application("ada"), HERE);
-  const invite = (email?: string, role: "administrator" | "member" = "member") =>
+  const invite = (email?: string, role: Role = "developer") =>
     createInvitation(access, { email, role, actorId: first.account.id, network: HERE.network });
   return { access, first, invite };
 }
@@ -28,7 +30,7 @@ describe("the first person", () => {
     const access = setUpAccess({ signUp: mode });
     expect(await access.store.isClaimed()).toBe(false);
     const { id, account } = await signUp(access, { ...application("ada"), name: "Ada L." }, HERE);
-    expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "administrator", name: "Ada L." });
+    expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "owner", name: "Ada L." });
     expect((await findSession(access, id))?.account).toEqual(account);
     expect(await access.store.isClaimed()).toBe(true);
   });
@@ -38,7 +40,7 @@ describe("the first person", () => {
       const access = setUpAccess({ signUp: round % 2 === 0 ? "open" : "invited" });
       const both = await Promise.allSettled(["ada", "bob"].map((name) => signUp(access, application(name), HERE)));
       const accounts = await access.store.list();
-      expect(accounts.filter(({ role }) => role === "administrator")).toHaveLength(1);
+      expect(accounts.filter(({ role }) => role === "owner")).toHaveLength(1);
       expect(both.filter(({ status }) => status === "fulfilled")).toHaveLength(round % 2 === 0 ? 2 : 1);
       expect(accounts).toHaveLength(round % 2 === 0 ? 2 : 1);
     }
@@ -47,10 +49,10 @@ describe("the first person", () => {
   it("is made by the command line only where sign-up is closed", async () => {
     for (const isExposed of [false, true]) {
       const access = setUpAccess({ signUp: "closed", isExposed });
-      expect(await prepareSetup(access)).toEqual({ hasAdministrator: false, token: undefined });
+      expect(await prepareSetup(access)).toEqual({ hasOwner: false, token: undefined });
       await expect(signUp(access, application("ada"), HERE)).rejects.toThrow("parley accounts create");
-      const administrator = { ...application("ada"), name: "", role: "administrator" } as const;
-      expect((await createAccount(access, administrator)).id).toBe(DEFAULT_ACCOUNT_ID);
+      const owner = { ...application("ada"), name: "", role: "owner" } as const;
+      expect((await createAccount(access, owner)).id).toBe(DEFAULT_ACCOUNT_ID);
     }
   });
 
@@ -65,10 +67,10 @@ describe("the first person", () => {
     expect(await access.store.isClaimed()).toBe(false);
     // Any of the tokens printed by processes of the installation is valid.
     const { account } = await signUp(access, { ...application("ada"), setupToken: two.token }, HERE);
-    expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "administrator" });
-    expect(await prepareSetup(access)).toEqual({ hasAdministrator: true, token: undefined });
+    expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "owner" });
+    expect(await prepareSetup(access)).toEqual({ hasOwner: true, token: undefined });
     const late = await signUp(access, { ...application("bob"), setupToken: one.token }, HERE);
-    expect(late.account.role).toBe("member");
+    expect(late.account.role).toBe("developer");
     expect(JSON.stringify([access.audit.entries, access.logged])).not.toContain(one.token);
   });
 
@@ -76,7 +78,7 @@ describe("the first person", () => {
     const access = setUpAccess();
     const forwarded = signUp(access, application("eve"), { ...HERE, isForwarded: true });
     await expect(forwarded).rejects.toMatchObject({ code: "permission_denied", message: /http\.public_url/ });
-    expect((await signUp(access, application("ada"), HERE)).account.role).toBe("administrator");
+    expect((await signUp(access, application("ada"), HERE)).account.role).toBe("owner");
     await signUp(access, application("bob"), { ...HERE, isForwarded: true });
   });
 
@@ -90,14 +92,13 @@ describe("the first person", () => {
     await signUp(access, { ...application("ada"), setupToken: another }, HERE);
   });
 
-  it("may use an administrator's invitation in place of a setup token, and no other invitation", async () => {
+  it("may use an owner's invitation in place of a setup token, and no other invitation", async () => {
     const access = setUpAccess({ signUp: "invited", isExposed: true });
-    const invite = (role: "administrator" | "member", email?: string) =>
-      createInvitation(access, { email, role, ...CLI });
-    const [member, other] = [await invite("member"), await invite("administrator", "bob@example.com")];
-    for (const { token } of [member, other])
+    const invite = (role: Role, email?: string) => createInvitation(access, { email, role, ...CLI });
+    const refused = [invite("developer"), invite("administrator"), invite("owner", "bob@example.com")];
+    for (const { token } of await Promise.all(refused))
       await expect(signUp(access, application("ada", token), HERE)).rejects.toThrow("setup token");
-    const { token } = await invite("administrator", "ada@example.com");
+    const { token } = await invite("owner", "ada@example.com");
     expect((await signUp(access, application("ada", token), HERE)).account.id).toBe(DEFAULT_ACCOUNT_ID);
   });
 
@@ -111,10 +112,10 @@ describe("the first person", () => {
 });
 
 describe("signing up after the first person", () => {
-  it("makes members in mode open, with a name from their address", async () => {
+  it("makes developers in mode open, with a name from their address", async () => {
     const { access } = await setUp("open");
     const { account } = await signUp(access, application("bob"), HERE);
-    expect(account).toMatchObject({ role: "member", name: "bob", email: "bob@example.com" });
+    expect(account).toMatchObject({ role: "developer", name: "bob", email: "bob@example.com" });
     expect(account.id).toMatch(/^acct_[0-9A-Za-z]{16}$/);
     await signIn(access, application("bob"), HERE);
   });
@@ -205,7 +206,7 @@ describe("an invitation", () => {
     await updateAccount(access, { id: eve.id, update: { disabled: true }, actor: CLI });
     await expect(use(fromEve.token)).rejects.toThrow("not valid");
     // A request of hers that was admitted before.
-    await expect(createInvitation(access, given)).rejects.toThrow("Only administrators");
+    await expect(createInvitation(access, given)).rejects.toThrow("can invite a new administrator");
     const late = await invite();
     access.clock.advance(7 * DAY_MS);
     await expect(use(late.token)).rejects.toThrow("not valid");
@@ -222,27 +223,57 @@ describe("an invitation", () => {
 });
 
 describe("accounts", () => {
-  const member = (name: string) =>
-    ({ email: `${name}@example.com`, name, role: "member", password: PASSWORD }) as const;
+  const developer = (name: string) =>
+    ({ email: `${name}@example.com`, name, role: "developer", password: PASSWORD }) as const;
 
-  it("never lose their last administrator", async () => {
+  it("never lose their last owner", async () => {
     const { access, first } = await setUp("open");
     const { id } = first.account;
-    await createAccount(access, member("bob"));
-    for (const update of [{ disabled: true }, { role: "member", name: "x" }] as const) {
-      await expect(updateAccount(access, { id, update, actor: CLI })).rejects.toThrow("last administrator");
+    await createAccount(access, developer("bob"));
+    for (const update of [{ disabled: true }, { role: "developer", name: "x" }] as const) {
+      await expect(updateAccount(access, { id, update, actor: CLI })).rejects.toThrow("last owner");
     }
     expect(await access.store.find(id)).toEqual(first.account);
     expect(await findSession(access, first.id)).toBeDefined();
   });
 
-  it("keep one administrator when two remove each other at the same moment", async () => {
+  it("keep one owner when two remove each other at the same moment", async () => {
     const { access, first } = await setUp("open");
-    const other = await createAccount(access, { ...member("eve"), role: "administrator" });
-    const remove = (id: string) => updateAccount(access, { id, update: { role: "member" }, actor: CLI });
+    const other = await createAccount(access, { ...developer("eve"), role: "owner" });
+    const remove = (id: string) => updateAccount(access, { id, update: { role: "developer" }, actor: CLI });
     await Promise.allSettled([remove(first.account.id), remove(other.id)]);
-    const administrators = (await access.store.list()).filter(({ role }) => role === "administrator");
-    expect(administrators.length).toBeGreaterThan(0);
+    const owners = (await access.store.list()).filter(({ role }) => role === "owner");
+    expect(owners.length).toBeGreaterThan(0);
+  });
+
+  it("of owners are made, changed and disabled by owners only", async () => {
+    const { access, first } = await setUp("open");
+    const owner = { actorId: first.account.id, network: undefined };
+    const eve = await createAccount(access, { ...developer("eve"), role: "administrator" });
+    const bob = await createAccount(access, developer("bob"));
+    const byEve = { actorId: eve.id, network: undefined };
+    for (const update of [
+      { role: "developer" },
+      { disabled: true },
+      { limits: { ...NO_LIMITS, tokensPerMinute: 1 } },
+    ] as const)
+      await expect(updateAccount(access, { id: first.account.id, update, actor: byEve })).rejects.toThrow(
+        "can be changed by these roles: owner.",
+      );
+    for (const id of [eve.id, bob.id])
+      await expect(updateAccount(access, { id, update: { role: "owner" }, actor: byEve })).rejects.toThrow("owner.");
+    await expect(createInvitation(access, { email: undefined, role: "owner", ...byEve })).rejects.toThrow(
+      "These roles can invite a new owner: owner.",
+    );
+    expect(await access.store.listInvitations()).toEqual([]);
+    expect((await updateAccount(access, { id: bob.id, update: { role: "viewer" }, actor: byEve })).role).toBe("viewer");
+    expect((await updateAccount(access, { id: eve.id, update: { role: "owner" }, actor: owner })).role).toBe("owner");
+    expect(
+      (await updateAccount(access, { id: first.account.id, update: { role: "developer" }, actor: byEve })).role,
+    ).toBe("developer");
+    await expect(updateAccount(access, { id: eve.id, update: { disabled: true }, actor: owner })).rejects.toThrow(
+      "roles: owner.",
+    );
   });
 
   it("are disabled with all their sessions, and enabled again", async () => {
@@ -279,13 +310,13 @@ describe("accounts", () => {
     }
   });
 
-  it("made by the command line start with an administrator, who owns the default account", async () => {
+  it("made by the command line start with an owner, who owns the default account", async () => {
     const access = setUpAccess();
-    await expect(createAccount(access, member("bob"))).rejects.toThrow("has to be administrator");
-    const first = await createAccount(access, { ...member("ada"), role: "administrator" });
+    await expect(createAccount(access, developer("bob"))).rejects.toThrow("has to be owner");
+    const first = await createAccount(access, { ...developer("ada"), role: "owner" });
     expect(first.id).toBe(DEFAULT_ACCOUNT_ID);
-    expect((await createAccount(access, member("bob"))).role).toBe("member");
-    await expect(createAccount(access, member("bob"))).rejects.toThrow("already has an account");
+    expect((await createAccount(access, developer("bob"))).role).toBe("developer");
+    await expect(createAccount(access, developer("bob"))).rejects.toThrow("already has an account");
   });
 });
 

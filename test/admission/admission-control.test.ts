@@ -180,6 +180,7 @@ describe("admission", () => {
   });
 
   it("refuses a key whose own crowd waits, and not another one", () => {
+    admission = create({ maxWaitMs: 2_500 });
     for (let count = 0; count < 32 + 2_500; count++) enter({ key: "loud" });
     expect(reasonOf(() => enter({ key: "loud" }))).toBe("queue");
     expect(reasonOf(() => enter({ key: "quiet" }))).toBeUndefined();
@@ -459,6 +460,7 @@ describe("admission", () => {
     });
 
     it("is no overload: its crowd is refused with 429, and others may wait as long as before", async () => {
+      admission = create({ maxWaitMs: 2_500 });
       slot({ key: "other" });
       busy({ key: "dear" }, 2_000);
       for (let count = 0; count < 600; count++) enter({ key: "dear" });
@@ -687,6 +689,38 @@ describe("a closed loop", () => {
     expect(begun).toBeGreaterThan(0.85 * 20 * capacity(WHOLE));
     expect(quantile(servedMs, 0.99)).toBeLessThan((2 * connections * 1000) / capacity(WHOLE));
   });
+});
+
+describe("a process whose code is not compiled yet, five times as slow,", () => {
+  const costs = { ...COSTS, start: 5 * COSTS.start, end: 5 * COSTS.end };
+  const shape = { firstMs: 5, chunks: 0, intervalMs: 0 };
+
+  it("serves a closed loop of 2,048 connections without a refusal", async () => {
+    const model = new LoopModel(OPTIONS, { costs, shape });
+    await model.runClosed(20, 2_048);
+    expect(model.told.get("closed")!.refusedMs).toEqual([]);
+  });
+
+  it("serves a burst of 2,048 without a refusal, in the time that they take", async () => {
+    const model = new LoopModel(OPTIONS, { costs, shape });
+    await model.run(0.1, [{ key: "burst", perSecond: 20_480 }]);
+    await model.run(10, []);
+    const { refusedMs, servedMs } = model.told.get("burst")!;
+    expect([refusedMs, servedMs.length]).toEqual([[], 2_048]);
+    expect(quantile(servedMs, 0.99)).toBeLessThan(1.2 * 2_048 * (costs.start + costs.end));
+  });
+});
+
+it("twice of what a process can do fills the queue once, and then waits for a quarter of the longest wait", async () => {
+  const model = new LoopModel(OPTIONS, { costs: COSTS, shape: WHOLE });
+  const flood = [{ key: "flood", perSecond: 2 * capacity(WHOLE) }];
+  await model.run(4, flood);
+  expect(model.told.get("flood")!.refusedMs).toEqual([]);
+  await model.run(16, flood);
+  await model.run(10, flood);
+  const { servedMs, refusedMs } = model.told.get("flood")!;
+  expect(quantile(servedMs, 0.99)).toBeLessThan(0.3 * OPTIONS.maxWaitMs);
+  expect(quantile(refusedMs, 1 - 1e-9)).toBeLessThan(100);
 });
 
 it("a burst of fifteen hundred whole answers on an idle process is served", async () => {

@@ -41,6 +41,9 @@ const MEASURED: Measurements = {
       results: [{ contestant: "Parley", problem: undefined, p50Ms: 0.9, p99Ms: 4, addedP50Ms: 0.4, addedP99Ms: 3.5 }],
     },
   ],
+  scenarios: [
+    { title: "bursts", head: ["", "p50 ms"], rows: [["2,048 new connections: Parley", "400"]], problems: [] },
+  ],
   memory: [
     {
       contestant: "Parley",
@@ -114,7 +117,7 @@ describe("the figures of a run", () => {
     const parts = ["unary", "stream", "grpc", "image"] as const;
     const loads = planLoads(parts).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
     expect(
-      figuresOf({ loads, peers: [], latency: [], formats: [], targets: [], growth: [], workers: [] }),
+      figuresOf({ loads, peers: [], latency: [], scenarios: [], formats: [], targets: [], growth: [], workers: [] }),
     ).toHaveLength(loads.length);
   });
 });
@@ -129,12 +132,13 @@ describe("the document of a run", () => {
     );
     expect(text).toContain("| Parley | 65.0 | 65.0 | 1.30 | 1.30 | 12,345 |");
     expect(text).toContain("| memory per open stream, 5,000 open | 50.00 KiB | 48.00 KiB | **missed** |");
+    expect(text).toContain("### bursts\n\n|  | p50 ms |\n| --- | ---: |\n| 2,048 new connections: Parley | 400 |");
     expect(text).toContain("- a processor");
   });
 
   it("has no section, and no plot, for what was not measured", () => {
     const text = toMarkdown(
-      { loads: [], peers: [], latency: [], formats: [], targets: [], growth: [], workers: [] },
+      { loads: [], peers: [], latency: [], scenarios: [], formats: [], targets: [], growth: [], workers: [] },
       CIRCUMSTANCES,
     );
     expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Formats|Other|Figures)|\.svg/);

@@ -126,7 +126,7 @@ describe("an invitation", () => {
 });
 
 describe("a key limited by an administrator", () => {
-  it("shows this to the member, who can only rename it", async () => {
+  it("shows this to the developer, who can only rename it", async () => {
     await go(ada, "/keys", "Keys");
     await ada.page.getByRole("button", { name: "Edit Bob's program" }).click();
     await ada.page.locator("summary", { hasText: "Limits" }).click();
@@ -153,12 +153,13 @@ describe("a key limited by an administrator", () => {
   });
 });
 
-describe("a member", () => {
+describe("a developer", () => {
   it("sees no link to the administration, and a notice on its pages", async () => {
     const { page } = bob;
     expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
     for (const [path, heading] of [
       ["accounts", "Accounts"],
+      ["teams", "Teams"],
       ["invitations", "Invitations"],
       ["configuration", "Providers & models"],
       ["configuration/versions", "Versions"],
@@ -183,7 +184,7 @@ describe("accounts", () => {
     await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
     await item(page, "Accounts", "Bob").getByText("1 active key", { exact: true }).waitFor();
     await page.getByLabel("Find an account").fill("");
-    await page.getByLabel("Show").selectOption("Administrators");
+    await page.getByLabel("Show").selectOption("Owners");
     await expect.poll(() => item(page, "Accounts", "").count()).toBe(1);
     await page.getByLabel("Show").selectOption("All");
   });
@@ -204,7 +205,7 @@ describe("accounts", () => {
     await bob.page.reload();
     await bob.page.getByRole("link", { name: "Administration" }).waitFor();
     await page.getByRole("button", { name: "Edit Bob" }).click();
-    await page.getByLabel("Role").selectOption("Member");
+    await page.getByLabel("Role").selectOption("Developer");
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
     await expect.poll(() => item(page, "Accounts", "Bob").innerText()).not.toContain("Administrator");
@@ -222,19 +223,19 @@ describe("accounts", () => {
     await page.evaluate("dispatchEvent(new Event('online'))");
   });
 
-  it("must include an administrator: the last one cannot be disabled or demoted", async () => {
+  it("must include an owner: the last one cannot be disabled or demoted", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Disable Ada" }).click();
     await page.getByText("This is your own account").waitFor();
     await page.getByRole("button", { name: "Disable account" }).click();
     const refusal = page.getByRole("alert");
-    await expect.poll(() => refusal.innerText()).toContain("This is the last administrator.");
+    await expect.poll(() => refusal.innerText()).toContain("This is the last owner.");
     await page.getByRole("button", { name: "Cancel" }).click();
     await closed(page);
     await page.getByRole("button", { name: "Edit Ada" }).click();
-    await page.getByLabel("Role").selectOption("Member");
+    await page.getByLabel("Role").selectOption("Developer");
     await page.getByRole("button", { name: "Save" }).click();
-    await expect.poll(() => refusal.innerText()).toContain("This is the last administrator.");
+    await expect.poll(() => refusal.innerText()).toContain("This is the last owner.");
     await page.getByRole("button", { name: "Cancel" }).click();
     await closed(page);
   });

@@ -24,7 +24,7 @@ async function fieldError({ page }: Visit): Promise<string> {
 describe("the set-up", () => {
   it("shows validation errors at the field, and keeps the input", async () => {
     const { page } = ada;
-    const create = page.getByRole("button", { name: "Create administrator" });
+    const create = page.getByRole("button", { name: "Create owner" });
     await create.click();
     expect(await fieldError(ada)).toMatch(/e-mail address/);
     await page.getByLabel("E-mail").fill("ada@example.com");
@@ -69,7 +69,7 @@ describe("the sign-up by invitation", () => {
     expect(await guessed.page.getByLabel("Password").count()).toBe(0);
   });
 
-  it("creates a member account, which sees only its own keys", async () => {
+  it("creates a developer's account, which sees only its own keys", async () => {
     const token = await invite(ada);
     const bob = await site.visit(`/sign-up#invitation=${token}`);
     await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
@@ -81,7 +81,7 @@ describe("the sign-up by invitation", () => {
     await bob.page.getByText("No active keys").waitFor();
     await createKey(bob.page, "bob's");
     expect(await bob.page.getByText("first key").count()).toBe(0);
-    expect(await bob.page.getByText("Member").count()).toBe(1);
+    expect(await bob.page.getByText("Developer", { exact: true }).count()).toBe(1);
     expect(new URL(bob.page.url()).hash).toBe("");
     await ada.page.reload();
     await ada.page.getByRole("row").filter({ hasText: "bob's" }).getByText("of bob").waitFor();
@@ -192,7 +192,7 @@ describe("the password change", () => {
     await page.getByText("Other browsers were signed out.").waitFor();
     expect(await page.getByLabel("New password").inputValue()).toBe("");
 
-    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("link", { name: "Models", exact: true }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 });
@@ -208,7 +208,7 @@ async function invite({ page }: Visit): Promise<string> {
   const answer: { token: string } = await page.evaluate(`fetch("/parley.console.v1.AccountService/CreateInvitation", {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ role: "ACCOUNT_ROLE_MEMBER" }),
+    body: JSON.stringify({ role: "ACCOUNT_ROLE_DEVELOPER" }),
   }).then((response) => response.json())`);
   return answer.token;
 }

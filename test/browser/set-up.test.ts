@@ -30,9 +30,9 @@ describe("the set-up with closed sign-up", () => {
   it("shows the command that creates the first administrator", async () => {
     site = await startSite({ config: { sign_up: "closed" } });
     const { page } = await site.visit("/");
-    await page.getByText("npx parley accounts create --role administrator").waitFor();
+    await page.getByText("npx parley accounts create --role owner").waitFor();
     expect(await page.getByLabel("Password").count()).toBe(0);
     expect(await findBarriersEverywhere(page)).toEqual([]);
-    expect(site.product.output.stdout).toContain("npx parley accounts create --role administrator");
+    expect(site.product.output.stdout).toContain("npx parley accounts create --role owner");
   });
 });

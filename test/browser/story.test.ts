@@ -35,11 +35,11 @@ const statusOf = (apiKey: string): Promise<unknown> =>
 
 // The steps depend on each other.
 describe("the first day with Parley", () => {
-  it("starts with the administrator's account", async () => {
+  it("starts with the owner's account", async () => {
     await visit.page.getByRole("heading", { name: "Set up Parley" }).waitFor();
     await setUp(visit.page);
     expect(await visit.page.getByText("ada@example.com").count()).toBe(1);
-    expect(await visit.page.getByText("Administrator").count()).toBe(1);
+    expect(await visit.page.getByText("Owner", { exact: true }).count()).toBe(1);
   });
 
   it("lists the key that was printed at startup", async () => {

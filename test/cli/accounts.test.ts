@@ -44,45 +44,46 @@ async function run(line: string, input = PASSWORD) {
   return { code, stdout, stderr };
 }
 
-const createAdministrator = () =>
-  run(
-    "accounts create --email Ada@example.com --name Ada --role administrator --password-stdin --json",
-    `${PASSWORD}\n`,
-  );
+const createOwner = () =>
+  run("accounts create --email Ada@example.com --name Ada --role owner --password-stdin --json", `${PASSWORD}\n`);
 
 describe("accounts create", () => {
-  it("takes over the default account for the first administrator, with the password from standard input", async () => {
-    const { code, stdout } = await createAdministrator();
+  it("takes over the default account for the first owner, with the password from standard input", async () => {
+    const { code, stdout } = await createOwner();
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({
       id: DEFAULT_ACCOUNT_ID,
       email: "ada@example.com",
-      role: "administrator",
+      role: "owner",
     });
     expect(stdout).not.toContain("argon2");
     expect(await passwordHash()).toContain("$m=47104,t=2,p=1$");
   });
 
   it("prints an invitation's token, and nothing else, on stdout", async () => {
-    await createAdministrator();
+    await createOwner();
     const { code, stdout, stderr } = await run("accounts create --email bob@example.com");
     expect(code).toBe(0);
     expect(stdout).toMatch(/^[A-Za-z0-9_-]{43}\n$/);
-    expect(stderr).toContain("Invited bob@example.com as member");
+    expect(stderr).toContain("Invited bob@example.com as developer");
     expect(await look((accounts) => accounts.findInvitation(hashToken(stdout.trim())))).toMatchObject({
       email: "bob@example.com",
-      role: "member",
+      role: "developer",
     });
-    const json = await run("accounts create --email eve@example.com --role administrator --json");
-    expect(JSON.parse(json.stdout)).toMatchObject({ email: "eve@example.com", role: "administrator" });
+    const json = await run("accounts create --email eve@example.com --role owner --json");
+    expect(JSON.parse(json.stdout)).toMatchObject({ email: "eve@example.com", role: "owner" });
   });
 
   it.each([
     ["accounts create", 2, "--email is required"],
-    ["accounts create --email a@example.com --role boss", 2, "--role is one of administrator, member"],
-    ["accounts create --email a@example.com --role administrator --name A", 2, "--name needs --password-stdin"],
-    ["accounts create --email a@example.com", 1, "has to be administrator for the first account"],
-    ["accounts create --email nobody --role administrator", 1, "must be an e-mail address"],
+    [
+      "accounts create --email a@example.com --role boss",
+      2,
+      "--role is one of owner, administrator, developer, viewer",
+    ],
+    ["accounts create --email a@example.com --role owner --name A", 2, "--name needs --password-stdin"],
+    ["accounts create --email a@example.com", 1, "has to be owner for the first account"],
+    ["accounts create --email nobody --role owner", 1, "must be an e-mail address"],
     ["accounts reset-password acct_default", 2, "--password-stdin is required"],
     ["accounts reset-password acct_default --password-stdin", 1, "has no e-mail address"],
     ["accounts reset-password a@example.com --password-stdin", 2, "there is no account a@example.com"],
@@ -95,7 +96,7 @@ describe("accounts create", () => {
   });
 
   it.each(["", "\n", "two words\nin two lines", "short", "password1234"])("refuses the password %j", async (input) => {
-    const { code, stderr } = await run("accounts create --email a@b --role administrator --password-stdin", input);
+    const { code, stderr } = await run("accounts create --email a@b --role owner --password-stdin", input);
     expect(code).toBe(1);
     expect(stderr).toMatch(/standard input|password:/);
   });
@@ -104,12 +105,12 @@ describe("accounts create", () => {
 describe("accounts list, disable, enable and reset-password", () => {
   it("show and change accounts", async () => {
     expect((await run("accounts list")).stdout).toMatch(/acct_default .* unclaimed /);
-    await createAdministrator();
+    await createOwner();
     await run("accounts create --email bob@example.com --password-stdin");
     const list = JSON.parse((await run("accounts list --json")).stdout) as { id: string; state: string }[];
     const bob = list.find(({ id }) => id !== DEFAULT_ACCOUNT_ID)!;
     expect((await run(`accounts disable ${bob.id}`)).stdout).toBe(`Disabled ${bob.id}.\n`);
-    expect((await run("accounts list")).stdout).toMatch(/bob@example\.com +bob +member +disabled/);
+    expect((await run("accounts list")).stdout).toMatch(/bob@example\.com +bob +developer +disabled/);
     expect((await run("accounts enable Bob@example.com")).stdout).toBe(`Enabled ${bob.id}.\n`);
     expect((await run("accounts disable bob")).stderr).toMatch(
       "there is no account bob; parley accounts list shows all",
@@ -117,12 +118,12 @@ describe("accounts list, disable, enable and reset-password", () => {
     const last = await run(`accounts disable ${DEFAULT_ACCOUNT_ID}`);
     expect({ code: last.code, stderr: last.stderr }).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining("This is the last administrator"),
+      stderr: expect.stringContaining("This is the last owner"),
     });
   });
 
   it("limit an account, field by field", async () => {
-    await createAdministrator();
+    await createOwner();
     await run(`accounts limit ada@example.com --rpm 100 --budget 2.50`);
     const { stdout } = await run(`accounts limit ${DEFAULT_ACCOUNT_ID} --rpm none --concurrency 4`);
     expect(stdout).toBe("acct_default has the limits: 4 at once, 2.5 USD/month.\n");
@@ -132,7 +133,7 @@ describe("accounts list, disable, enable and reset-password", () => {
   });
 
   it("end all sessions with a new password, by ID or address", async () => {
-    await createAdministrator();
+    await createOwner();
     const at = { createdAtMs: 0, lastSeenAtMs: 0, authenticatedAtMs: 0 };
     const session = { accountId: DEFAULT_ACCOUNT_ID, ...at, network: undefined, browser: undefined };
     for (const who of [DEFAULT_ACCOUNT_ID, "ADA@example.com"]) {

@@ -34,7 +34,7 @@ describe("the settings in force", () => {
     const settings = list({
       http: { listen: "[::1]:9000", public_url: "https://parley.example.com", trusted_proxies: ["10.0.0.0/8", "::1"] },
       limits: { requests_per_minute: "unlimited", monthly_budget_usd: 12.5 },
-      ledger: { retention_days: 30 },
+      ledger: { retention_days: 30, durability: "interval" },
     });
     expect(settings).toMatchObject({
       sign_up: "invited",
@@ -46,6 +46,7 @@ describe("the settings in force", () => {
       "limits.monthly_budget_usd": "12.5",
       "limits.burst_seconds": "60",
       "ledger.retention_days": "30",
+      "ledger.durability": "interval",
       "redis.url": "",
       "timeouts.total_ms": "900000",
     });

@@ -21,7 +21,7 @@ function sourceOf(document: string, { file = "{}", env = {}, credentials = [ACME
 
 const parse = (document: string, parts?: Parts) => parseConfig(sourceOf(document, parts));
 const problemsOf = (document: string, parts?: Parts) =>
-  checkStored(sourceOf(document, parts)).problems.map(({ line }) => line);
+  checkStored(sourceOf(document, parts), []).problems.map(({ line }) => line);
 
 const DOCUMENT = `
 providers:
@@ -181,15 +181,30 @@ describe("the models of a provider of the file", () => {
     expect(config.models.find(({ id }) => id === "alpha-haiku-4.5")?.provider).toBe("alpha");
   });
 
-  it("are not taken over when the file imports from all, as far as their lists are known", () => {
+  describe("when the file imports from all", () => {
     const lists = new Map([["filed", [{ name: "gpt-9", contextWindow: undefined, maxOutputTokens: undefined }]]]);
     const all = file.replace("filed/*", "*");
-    const pathsOf = (document: string) =>
-      parseConfig({ ...sourceOf(document, { file: all }), lists }).stored?.leftOut.map(({ path }) => path);
-    expect(pathsOf(names("models", `gpt-9: ${evil}`))).toEqual([["models", "gpt-9"]]);
-    expect(pathsOf(names("aliases", '"gpt-*": acme/one'))).toEqual([["aliases", "gpt-*"]]);
-    expect(pathsOf(names("models", '"filed/*": import'))).toEqual([["models", "filed/*"]]);
-    expect(pathsOf(DOCUMENT)).toEqual([]);
+    const byModel = names("models", `gpt-9: ${evil}`);
+    const byAlias = names("aliases", '"gpt-*": acme/one');
+
+    it("are not taken over by a change, as far as their lists are known", () => {
+      const pathsOf = (document: string, before: readonly (readonly string[])[] = []) =>
+        checkStored({ ...sourceOf(document, { file: all }), lists }, before).problems.map(({ path }) => path);
+      expect(pathsOf(byModel)).toEqual([["models", "gpt-9"]]);
+      expect(pathsOf(byAlias)).toEqual([["aliases", "gpt-*"]]);
+      expect(pathsOf(names("models", '"filed/*": import'))).toEqual([["models", "filed/*"]]);
+      expect(pathsOf(DOCUMENT)).toEqual([]);
+      expect(pathsOf(byModel, [["models", "gpt-9"]])).toEqual([]);
+    });
+
+    it.each([byModel, byAlias])("do not take over a stored name by being listed later", (document) => {
+      const config = parseConfig({ ...sourceOf(document, { file: all }), lists });
+      expect(config.stored?.leftOut).toEqual([]);
+      const { provider } = config.models.find(({ id }) => id === "gpt-9") ?? {};
+      expect(provider ?? config.aliases).toEqual(
+        document === byModel ? "acme" : expect.arrayContaining([["gpt-*", "acme/one"]]),
+      );
+    });
   });
 
   it("are those of the environment's providers too, and a stored provider's can be changed", () => {

@@ -24,13 +24,17 @@ const NEW_REQUESTS = 20;
  * Starts a product with this many streams in flight, on all entrances in turn. Each has sent "Once" and waits for its
  * upstream.
  */
-async function withStreams(count: number, { shutdown = {}, http = {} }: { shutdown?: object; http?: object } = {}) {
+async function withStreams(
+  count: number,
+  { shutdown = {}, http = {}, ledger = {} }: { shutdown?: object; http?: object; ledger?: object } = {},
+) {
   const upstream = await startUpstream(({ response }) => {
     beginStream(response);
     response.write(textEvent("Once"));
   });
   onTestFinished(() => upstream.close());
-  const config = { ...localModel(upstream.url), limits: UNLIMITED, shutdown, http: { listen: "127.0.0.1:0", ...http } };
+  const listening = { listen: "127.0.0.1:0", ...http };
+  const config = { ...localModel(upstream.url), limits: UNLIMITED, shutdown, ledger, http: listening };
   const product = await startProduct({ config });
   onTestFinished(() => product.stop());
   const gone = new AbortController();
@@ -66,12 +70,13 @@ async function sendNew({ url, grpcPort }: Product, entrance: "http" | "grpc"): P
 }
 
 it.each([
-  ["on their ports", {}],
-  ["on one port", { grpc: true }],
+  ["on their ports", {}, {}],
+  ["on one port", { grpc: true }, {}],
+  ["with an interval of the ledger", {}, { durability: "interval" }],
 ])(
   `SIGTERM with ${STREAMS} streams in flight cuts none, refuses new requests, and the process exits after the last one: %s`,
-  async (where, http) => {
-    const { product, upstream, streams } = await withStreams(STREAMS, { http });
+  async (where, http, ledger) => {
+    const { product, upstream, streams } = await withStreams(STREAMS, { http, ledger });
     product.signal("SIGTERM");
     await expect.poll(() => sendNew(product, "http")).toBe("ECONNREFUSED");
     const results = await Promise.all(

@@ -79,7 +79,13 @@ beforeEach(async () => {
   };
   const many: string[] = [];
   for (const id of ACCOUNTS) {
-    const facts = { role: "member", passwordHash: undefined, disabledAtMs: undefined, limits: NO_LIMITS } as const;
+    const facts = {
+      kind: "person",
+      role: "developer",
+      passwordHash: undefined,
+      disabledAtMs: undefined,
+      limits: NO_LIMITS,
+    } as const;
     await store.accounts.insert({ ...facts, id, name: id, email: `${id}@example.com`, createdAtMs: Date.now() });
     for (let count = 1; count <= KEYS_OF_EACH; count++) many.push(await make(`${id} ${count}`, id));
   }

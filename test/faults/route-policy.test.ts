@@ -7,6 +7,8 @@ import { Agent, fetch as fetchAs } from "undici";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createDatabase } from "../support/postgres.ts";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { TEAM_ROLES } from "../../src/access/permissions.ts";
 import { POLICIES } from "../../src/inbound/dashboard/policy.ts";
 import { PAGE_PATHS, requestPath } from "../../web/paths.ts";
 import { ROUTES } from "../../src/inbound/http/routes.ts";
@@ -14,7 +16,7 @@ import { OPERATIONS_PATHS } from "../../src/inbound/http/operations.ts";
 import { tlsGrpcClient } from "../support/tls-client.ts";
 import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } from "./routes/ask.ts";
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
-import { MODEL, RELEASED, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
+import { MODEL, type ObjectOwner, RELEASED, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
 
 let world: RoutesWorld;
@@ -115,21 +117,31 @@ const NOBODY = new Set([
   "a session of a disabled account",
 ]);
 
+/** Callers who see only their own account. */
+const STRANGERS = new Set(["another one's session", "a viewer's session"]);
+
 function expectedOfSession({ who, fresh, others }: ConsoleRow, caller: string): readonly Outcome[] {
   if (who === "anybody") return ANSWERED;
   if (NOBODY.has(caller)) return ["unauthenticated"];
-  const isAdministrator = caller.startsWith("an administrator");
+  const isAdministrator = caller.startsWith("an administrator") || caller.startsWith("an organisation owner");
   if (who === "administrator" && !isAdministrator) return ["denied"];
+  if (who === "developer" && caller.includes("viewer")) return ["denied"];
   if (fresh && caller.endsWith("long after the password")) return ["denied"];
   if (others === undefined) return ANSWERED;
   // Calls about an existing object: only its owner and administrators see it.
-  if (caller === "another one's session") return [others === "hidden" ? "wrong" : "denied"];
+  if (STRANGERS.has(caller)) return [others === "hidden" ? "wrong" : "denied"];
   return LET_IN;
 }
 
+/** What a member may get of a call about what the team owns. */
+function expectedOfMember({ who, team }: ConsoleRow, caller: string): readonly Outcome[] {
+  const isReading = team === "viewer" && who === "signed in";
+  if (caller === "a viewer of the organisation") return isReading ? LET_IN : ["denied"];
+  return TEAM_ROLES.findIndex((role) => role === caller) <= TEAM_ROLES.indexOf(team!) ? LET_IN : ["denied"];
+}
+
 /** The object of a call: the owner's, if it has one. */
-async function messageOf(method: string): Promise<object> {
-  const { owner } = world;
+async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
   const { accountId, completionId } = owner;
   switch (method) {
     case "SessionService/SignUp":
@@ -137,6 +149,15 @@ async function messageOf(method: string): Promise<object> {
       return { email: "nobody" };
     case "AccountService/Update":
       return { id: accountId, name: "The owner" };
+    case "TeamService/ListMembers":
+      return { teamId: world.team.accountId };
+    case "TeamService/SetMember":
+      return { teamId: world.team.accountId, accountId: world.owner.accountId, role: "TEAM_ROLE_MAINTAINER" };
+    case "TeamService/RemoveMember":
+      // A person who is in no team.
+      return { teamId: world.team.accountId, accountId: DEFAULT_ACCOUNT_ID };
+    case "KeyService/Transfer":
+      return { id: await owner.newKeyId(), accountId: world.receiverId };
     case "KeyService/Create":
       return { accountId, name: "made by the matrix" };
     case "KeyService/Update":
@@ -237,13 +258,33 @@ describe("every route of the running server", () => {
     const cellsOf = async (method: string): Promise<Cell[]> => {
       const cells: Cell[] = [];
       for (const [caller, open] of Object.entries(world.sessions)) {
-        const asking = { message: await messageOf(method), streams: streams.get(method)!, credentials: await open() };
+        const asking = {
+          message: await messageOf(method, world.owner),
+          streams: streams.get(method)!,
+          credentials: await open(),
+        };
         const expected = expectedOfSession(CONSOLE_ROWS[method]!, caller);
         cells.push({ caller, expected, outcome: await askConsole(world, method, asking) });
       }
       return cells;
     };
     expect(await findWrong([...streams.keys()], CONSOLE_ROWS, cellsOf)).toEqual([]);
+  });
+
+  it("by the dashboard's services about what a team owns admits its members by their roles", async () => {
+    const streams = new Map([...POLICIES].map(([path, policy]) => [methodOf(path), policy.streams] as const));
+    const ofTeams = Object.fromEntries(Object.entries(CONSOLE_ROWS).filter(([, row]) => row.others !== undefined));
+    const cellsOf = async (method: string): Promise<Cell[]> => {
+      const cells: Cell[] = [];
+      for (const [caller, open] of Object.entries(world.memberSessions)) {
+        const message = await messageOf(method, world.team);
+        const asking = { message, streams: streams.get(method)!, credentials: await open() };
+        const expected = expectedOfMember(ofTeams[method]!, caller);
+        cells.push({ caller, expected, outcome: await askConsole(world, method, asking) });
+      }
+      return cells;
+    };
+    expect(await findWrong(Object.keys(ofTeams), ofTeams, cellsOf)).toEqual([]);
   });
 
   it("is one of these: other methods and similar paths are refused, with any key and session", async () => {

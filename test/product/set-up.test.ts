@@ -28,11 +28,11 @@ async function signUps(product: Product, more: object = {}): Promise<string[]> {
 const stateOf = (product: Product) => new ConsoleCaller(product).call("SessionService/GetSession");
 const tokenIn = (text: string): string | undefined => /\/sign-up#setup=([\w-]{43})$/m.exec(text)?.[1];
 
-describe("the first administrator", () => {
+describe("the first owner", () => {
   it("of a reachable installation needs the setup token of the start, and only one of six attempts succeeds", async () => {
     const config = { http: { listen: "127.0.0.1:0", public_url: "https://parley.example.com" }, workers: 2 };
     const product = await open({ config });
-    expect(await stateOf(product)).toMatchObject({ needsAdministrator: true, needsSetupToken: true });
+    expect(await stateOf(product)).toMatchObject({ needsOwner: true, needsSetupToken: true });
     expect(await signUps(product)).toEqual(Array.from({ length: 6 }, () => "403"));
     expect(product.output.stdout).toContain("https://parley.example.com/sign-up#setup=");
     const setupToken = tokenIn(product.output.stdout);
@@ -40,14 +40,14 @@ describe("the first administrator", () => {
     const made = await signUps(product, { setupToken });
     expect(made).toEqual(["200 ACCOUNT_ROLE_ADMINISTRATOR", ...Array.from({ length: 5 }, () => "403")]);
     const after = await stateOf(product);
-    expect([after["needsAdministrator"], after["needsSetupToken"]]).toEqual([undefined, undefined]);
+    expect([after["needsOwner"], after["needsSetupToken"]]).toEqual([undefined, undefined]);
   });
 
   it("cannot be created in the dashboard with closed sign-up", async () => {
     const product = await open({ config: { sign_up: "closed" } });
-    expect(product.output.stdout).toContain("npx parley accounts create --role administrator");
+    expect(product.output.stdout).toContain("npx parley accounts create --role owner");
     expect(await signUps(product)).toEqual(Array.from({ length: 6 }, () => "403"));
-    expect(await stateOf(product)).toMatchObject({ needsAdministrator: true });
+    expect(await stateOf(product)).toMatchObject({ needsOwner: true });
   });
 
   it("needs no token on loopback", async () => {
@@ -65,7 +65,7 @@ describe("the first administrator", () => {
     expect((await signUps(product))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
   });
 
-  it("can use the token of an earlier process on the same data; none is printed once an administrator exists", async () => {
+  it("can use the token of an earlier process on the same data; none is printed once an owner exists", async () => {
     const config = { http: { listen: "127.0.0.1:0", trusted_proxies: ["10.0.0.0/8"] } };
     const home = makeHome();
     undo.push(() => rmSync(home, { recursive: true, force: true }));

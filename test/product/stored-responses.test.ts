@@ -36,8 +36,9 @@ beforeAll(async () => {
   await store.accounts.insert({
     id: "acct_other",
     name: "Other",
+    kind: "person",
     email: "other@example.com",
-    role: "member",
+    role: "developer",
     createdAtMs: Date.now(),
     passwordHash: undefined,
     disabledAtMs: undefined,

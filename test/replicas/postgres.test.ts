@@ -9,7 +9,7 @@ import { connectRanking } from "../../src/store/database.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { EXACT, raceForBudget } from "../store/budget-race.ts";
-import { migrateOldEntries, migrateOldKey, OLD_KEY } from "../store/old-database.ts";
+import { migrateOldEntries, migrateOldKey, migrateOldRoles, OLD_KEY, OLD_ROLES } from "../store/old-database.ts";
 import { entry, NOON } from "../store/contracts/entries.ts";
 import { createDatabase, PASSWORD, queryPostgres } from "../support/postgres.ts";
 import { startProcess } from "../support/processes.ts";
@@ -54,6 +54,8 @@ describe("migration of PostgreSQL", () => {
   it("keeps the data of an older schema version", async () => {
     const databaseUrl = await freshDatabase();
     expect(await migrateOldKey({ dataDir: "/nowhere", databaseUrl })).toEqual(OLD_KEY);
+    const another = { dataDir: "/nowhere", databaseUrl: await freshDatabase() };
+    expect(await migrateOldRoles(another, OLD_ROLES.accounts)).toEqual(OLD_ROLES.become);
   });
 
   it("sums the usage from entries of an older schema version", async () => {

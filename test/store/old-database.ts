@@ -6,6 +6,7 @@ import { connect, connectUnlimited, type DatabaseLocation } from "../../src/stor
 import { toCompletionRow } from "../../src/store/ledger/ledger-rows.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { MIGRATIONS, usage } from "../../src/store/migrations.ts";
+import { roles } from "../../src/store/migrations/roles.ts";
 import { openStore } from "../../src/store/store.ts";
 
 /** A key of the first schema version, as this version reads it. */
@@ -52,6 +53,45 @@ export async function migrateOldEntries(
   try {
     const { rows } = await store.usage.summarize({ sinceMs: 0, untilMs: 1e15, by: "model", step: "all" });
     return rows.map(({ group, sums: { completions } }) => [group, completions]);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Accounts of the version before owners, and what they become. */
+export const OLD_ROLES = {
+  accounts: [
+    { id: "acct_gone", role: "administrator", disabled: true },
+    { id: "acct_ann", role: "administrator" },
+    { id: "acct_bob", role: "member" },
+    { id: "acct_eve", role: "administrator" },
+  ],
+  become: {
+    acct_default: "person: developer",
+    acct_gone: "person: administrator",
+    acct_ann: "person: owner",
+    acct_bob: "person: developer",
+    acct_eve: "person: administrator",
+  },
+} as const;
+
+/**
+ * Makes a database of the version before owners, with these accounts beside the default one, which nobody has taken over, and returns the
+ * kinds and roles that this version reads.
+ */
+export async function migrateOldRoles(
+  location: DatabaseLocation,
+  accounts: readonly { readonly id: string; readonly role: "administrator" | "member"; readonly disabled?: true }[],
+): Promise<Readonly<Record<string, string>>> {
+  const old = await connect(location);
+  await migrate(old, () => connectUnlimited(location), { migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(roles)) });
+  for (const [index, { id, role, disabled }] of accounts.entries())
+    await sql`insert into accounts (id, name, email, role, password_hash, created_at_ms, disabled_at_ms)
+      values (${id}, ${id}, ${`${id}@example.com`}, ${role}, 'x', ${index}, ${disabled ? 1 : null})`.execute(old.query);
+  await old.close();
+  const store = await openStore(location);
+  try {
+    return Object.fromEntries((await store.accounts.list()).map(({ id, role, kind }) => [id, `${kind}: ${role}`]));
   } finally {
     await store.close();
   }

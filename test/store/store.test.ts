@@ -15,7 +15,7 @@ import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "./contracts/demands.ts";
 import { entry, NOON } from "./contracts/entries.ts";
-import { migrateOldEntries, migrateOldKey, OLD_KEY } from "./old-database.ts";
+import { migrateOldEntries, migrateOldKey, migrateOldRoles, OLD_KEY, OLD_ROLES } from "./old-database.ts";
 
 let home: string;
 let dataDir: string;
@@ -121,6 +121,10 @@ describe("the database", () => {
 
   it("of an older version keeps its rows", async () => {
     expect(await migrateOldKey({ dataDir, databaseUrl: undefined })).toEqual(OLD_KEY);
+  });
+
+  it("of administrators makes the oldest one who can sign in the owner, and of members developers", async () => {
+    expect(await migrateOldRoles({ dataDir, databaseUrl: undefined }, OLD_ROLES.accounts)).toEqual(OLD_ROLES.become);
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
-import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
+import { enter, mayWrite, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { spendingQuery } from "../api/usage.ts";
@@ -12,6 +12,8 @@ import { Page } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
+import { roleName } from "../format/roles.ts";
+import { OwnTeams } from "./own-teams.tsx";
 import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
 
@@ -25,11 +27,15 @@ export default function Account() {
     <Page title="Account" description={account.email}>
       <div className="space-y-6">
         <Panel title="Profile">
-          <NameForm name={account.name} id={account.id} />
-          <dl className="mt-6 grid gap-4 border-t border-line pt-5 text-sm sm:grid-cols-2">
+          {mayWrite(account) && (
+            <div className="mb-6 border-b border-line pb-6">
+              <NameForm name={account.name} id={account.id} />
+            </div>
+          )}
+          <dl className="grid gap-4 text-sm sm:grid-cols-2">
             <div>
               <dt className="text-muted">Role</dt>
-              <dd className="mt-0.5">{isAdministrator(account) ? "Administrator" : "Member"}</dd>
+              <dd className="mt-0.5">{roleName(account.role)}</dd>
             </div>
             <div>
               <dt className="text-muted">Account limits</dt>
@@ -46,7 +52,8 @@ export default function Account() {
         <Panel title="Password" description="Changing your password signs out all other browsers.">
           <PasswordForm />
         </Panel>
-        <Routing />
+        <OwnTeams />
+        {mayWrite(account) && <Routing />}
         <Panel title="Sessions" description="Where you are signed in.">
           <Sessions />
         </Panel>

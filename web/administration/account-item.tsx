@@ -1,14 +1,16 @@
 import { Link } from "wouter";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { isAdministrator } from "../api/session.ts";
 import { describeLimits } from "../format/limits.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button, buttonClass } from "../components/button.tsx";
 import { PATHS } from "../paths.ts";
 import { formatCount } from "../format/number.ts";
+import { roleName } from "../format/roles.ts";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 
 /** Actions on an account. `disable` also enables a disabled account. */
-export type AccountAct = "edit" | "disable";
+export type AccountAct = "edit" | "disable" | "offboard";
 
 /** Props of a dialog for one account. */
 export interface AccountDialogProps {
@@ -32,7 +34,9 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
         <div className="min-w-0">
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
             <bdi className="wrap-anywhere">{name}</bdi>
-            {role === AccountRole.ADMINISTRATOR && <Badge look="good">Administrator</Badge>}
+            {role !== AccountRole.DEVELOPER && (
+              <Badge look={isAdministrator(account) ? "good" : "plain"}>{roleName(role)}</Badge>
+            )}
             {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
             {isOwn && <Badge look="plain">You</Badge>}
           </h2>
@@ -62,6 +66,11 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
           >
             {isDisabled ? "Enable" : "Disable"}
           </Button>
+          {!isDisabled && (
+            <Button look="quiet danger" size="small" onClick={() => onAct("offboard")} aria-label={`Offboard ${name}`}>
+              Offboard
+            </Button>
+          )}
         </div>
       </div>
     </li>

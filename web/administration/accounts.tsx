@@ -2,6 +2,7 @@ import { lazy, Suspense, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
+import { isPerson } from "../api/owners.ts";
 import { useAccount } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
@@ -14,6 +15,7 @@ import { Administration } from "./administration.tsx";
 const DIALOGS = {
   edit: lazy(() => import("./edit-account.tsx")),
   disable: lazy(() => import("./disable-account.tsx")),
+  offboard: lazy(() => import("./offboard-account.tsx")),
 } as const satisfies Record<AccountAct, unknown>;
 
 /** Number of accounts shown initially, and added per click on "Show more". */
@@ -21,8 +23,10 @@ const SHOWN = 25;
 
 const FILTERS: readonly (readonly [name: string, has: (account: Account) => boolean])[] = [
   ["All", () => true],
+  ["Owners", ({ role }) => role === AccountRole.OWNER],
   ["Administrators", ({ role }) => role === AccountRole.ADMINISTRATOR],
-  ["Members", ({ role }) => role === AccountRole.MEMBER],
+  ["Developers", ({ role }) => role === AccountRole.DEVELOPER],
+  ["Viewers", ({ role }) => role === AccountRole.VIEWER],
   ["Disabled", ({ disableTime }) => disableTime !== undefined],
 ];
 
@@ -43,7 +47,8 @@ function AccountList() {
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
   const has = FILTERS.find(([name]) => name === filter)![1];
   const found = (list.data ?? []).filter(
-    (account) => has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
+    (account) =>
+      isPerson(account) && has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
   );
   const shown = useShown(found, SHOWN);
   if (list.isPending) return <Loading what="the accounts" />;

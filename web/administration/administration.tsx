@@ -6,6 +6,7 @@ import { PATHS } from "../paths.ts";
 
 const PLACES = [
   [PATHS.adminAccounts, "Accounts"],
+  [PATHS.adminTeams, "Teams"],
   [PATHS.adminInvitations, "Invitations"],
   [PATHS.adminConfiguration, "Providers & models"],
   [PATHS.adminProviders, "Provider health"],
@@ -19,7 +20,7 @@ interface AdministrationProps {
   readonly actions?: ReactNode;
   /** The page is a table, which takes the width of the window. Default: the width of a form. */
   readonly isWide?: boolean;
-  /** Renders the page for administrators. A function, so that its queries do not run for members. */
+  /** Renders the page for administrators. A function, so that its queries do not run for others. */
   readonly children: () => ReactNode;
 }
 

@@ -1,8 +1,10 @@
 import { useMutation } from "@tanstack/react-query";
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accounts, refreshAccounts } from "../api/accounts.ts";
+import { isPerson } from "../api/owners.ts";
 import { queryClient } from "../api/query-client.ts";
 import { sessionQuery, useAccount } from "../api/session.ts";
+import { refreshTeams } from "../api/teams.ts";
 import { readLimits } from "../keys/choices.ts";
 import { BUDGET_FIELD, LIMIT_FIELDS, Limits } from "../keys/limits.tsx";
 import { Button } from "../components/button.tsx";
@@ -19,17 +21,22 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
     mutationFn: async (form: Written) => {
       const role: AccountRole = Number(form.get("role"));
       const limits = readLimits(form);
-      return accounts.update({ id: target.id, name: form.get("name"), role, limits });
+      return accounts.update({ id: target.id, name: form.get("name"), limits, ...(isPerson(target) && { role }) });
     },
     async onSuccess() {
       onClose();
-      await refreshAccounts();
-      // Administrators who remove their own role lose access to these pages.
+      await (isPerson(target) ? refreshAccounts() : refreshTeams());
+      // Those who remove their own role lose access to these pages.
       if (target.id === own.id) await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
     },
   });
   return (
-    <Dialog open={open} title="Edit account" description={target.email} onClose={onClose}>
+    <Dialog
+      open={open}
+      title={isPerson(target) ? "Edit account" : "Edit team"}
+      description={target.email}
+      onClose={onClose}
+    >
       <Form
         fields={["name", "role", ...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD]}
         error={update.error}
@@ -38,7 +45,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
         {(errors) => (
           <>
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
-            <RoleField defaultValue={target.role} error={errors("role")} />
+            {isPerson(target) && <RoleField defaultValue={target.role} error={errors("role")} />}
             <Limits
               current={target.limits}
               note="Shared by all keys of the account. Leave empty to use the default limits."

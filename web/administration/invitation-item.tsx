@@ -3,7 +3,7 @@ import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import { formatFromNow } from "../format/time.ts";
-import { roleName } from "./roles.ts";
+import { roleName } from "../format/roles.ts";
 
 /** Describes the recipient of an invitation. */
 export function invited({ email }: Invitation): string {

@@ -46,7 +46,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
               hint="Restricts the invitation to this address. If empty, anyone with the link can use it."
               error={errors("email")}
             />
-            <RoleField defaultValue={AccountRole.MEMBER} error={errors("role")} />
+            <RoleField defaultValue={AccountRole.DEVELOPER} error={errors("role")} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Creating …" : "Create link"}

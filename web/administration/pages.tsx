@@ -7,14 +7,16 @@ import { Providers } from "./providers.tsx";
 import { Settings } from "./settings.tsx";
 
 const Audit = lazy(() => import("../audit/audit.tsx"));
+const Teams = lazy(() => import("../teams/teams.tsx"));
 const Configuration = lazy(() => import("../configuration/configuration.tsx"));
 const Versions = lazy(() => import("../configuration/versions.tsx"));
 
-/** All administration pages, those of the configuration and the audit log in chunks of their own. */
+/** All administration pages, those of the audit log, teams and the configuration in chunks of their own. */
 export default function AdministrationPages() {
   return (
     <Switch>
       <Route path={PATHS.adminAccounts} component={Accounts} />
+      <Route path={PATHS.adminTeams} component={Teams} />
       <Route path={PATHS.adminInvitations} component={Invitations} />
       <Route path={PATHS.adminConfiguration} component={Configuration} />
       <Route path={PATHS.adminVersions} component={Versions} />

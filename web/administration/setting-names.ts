@@ -70,6 +70,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "core.tls.key_file": "Private key of the certificate for cores",
   "core.tls.server_name": "Name in the certificates of cores",
   "ledger.retention_days": "Request retention",
+  "ledger.durability": "Request records are durable",
   "responses.store_days": "Stored response retention",
   "responses.encryption_key": "Encryption key of stored responses",
   "account_credentials.encryption_key": "Encryption key of credentials in the database",

@@ -2,8 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { NO_CALLER, NO_VALID_KEY } from "../format/callers.ts";
 import { REQUEST_OUTCOMES } from "../format/outcomes.ts";
-import { accountsQuery } from "./accounts.ts";
 import { keysQuery } from "./keys.ts";
+import { ownerChoices, useOwners } from "./owners.ts";
 import { isAdministrator, useAccount } from "./session.ts";
 import { settingsQuery } from "./settings.ts";
 
@@ -14,34 +14,49 @@ export interface Scopes {
   readonly models: Choices;
   readonly keys: Choices;
   readonly outcomes: Choices;
-  /** Undefined for members, who see only their own account. */
-  readonly accounts: Choices | undefined;
+  /** Undefined without a team, for others than administrators: they see only their own account. */
+  readonly accounts:
+    | {
+        /** Name of what is shown while no account is chosen. */
+        readonly all: string;
+        readonly choices: Choices;
+      }
+    | undefined;
+  /** Whether all accounts are shown while none is chosen. */
+  readonly isAll: boolean;
 }
 
 const OUTCOMES: Choices = [["failed", "All errors"], ...REQUEST_OUTCOMES];
 
 /** Returns the filter choices loaded so far; only keys of this account if `accountId` is not empty. */
 export function useScopes(accountId: string): Scopes {
-  const isAll = isAdministrator(useAccount());
+  const account = useAccount();
+  const isAll = isAdministrator(account);
   const keys = useQuery(keysQuery).data ?? [];
-  const accounts = useQuery({ ...accountsQuery, enabled: isAll }).data ?? [];
+  const owners = useOwners();
   const models = useQuery(settingsQuery).data?.models ?? [];
-  const names = new Map(accounts.map(({ id, name }) => [id, name]));
+  const names = new Map(owners.map(({ id, name }) => [id, name]));
+  /** Empty: all. */
+  const shownId = accountId === "" && !isAll ? account.id : accountId;
   const ownerOf = (key: { accountId: string }): string =>
-    isAll && accountId === "" ? ` · ${names.get(key.accountId) ?? key.accountId}` : "";
+    shownId === "" ? ` · ${names.get(key.accountId) ?? key.accountId}` : "";
+  const choices = ownerChoices(owners, account.id);
   return {
     models: models.map(({ id }) => [id, id]),
     keys: [
-      ...(isAll && accountId === "" ? [[NO_CALLER, NO_VALID_KEY] as const] : []),
+      ...(shownId === "" ? [[NO_CALLER, NO_VALID_KEY] as const] : []),
       ...keys
-        .filter((key) => accountId === "" || key.accountId === accountId)
+        .filter((key) => shownId === "" || key.accountId === shownId)
         .map(
           (key) => [key.id, `${key.name}${ownerOf(key)}${key.state === KeyState.ACTIVE ? "" : " (inactive)"}`] as const,
         ),
     ],
     outcomes: OUTCOMES,
     accounts: isAll
-      ? accounts.map(({ id, name, email }) => [id, email === "" ? name : `${name} (${email})`])
-      : undefined,
+      ? { all: "All accounts", choices }
+      : owners.length > 1
+        ? { all: "Your account", choices: choices.slice(1) }
+        : undefined,
+    isAll,
   };
 }

@@ -1,6 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { queryOptions, useMutation, useQuery } from "@tanstack/react-query";
 import { AccountRole, type Account } from "../../gen/parley/console/v1/account_pb.js";
+import type { TeamMembership } from "../../gen/parley/console/v1/team_pb.js";
 import { type GetSessionResponse, type Session, SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
@@ -24,9 +25,24 @@ export function useAccount(): Account {
   return account;
 }
 
+/** Returns the teams of the signed-in account. Only for pages inside a session. */
+export function useTeams(): readonly TeamMembership[] {
+  return useQuery(sessionQuery).data?.session?.teams ?? [];
+}
+
 /** Whether the account can manage other accounts. */
 export function isAdministrator({ role }: Account): boolean {
-  return role === AccountRole.ADMINISTRATOR;
+  return role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER;
+}
+
+/** Whether the account can manage owners. */
+export function isOwner({ role }: Account): boolean {
+  return role === AccountRole.OWNER;
+}
+
+/** Whether the account can change and use what is its own: viewers cannot. */
+export function mayWrite({ role }: Account): boolean {
+  return role !== AccountRole.VIEWER;
 }
 
 /** The invitation of a link. */
@@ -42,7 +58,7 @@ export function invitationQuery(token: string) {
 /** Caches a new session, or one with a new cookie. */
 export function enter(session: Session | undefined): void {
   queryClient.setQueryData(sessionQuery.queryKey, (known): GetSessionResponse | undefined =>
-    known && session ? { ...known, session, needsAdministrator: false } : known,
+    known && session ? { ...known, session, needsOwner: false } : known,
   );
 }
 

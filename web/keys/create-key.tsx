@@ -1,9 +1,9 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { accountsQuery } from "../api/accounts.ts";
 import { keys, refreshKeys } from "../api/keys.ts";
 import { modelsQuery } from "../api/models.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { ownerChoices, useOwners } from "../api/owners.ts";
+import { useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
@@ -97,16 +97,17 @@ function KeyPermissions({ errors }: { readonly errors: (field: string) => string
   return <Permissions models={data} errors={errors} />;
 }
 
-/** Field for the account of the key. Hidden if there is only one account. */
+/** Field for the owner of the key. Hidden if there is only one account. */
 function Owner({ error }: { readonly error: string | undefined }) {
   const account = useAccount();
-  const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
-  if (data.length < 2) return null;
+  const owners = useOwners();
+  if (owners.length < 2) return null;
+  const writable = owners.filter(({ isWritable }) => isWritable);
   return (
-    <SelectField label="Account" name="account_id" error={error} defaultValue={account.id}>
-      {data.map(({ id, name, email }) => (
+    <SelectField label="Owner" name="account_id" error={error} defaultValue={account.id}>
+      {ownerChoices(writable, account.id).map(([id, name]) => (
         <option key={id} value={id}>
-          {id === account.id ? `${name} (you)` : email === "" ? name : `${name}, ${email}`}
+          {name}
         </option>
       ))}
     </SelectField>

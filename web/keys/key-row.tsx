@@ -1,4 +1,4 @@
-import { Pencil, RefreshCw, Trash2 } from "lucide-react";
+import { ArrowRightLeft, Pencil, RefreshCw, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
@@ -15,12 +15,16 @@ interface KeyRowProps {
   readonly owner: string | undefined;
   /** Whether a rotation created the key to replace another. */
   readonly isSuccessor: boolean;
+  /** Whether the key may be changed. */
+  readonly isWritable: boolean;
+  /** Whether there is another account that could own the key. */
+  readonly isTransferable: boolean;
   readonly onAct: (act: KeyAct) => void;
 }
 
 /** Grid columns on wide screens. On phones each key is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_minmax(0,1fr)_minmax(0,1fr)_7rem_10rem_6rem] lg:gap-y-0";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_minmax(0,1fr)_minmax(0,1fr)_7rem_10rem_8rem] lg:gap-y-0";
 
 const COLUMNS = ["Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
 
@@ -38,7 +42,7 @@ export function KeyHead() {
 }
 
 /** One key of the table. */
-export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
+export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransferable, onAct }: KeyRowProps) {
   const isRotated = key.replacedBy !== "";
   const isActive = key.state === KeyState.ACTIVE;
   return (
@@ -77,10 +81,13 @@ export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
         <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
       </Cell>
       <Cell className="max-lg:col-span-2">
-        {isActive && (
+        {isActive && isWritable && (
           <span className="-mx-1.5 flex" role="group" aria-label={`Key ${key.name}`}>
             <IconButton name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
             {!isRotated && <IconButton name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}
+            {isTransferable && (
+              <IconButton name={`Transfer ${key.name}`} Icon={ArrowRightLeft} onClick={() => onAct("transfer")} />
+            )}
             <IconButton name={`Revoke ${key.name}`} Icon={Trash2} onClick={() => onAct("revoke")} />
           </span>
         )}

@@ -1,12 +1,13 @@
 import { lazy, Suspense, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
-import { accountsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
+import { ownerChoices, useOwners } from "../api/owners.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
 import { TextField } from "../components/field.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
+import { Choose } from "../components/choose.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { Table } from "../components/table.tsx";
@@ -18,6 +19,7 @@ import { KeyHead, KeyRow } from "./key-row.tsx";
 const CreateKey = lazy(() => import("./create-key.tsx"));
 const DIALOGS = {
   edit: lazy(() => import("./edit-key.tsx")),
+  transfer: lazy(() => import("./transfer-key.tsx")),
   rotate: lazy(() => import("./rotate-key.tsx")),
   revoke: lazy(() => import("./revoke-key.tsx")),
 } as const satisfies Record<KeyAct, unknown>;
@@ -32,12 +34,13 @@ export default function Keys() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const create = (): void => setCreation("open");
   const account = useAccount();
+  const owners = useOwners();
   return (
     <Page
       isWide
       title="Keys"
-      description={isAdministrator(account) ? "API keys of all accounts." : "Your API keys."}
-      actions={<Button onClick={create}>Create key</Button>}
+      description={describe(isAdministrator(account), owners.length > 1)}
+      actions={owners.some(({ isWritable }) => isWritable) && <Button onClick={create}>Create key</Button>}
     >
       <KeyList onCreate={create} />
       {creation && (
@@ -52,12 +55,16 @@ export default function Keys() {
 function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const list = useQuery(keysQuery);
   const account = useAccount();
-  const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const owners = useOwners();
+  const [ownerId, setOwnerId] = useState("");
   const [withEnded, setWithEnded] = useState(false);
   const [searchText, setSearchText] = useState("");
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
-  const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
-  const found = (list.data ?? []).filter((key) => isFound(key, searchText, names.get(key.accountId)));
+  const names = new Map(owners.map(({ id, name }) => [id, name]));
+  const writable = new Set(owners.filter(({ isWritable }) => isWritable).map(({ id }) => id));
+  const found = (list.data ?? []).filter(
+    (key) => (ownerId === "" || key.accountId === ownerId) && isFound(key, searchText, names.get(key.accountId)),
+  );
   const active = found.filter(({ state }) => state === KeyState.ACTIVE);
   const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
   const shown = useShown(active, SHOWN);
@@ -72,14 +79,16 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       value={key}
       owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
       isSuccessor={successors.has(key.id)}
+      isWritable={writable.has(key.accountId)}
+      isTransferable={writable.size > 1}
       onAct={(what) => setAct({ what, target: key, isOpen: true })}
     />
   );
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>
-      {list.data.length > MANY && (
-        <div className="mb-5 max-w-sm">
+      <div className="mb-5 grid gap-4 empty:hidden sm:max-w-xl sm:grid-cols-2">
+        {list.data.length > MANY && (
           <TextField
             label="Find a key"
             type="search"
@@ -87,8 +96,17 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
             value={searchText}
             onChange={(event) => setSearchText(event.target.value)}
           />
-        </div>
-      )}
+        )}
+        {owners.length > 1 && (
+          <Choose
+            label="Owner"
+            value={ownerId}
+            all="All owners"
+            choices={ownerChoices(owners, account.id)}
+            onChange={setOwnerId}
+          />
+        )}
+      </div>
       {active.length === 0 && searchText.trim() !== "" ? (
         <p role="status" className="py-8 text-muted">
           No active key matches.
@@ -96,9 +114,11 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       ) : active.length === 0 ? (
         <Empty title="No active keys">
           <p>Apps authenticate with an API key. Its secret is shown once, when you create it.</p>
-          <Button className="mt-5" onClick={onCreate}>
-            Create your first key
-          </Button>
+          {writable.size > 0 && (
+            <Button className="mt-5" onClick={onCreate}>
+              Create your first key
+            </Button>
+          )}
         </Empty>
       ) : (
         <>
@@ -138,6 +158,11 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       )}
     </>
   );
+}
+
+function describe(isAll: boolean, hasTeams: boolean): string {
+  if (isAll) return "API keys of all accounts.";
+  return hasTeams ? "API keys of your account and teams." : "Your API keys.";
 }
 
 function isFound({ name, display }: Key, searchText: string, owner = ""): boolean {

@@ -13,9 +13,10 @@ import {
   Settings,
 } from "lucide-react";
 import { passwordRequest } from "../api/password-request.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { isAdministrator, mayWrite, useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Mark } from "../components/mark.tsx";
+import { roleName } from "../format/roles.ts";
 import { PATHS } from "../paths.ts";
 import { SignOutButton } from "./sign-out-button.tsx";
 import { Outdated } from "./outdated.tsx";
@@ -90,8 +91,11 @@ export function Shell({ children }: { readonly children: ReactNode }) {
 
 function Places({ onGo }: { readonly onGo: () => void }) {
   const [here] = useLocation();
-  const isAll = isAdministrator(useAccount());
-  const places = PLACES.filter(([path]) => isAll || !path.startsWith(ADMINISTRATION));
+  const account = useAccount();
+  const places = PLACES.filter(([path]) => {
+    if (path.startsWith(ADMINISTRATION)) return isAdministrator(account);
+    return path !== PATHS.playground || mayWrite(account);
+  });
   return (
     <nav aria-label="Pages">
       <ul className="space-y-1">
@@ -130,7 +134,7 @@ function Person() {
         <p className="truncate text-muted" title={account.email}>
           {account.email}
         </p>
-        <p className="mt-0.5 text-muted">{isAdministrator(account) ? "Administrator" : "Member"}</p>
+        <p className="mt-0.5 text-muted">{roleName(account.role)}</p>
       </div>
       <SignOutButton size="small" className="w-full">
         Sign out

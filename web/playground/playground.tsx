@@ -4,7 +4,7 @@ import { Link, useSearchParams } from "wouter";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import { keysQuery } from "../api/keys.ts";
-import { useAccount } from "../api/session.ts";
+import { useOwners } from "../api/owners.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { buttonClass } from "../components/button.tsx";
@@ -33,11 +33,12 @@ export default function Playground() {
 function Content() {
   const keys = useQuery(keysQuery);
   const settings = useQuery(settingsQuery);
-  const account = useAccount();
+  const owners = useOwners();
   if (keys.isPending || settings.isPending) return <Loading what="the keys and models" />;
   if (keys.isLoadingError) return <Unavailable error={keys.error} onRetry={() => void keys.refetch()} />;
   if (settings.isLoadingError) return <Unavailable error={settings.error} onRetry={() => void settings.refetch()} />;
-  const own = keys.data.filter(({ accountId, state }) => accountId === account.id && state === KeyState.ACTIVE);
+  const playable = new Set(owners.filter(({ isPlayable }) => isPlayable).map(({ id }) => id));
+  const own = keys.data.filter(({ accountId, state }) => playable.has(accountId) && state === KeyState.ACTIVE);
   const [first, ...others] = own;
   if (first === undefined) {
     return (

@@ -1,9 +1,7 @@
 import type { ReactNode } from "react";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
-import { accountsQuery } from "../api/accounts.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useOwners } from "../api/owners.ts";
 import { CopyButton } from "../components/copy-button.tsx";
 import { PATHS } from "../paths.ts";
 import { keyLabel, NO_CALLER } from "../format/callers.ts";
@@ -71,9 +69,7 @@ function Copied({ text, what }: { readonly text: string; readonly what: string }
 }
 
 function Owner({ id }: { readonly id: string }) {
-  const account = useAccount();
-  const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const found = useOwners().find((each) => each.id === id);
   if (id === NO_CALLER) return "None";
-  const found = accounts.data?.find((each) => each.id === id) ?? (account.id === id ? account : undefined);
   return <bdi>{found === undefined ? id : found.email || found.name}</bdi>;
 }

@@ -43,8 +43,8 @@ export function Filters({ filter, onChange }: FiltersProps) {
           <Choose
             label="Account"
             value={accountId}
-            all="All accounts"
-            choices={accounts}
+            all={accounts.all}
+            choices={accounts.choices}
             onChange={(value) => onChange({ accountId: value, keyId: "" })}
           />
         )}

@@ -1,9 +1,8 @@
 import { useRef, useState } from "react";
-import { useQuery } from "@tanstack/react-query";
-import { accountsQuery } from "../api/accounts.ts";
 import { readFailure } from "../api/failure.ts";
+import { useOwnerNames } from "../api/owners.ts";
 import type { LogFilter } from "../api/requests.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useAccount } from "../api/session.ts";
 import { Alert, Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { Empty, Loading } from "../components/page.tsx";
@@ -61,8 +60,7 @@ interface RowsProps {
 
 function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
   const account = useAccount();
-  const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
-  const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
+  const names = useOwnerNames();
   if (requests.length === 0) {
     if (list.isFetching) return <Loading what="the requests" />;
     if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;

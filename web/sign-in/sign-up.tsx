@@ -12,36 +12,36 @@ import { Entrance } from "./entrance.tsx";
 import { forgetLinkTokens, readLinkToken } from "./link-token.ts";
 
 /**
- * Sign-up page: creates the first administrator on a new installation, and later accounts as the sign-up mode allows.
+ * Sign-up page: creates the first account on a new installation, and later accounts as the sign-up mode allows.
  */
 export default function SignUp({
   signUpMode,
-  needsAdministrator,
+  needsOwner,
   needsSetupToken,
-}: Pick<GetSessionResponse, "signUpMode" | "needsAdministrator" | "needsSetupToken">) {
+}: Pick<GetSessionResponse, "signUpMode" | "needsOwner" | "needsSetupToken">) {
   const [invitationToken] = useState(() => readLinkToken("invitation"));
-  if (needsAdministrator && signUpMode === SignUpMode.CLOSED) {
+  if (needsOwner && signUpMode === SignUpMode.CLOSED) {
     return (
       <Entrance
         title="Set up Parley"
-        description="There are no accounts yet, and sign-up is closed. Create the first administrator on the command line of the server."
+        description="There are no accounts yet, and sign-up is closed. Create the first account on the command line of the server."
       >
         <code className="block rounded-lg border border-line bg-sunken p-3 font-mono text-sm wrap-anywhere">
-          npx parley accounts create --role administrator --email ADDRESS --password-stdin
+          npx parley accounts create --role owner --email ADDRESS --password-stdin
         </code>
       </Entrance>
     );
   }
-  if (needsAdministrator) {
+  if (needsOwner) {
     return (
       <Entrance
         title="Set up Parley"
-        description="Create the first account. It becomes the administrator and takes over all existing keys."
+        description="Create the first account. It becomes the owner and takes over all existing keys."
       >
         <SignUpForm
           invitationToken={invitationToken}
           asksForSetupToken={needsSetupToken && invitationToken === ""}
-          action="Create administrator"
+          action="Create owner"
         />
       </Entrance>
     );

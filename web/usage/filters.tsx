@@ -12,10 +12,8 @@ interface FiltersProps {
 
 /** Fields for period, filter and grouping. */
 export function Filters({ view, onChange }: FiltersProps) {
-  const { models, keys, outcomes, accounts } = useScopes(view.account);
-  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(
-    (each) => accounts !== undefined || each !== "account",
-  );
+  const { models, keys, outcomes, accounts, isAll } = useScopes(view.account);
+  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter((each) => isAll || each !== "account");
   return (
     <div
       className={`mb-5 grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}
@@ -51,8 +49,8 @@ export function Filters({ view, onChange }: FiltersProps) {
         <Choose
           label="Account"
           value={view.account}
-          all="All accounts"
-          choices={accounts}
+          all={accounts.all}
+          choices={accounts.choices}
           onChange={(account) => onChange({ account, key: "" })}
         />
       )}

@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import { create } from "@bufbuild/protobuf";
 import { useQuery } from "@tanstack/react-query";
 import { UsageSumsSchema } from "../../gen/parley/console/v1/usage_pb.js";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { isAdministrator, useAccount, useTeams } from "../api/session.ts";
 import { usageQuery } from "../api/usage.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
@@ -21,12 +21,10 @@ const NOTHING = create(UsageSumsSchema);
 export default function Usage() {
   const [view, change] = useView();
   const isAll = isAdministrator(useAccount());
+  const hasTeams = useTeams().length > 0;
+  const whose = isAll ? "all accounts" : hasTeams ? "your account and teams" : "your account";
   return (
-    <Page
-      isWide
-      title="Usage"
-      description={isAll ? "Requests, tokens and cost of all accounts." : "Requests, tokens and cost of your account."}
-    >
+    <Page isWide title="Usage" description={`Requests, tokens and cost of ${whose}.`}>
       <Filters view={view} onChange={change} />
       <Report view={view} />
     </Page>

@@ -68,7 +68,7 @@ export const KEY_REMARKS: Readonly<Record<string, string>> = {
   alerting_threshold: "use Prometheus' Alertmanager with deploy/prometheus/alerts.yaml",
   // The server.
   master_key:
-    "administrators sign in to the dashboard (parley accounts create --role administrator); make a key for calls: parley keys create",
+    "people sign in to the dashboard (parley accounts create --role owner); make a key for calls: parley keys create",
   database_url:
     "give Parley a database of its own (database.url; without one it uses SQLite); virtual keys cannot be taken over: parley keys create",
   database_connection_pool_limit: "connections are shared out by a rule, or database.connections",

@@ -1,21 +1,36 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { AccountRole, type AccountSchema, type InvitationSchema } from "../../../gen/parley/console/v1/account_pb.js";
+import {
+  AccountKind as KindMessage,
+  AccountRole,
+  type AccountSchema,
+  type InvitationSchema,
+} from "../../../gen/parley/console/v1/account_pb.js";
 import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
-import type { AccountRecord, InvitationRecord, Role } from "../../access/account-store.ts";
+import type { AccountKind, AccountRecord, InvitationRecord, Role } from "../../access/account-store.ts";
+import { ROLES as ROLE_NAMES } from "../../access/permissions.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
 
 const ROLES: Readonly<Record<Role, AccountRole>> = {
+  owner: AccountRole.OWNER,
   administrator: AccountRole.ADMINISTRATOR,
-  member: AccountRole.MEMBER,
+  developer: AccountRole.DEVELOPER,
+  viewer: AccountRole.VIEWER,
+};
+
+const KINDS: Readonly<Record<AccountKind, KindMessage>> = {
+  person: KindMessage.PERSON,
+  team: KindMessage.TEAM,
+  service: KindMessage.SERVICE,
 };
 
 /** An account without its password's hash. */
 export function toAccountMessage(account: AccountRecord): MessageInitShape<typeof AccountSchema> {
-  const { id, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
+  const { id, kind, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
   return {
     id,
+    kind: KINDS[kind],
     email,
     name,
     role: ROLES[role],
@@ -41,9 +56,9 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
 
 /** Reads the role of a request. Throws `invalid_request`. */
 export function fromRoleMessage(role: AccountRole): Role {
-  if (role === AccountRole.ADMINISTRATOR) return "administrator";
-  if (role === AccountRole.MEMBER) return "member";
-  throw invalidField("role", "must be ACCOUNT_ROLE_ADMINISTRATOR or ACCOUNT_ROLE_MEMBER");
+  const found = ROLE_NAMES.find((name) => ROLES[name] === role);
+  if (found !== undefined) return found;
+  throw invalidField("role", `must be of ${ROLE_NAMES.map((name) => `ACCOUNT_ROLE_${name.toUpperCase()}`).join(", ")}`);
 }
 
 /** A timestamp field; absent without a time. */

@@ -1,10 +1,12 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
-import { updateAccount } from "../../access/accounts.ts";
+import { findAccount, updateAccount } from "../../access/accounts.ts";
 import type { AccessContext } from "../../access/context.ts";
 import { createInvitation, revokeInvitation } from "../../access/invitations.ts";
 import type { KeyStore } from "../../access/key-store.ts";
-import { requireAdministrator, requireFresh } from "../../access/sessions.ts";
+import { offboard } from "../../access/offboarding.ts";
+import { requireEverywhere, requireFresh, requireIn } from "../../access/sessions.ts";
+import { invalidField } from "../../core/failure.ts";
 import { fromLimitsMessage, fromRoleMessage, toAccountMessage, toInvitationMessage } from "./account-messages.ts";
 import { actorOf, signedInOf } from "./call.ts";
 import { endOfPage, readPage } from "./list-page.ts";
@@ -35,9 +37,9 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
 
     async update({ id, name, role, disabled, limits }, context) {
       const signedIn = signedInOf(context);
-      if (id !== signedIn.account.id) requireAdministrator(signedIn);
+      requireIn(signedIn, "profile.write", id);
       if (role !== undefined || disabled !== undefined || limits !== undefined) {
-        requireAdministrator(signedIn);
+        requireEverywhere(signedIn, "accounts.write");
         requireFresh(signedIn, clock.now());
       }
       const update = {
@@ -47,6 +49,19 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
         limits: limits === undefined ? undefined : fromLimitsMessage(limits),
       };
       return { account: toAccountMessage(await updateAccount(access, { id, update, actor: actorOf(context) })) };
+    },
+
+    async offboard({ id, keys: fate }, context) {
+      if (fate.case === undefined || fate.value === false)
+        throw invalidField("keys", "set transfer_keys_to, or revoke_keys to true");
+      const keysTo = fate.case === "transferKeysTo" ? fate.value : undefined;
+      const { keyIds, teams, sessions } = await offboard(access, { id, keysTo, actor: actorOf(context) });
+      return {
+        account: toAccountMessage(await findAccount(store, id)),
+        keys: BigInt(keyIds.length),
+        teams: BigInt(teams.length),
+        sessions: BigInt(sessions),
+      };
     },
 
     async createInvitation({ email, role }, context) {

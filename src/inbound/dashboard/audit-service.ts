@@ -7,10 +7,11 @@ import {
   type AuditFilter as FilterMessage,
   type AuditService,
 } from "../../../gen/parley/console/v1/audit_pb.js";
-import type { AccountRecord } from "../../access/account-store.ts";
 import { ACTOR_KINDS, type AuditEntry, OBJECT_KINDS } from "../../access/audit-entry.ts";
 import { exportAudit, type ExportFormat } from "../../access/audit-export.ts";
 import type { AuditFilter, AuditPosition, AuditStore } from "../../access/audit-store.ts";
+import { permitsEverywhere } from "../../access/permissions.ts";
+import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import { accountInView, type ConsoleCall, signedInOf } from "./call.ts";
 import { pageSize, readMoment, readTime, writeMoment } from "./list-page.ts";
@@ -25,12 +26,12 @@ export interface AuditServicePorts {
   readonly streams: Streams;
 }
 
-/** The audit log: what concerns a member's own account, all of it for administrators. */
+/** The audit log: what concerns an account in which the caller has the permission, all of it for owners and administrators. */
 export function createAuditService({ audit, streams }: AuditServicePorts): ServiceImpl<typeof AuditService> {
   return {
     async list({ filter, limit, pageToken }, context) {
       const size = pageSize(limit);
-      const { account: viewer } = signedInOf(context);
+      const viewer = signedInOf(context);
       const entries = await audit.list({
         ...readFilter(filter, context),
         limit: size,
@@ -44,7 +45,7 @@ export function createAuditService({ audit, streams }: AuditServicePorts): Servi
     },
 
     async *export({ filter, format }, context) {
-      const { account: viewer } = signedInOf(context);
+      const viewer = signedInOf(context);
       const options = { format: readFormat(format), toShown: (entry: AuditEntry) => toShown(entry, viewer) };
       const wanted = readFilter(filter, context);
       yield* streams.run(context, (call) => untilEnded(call, exportAudit(audit, wanted, options)));
@@ -59,10 +60,11 @@ async function* untilEnded({ open }: ConsoleCall, texts: AsyncIterable<string>):
   }
 }
 
-/** An entry for its account: members do not see the network and the program of other actors. */
-function toShown(entry: AuditEntry, viewer: Pick<AccountRecord, "id" | "role">): AuditEntry {
+/** An entry for its account: only owners and administrators see the network and the program of other actors. */
+function toShown(entry: AuditEntry, viewer: SignedIn): AuditEntry {
   const { actor } = entry;
-  const isShown = viewer.role === "administrator" || actor.kind !== "account" || actor.id === viewer.id;
+  const isOwn = actor.kind !== "account" || actor.id === viewer.account.id;
+  const isShown = isOwn || permitsEverywhere(viewer, "audit.read");
   return isShown ? entry : { ...entry, network: undefined, client: undefined };
 }
 
@@ -87,7 +89,7 @@ function toMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema>
 }
 
 function readFilter(message: FilterMessage | undefined, context: Pick<HandlerContext, "values">): AuditFilter {
-  const accountId = accountInView(signedInOf(context), message?.accountId ?? "");
+  const accountId = accountInView(signedInOf(context), "audit.read", message?.accountId ?? "");
   if (message === undefined) return { accountId };
   const { action, actorKind, actorId, objectKind, objectId, failed, since, until } = message;
   return {

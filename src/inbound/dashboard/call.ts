@@ -1,8 +1,9 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Actor } from "../../access/accounts.ts";
 import { isId } from "../../access/checks.ts";
-import type { SignedIn } from "../../access/sessions.ts";
-import { Failure, invalidField } from "../../core/failure.ts";
+import { accountsWith, type Permission, permitsEverywhere } from "../../access/permissions.ts";
+import { requireIn, type SignedIn } from "../../access/sessions.ts";
+import { invalidField } from "../../core/failure.ts";
 import { NO_CALLER } from "../../core/ledger.ts";
 import type { OpenCall } from "../calls.ts";
 
@@ -61,10 +62,26 @@ export function readKeyFilter(text: string): string | undefined {
 }
 
 /**
- * The account of a query: administrators may query one or all (undefined), members their own. Throws `permission_denied`.
+ * The account of a query that needs a permission: the one that is asked for; without one all (undefined) with the permission
+ * everywhere, else the caller's own. Throws `permission_denied`.
  */
-export function accountInView({ account }: SignedIn, asked: string): string | undefined {
-  if (account.role === "administrator") return readId("account_id", asked);
-  if (asked === "" || asked === account.id) return account.id;
-  throw new Failure("permission_denied", "Only administrators can access other accounts.");
+export function accountInView(signedIn: SignedIn, permission: Permission, asked: string): string | undefined {
+  const id = readId("account_id", asked);
+  if (id === undefined && permitsEverywhere(signedIn, permission)) return undefined;
+  return accountToUse(signedIn, permission, asked);
+}
+
+/**
+ * The accounts of a query that needs a permission: the one that is asked for; without one all in which the caller has the permission,
+ * undefined where that is everywhere. Throws `permission_denied`.
+ */
+export function accountsInView(signedIn: SignedIn, permission: Permission, asked = ""): readonly string[] | undefined {
+  return asked === "" ? accountsWith(signedIn, permission) : [accountToUse(signedIn, permission, asked)];
+}
+
+/** The account that is asked for, or the caller's own. Throws `permission_denied` without the permission there. */
+export function accountToUse(signedIn: SignedIn, permission: Permission, asked: string): string {
+  const id = readId("account_id", asked) ?? signedIn.account.id;
+  requireIn(signedIn, permission, id);
+  return id;
 }

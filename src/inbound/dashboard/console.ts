@@ -11,6 +11,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import type { AuditStore } from "../../access/audit-store.ts";
@@ -46,6 +47,7 @@ import { createRoutingService, type RoutingServicePorts } from "./routing-servic
 import { createSessionService } from "./session-service.ts";
 import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
 import { Streams } from "./streams.ts";
+import { createTeamService } from "./team-service.ts";
 import { createUsageService } from "./usage-service.ts";
 
 /** Ports of the dashboard. */
@@ -168,6 +170,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   router.service(SessionService, createSessionService(access, cookies));
   router.service(AccountService, createAccountService({ access, keys }));
   router.service(AuditService, createAuditService({ audit: ports.audit, streams }));
+  router.service(TeamService, createTeamService({ access, keys, ledger }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));

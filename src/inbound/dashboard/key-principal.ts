@@ -11,16 +11,16 @@ export interface KeyLookup {
   readonly clock: Clock;
 }
 
-/** The principal of a key, of one account or of any. Throws `invalid_request`, also for a key of another account. */
+/** The principal of a key, of these accounts or of any. Throws `invalid_request`, also for a key of another account. */
 export async function findPrincipal(
   { keys, clock }: KeyLookup,
   keyId: string,
-  { accountId }: { readonly accountId?: string } = {},
+  accountIds?: readonly string[],
 ): Promise<KeyPrincipal> {
   const confirmedAtMs = clock.monotonic();
   const found = isId(keyId) ? await keys.findWithHash(keyId) : undefined;
-  if (found === undefined || (accountId !== undefined && found.record.accountId !== accountId))
-    throw invalidField("key_id", accountId === undefined ? "is not the ID of a key" : "is not a key of this account");
+  if (found === undefined || accountIds?.includes(found.record.accountId) === false)
+    throw invalidField("key_id", accountIds === undefined ? "is not the ID of a key" : "is not a key that you may use");
   const state = keyState(found.record, clock.now());
   const principal = toPrincipal(found, { hash: found.hash, confirmedAtMs });
   if (state !== "active") throw invalidField("key_id", `${keyId} is ${state}; choose another key`);

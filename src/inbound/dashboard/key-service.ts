@@ -15,9 +15,10 @@ import {
 import { KeyCapability, type ModelSelection } from "../../../gen/parley/v1/key_pb.js";
 import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";
-import { changedKeyEntry, newKeyEntry, revokedKeyEntry } from "../../access/audit-fields.ts";
+import { changedKeyEntry, newKeyEntry, revokedKeyEntry, transferredKeyEntries } from "../../access/audit-fields.ts";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
+import { transferKey } from "../../access/key-transfer.ts";
 import {
   createKey,
   DEFAULT_GRACE,
@@ -29,6 +30,8 @@ import {
   rotateKey,
   updateKey,
 } from "../../access/keys.ts";
+import { permitsEverywhere, permitsIn } from "../../access/permissions.ts";
+import { requireIn } from "../../access/sessions.ts";
 import { monthOf } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { fromMessage } from "../../core/labels.ts";
@@ -36,7 +39,7 @@ import type { Capability } from "../../core/principal.ts";
 import type { ProviderOption } from "../../core/provider-options.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import { fromLimitsMessage, optionalTime, toLimitsMessage } from "./account-messages.ts";
-import { accountInView, actorOf, signedInOf } from "./call.ts";
+import { accountsInView, accountToUse, actorOf, signedInOf } from "./call.ts";
 import { endOfPage, readPage } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
@@ -50,7 +53,7 @@ export interface KeyServicePorts {
   readonly models: () => ReadonlySet<string>;
 }
 
-/** API keys: a member's own, all of them for administrators. */
+/** API keys: of the accounts in which the caller has the permission. */
 export function createKeyService({
   access,
   keys: store,
@@ -59,12 +62,13 @@ export function createKeyService({
 }: KeyServicePorts): ServiceImpl<typeof KeyService> {
   const { clock, log } = access;
   const keys = { store, clock };
-  /** Finds a key that the caller may see. A key of another account gets the answer of a missing one. */
+  /** Finds a key that the caller may change. One that the caller may not see gets the answer of a missing one. */
   const find = async (id: string, context: HandlerContext): Promise<KeyRecord> => {
-    const { account } = signedInOf(context);
+    const signedIn = signedInOf(context);
     const record = isId(id) ? await store.find(id) : undefined;
-    if (record !== undefined && (account.role === "administrator" || record.accountId === account.id)) return record;
-    throw unknownId("key", id);
+    if (record === undefined || !permitsIn(signedIn, "keys.read", record.accountId)) throw unknownId("key", id);
+    requireIn(signedIn, "keys.write", record.accountId);
+    return record;
   };
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
   /** By key family, which has the budget. */
@@ -77,9 +81,9 @@ export function createKeyService({
 
   return {
     async list({ accountId, pageToken, limit }, context) {
-      const owner = accountInView(signedInOf(context), accountId);
+      const owners = accountsInView(signedInOf(context), "keys.read", accountId);
       const page = readPage({ pageToken, limit });
-      const listed = await store.list(owner, page);
+      const listed = await store.list(owners, page);
       const spent = await spentThisMonth(listed);
       return {
         keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n })),
@@ -90,8 +94,7 @@ export function createKeyService({
     async create(request, context) {
       const { name, models: selection, capabilities, limits, lifetime, accountId, providerOptions } = request;
       const { requiredLabels, tags } = request;
-      const signedIn = signedInOf(context);
-      const owner = accountInView(signedIn, accountId) ?? signedIn.account.id;
+      const owner = accountToUse(signedInOf(context), "keys.write", accountId);
       await findAccount(access.store, owner);
       const made = await createKey(keys, {
         name,
@@ -134,6 +137,16 @@ export function createKeyService({
       return { key: toMessage(made.record), secret: made.secret };
     },
 
+    async transfer({ id, accountId }, context) {
+      const before = await find(id, context);
+      if (accountId === "") throw invalidField("account_id", "is required");
+      const to = accountToUse(signedInOf(context), "keys.write", accountId);
+      await transferKey({ ...keys, accounts: access.store }, before, { to, by: actorFor(context) });
+      for (const entry of transferredKeyEntries(id, { from: before.accountId, to }))
+        await log.record({ ...entry, ...actorOf(context) });
+      return { key: toMessage({ ...before, accountId: to }) };
+    },
+
     async revoke({ id, scope }, context) {
       const before = await find(id, context);
       const revoked = await revokeKey(keys, id, fromRevocationScope(scope));
@@ -144,24 +157,24 @@ export function createKeyService({
   };
 }
 
-/** The role in which the caller changes a key of this account: restrictions by administrators bind members only. */
+/** The role in which the caller changes a key: restrictions by administrators bind developers only. */
 function actorFor(context: HandlerContext): KeyActor {
-  return signedInOf(context).account.role;
+  return permitsEverywhere(signedInOf(context), "keys.restrict") ? "administrator" : "developer";
 }
 
 function readOptions(selection: ProviderOptionSelection, context: HandlerContext): KeyRecord["options"] {
-  requireAdministrator("provider options", context);
+  requireRestricting("provider options", context);
   return fromOptionSelection(selection);
 }
 
 function readTags({ tags }: TagSelection, context: HandlerContext): KeyRecord["tags"] {
-  requireAdministrator("tags", context);
+  requireRestricting("tags", context);
   return tags;
 }
 
-/** Throws `permission_denied` for members. */
-function requireAdministrator(what: string, context: HandlerContext): void {
-  if (signedInOf(context).account.role === "administrator") return;
+/** Throws `permission_denied` for developers. */
+function requireRestricting(what: string, context: HandlerContext): void {
+  if (actorFor(context) === "administrator") return;
   throw new Failure("permission_denied", `Only an administrator may choose a key's ${what}.`);
 }
 

@@ -10,6 +10,7 @@ import type {
 } from "../../../gen/parley/console/v1/overview_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
+import { permitsEverywhere } from "../../access/permissions.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import { monthOf } from "../../core/clock.ts";
 import { NO_CALLER } from "../../core/ledger.ts";
@@ -59,22 +60,22 @@ export function createOverviewService(ports: OverviewServicePorts): ServiceImpl<
   return {
     async get({ accountId: asked, timeZone }, context) {
       const signedIn = signedInOf(context);
-      const accountId = accountInView(signedIn, asked);
+      const accountId = accountInView(signedIn, "usage.read", asked);
       const nowMs = access.clock.now();
       const view = { accountId, nowMs };
-      const isAdministrator = signedIn.account.role === "administrator";
+      const mayConfigure = permitsEverywhere(signedIn, "configuration.read");
       const [spending, traffic, keys, checklist] = await Promise.all([
         readSpending(ports, { ...view, timeZone }),
         readTraffic(ports, view),
         readKeyNotices(ports, view),
-        isAdministrator ? readChecklist(ports, nowMs) : undefined,
+        mayConfigure ? readChecklist(ports, nowMs) : undefined,
       ]);
       return {
         spending,
         traffic,
         keys,
         ...(checklist !== undefined && { checklist }),
-        unhealthyTargets: isAdministrator ? unhealthyTargets(ports) : [],
+        unhealthyTargets: mayConfigure ? unhealthyTargets(ports) : [],
       };
     },
   };

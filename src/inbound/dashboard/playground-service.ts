@@ -9,7 +9,7 @@ import { Failure, invalidField } from "../../core/failure.ts";
 import { newCompletionId } from "../calls.ts";
 import { toConnectError } from "../error-details.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
-import { signedInOf } from "./call.ts";
+import { accountsInView, signedInOf } from "./call.ts";
 import { findPrincipal } from "./key-principal.ts";
 import { type Streams, withHeartbeat } from "./streams.ts";
 
@@ -40,7 +40,11 @@ export function createPlaygroundService({
     stream({ keyId, completion: request }, context) {
       return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
         const { signal, expiresMs } = open;
-        const principal = await findPrincipal({ keys, clock }, keyId, { accountId: signedInOf(context).account.id });
+        const principal = await findPrincipal(
+          { keys, clock },
+          keyId,
+          accountsInView(signedInOf(context), "playground.use"),
+        );
         open.authenticated(principal);
         if (request === undefined) throw invalidField("completion", "is required");
         const completionId = newCompletionId();

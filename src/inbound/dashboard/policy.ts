@@ -10,13 +10,15 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
-import { requireAdministrator, requireFresh, type SignedIn } from "../../access/sessions.ts";
+import { lacks, type Permission, permitsSomewhere } from "../../access/permissions.ts";
+import { requireFresh, type SignedIn } from "../../access/sessions.ts";
 import { Failure } from "../../core/failure.ts";
 
-/** Who may call an RPC, and how. Which objects a member may see is decided where they are looked up. */
+/** Who may call an RPC, and how. In which accounts the caller has the permission is decided where their objects are looked up. */
 export interface Policy {
-  readonly who: "anybody" | "signed in" | "administrator";
+  readonly who: "anybody" | "signed in" | Permission;
   /** Whether the password must have been entered recently. */
   readonly fresh?: true;
   /** Whether it writes to the database for somebody who has signed in: the rate of such calls is limited. */
@@ -43,21 +45,28 @@ const ANYBODY: Policy = { who: "anybody" };
 const SIGNED_IN: Policy = { who: "signed in" };
 /** Changes stored data, without a recent password. */
 const PLAIN_CHANGE: Policy = { who: "signed in", changes: true };
-const SIGNED_IN_CHANGE: Policy = { ...PLAIN_CHANGE, fresh: true };
 /** Prompts have pictures. */
-const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024, isCompletion: true };
-const EXPLAIN: Policy = { ...PLAYGROUND, who: "administrator" };
-const LIVE: Policy = { who: "signed in", endsWithDrain: true };
-const ADMINISTRATOR: Policy = { who: "administrator" };
-const ADMINISTRATOR_CHANGE: Policy = { ...SIGNED_IN_CHANGE, who: "administrator" };
+const PROMPT = { maxBodyBytes: 16 * 1024 * 1024, isCompletion: true } as const;
+
+/** Reads, with a permission. */
+function reading(permission: Permission): Policy {
+  return { who: permission };
+}
+
+/** Changes stored data, with a permission and a recent password. */
+function changing(permission: Permission): Policy {
+  return { who: permission, changes: true, fresh: true };
+}
+
 /** The document may have 256 KiB, in UTF-8 and with its quotation marks escaped in JSON. */
-const DOCUMENT_CHANGE: Policy = { ...ADMINISTRATOR_CHANGE, maxBodyBytes: 1024 * 1024 };
+const DOCUMENT_CHANGE: Policy = { ...changing("configuration.write"), maxBodyBytes: 1024 * 1024 };
 
 /** The services of the dashboard. */
 export const SERVICES = [
   SessionService,
   AccountService,
   AuditService,
+  TeamService,
   KeyService,
   RoutingService,
   OverviewService,
@@ -84,50 +93,67 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     signOutElsewhere: PLAIN_CHANGE,
   }),
   ...entries(AccountService.method, {
-    list: ADMINISTRATOR,
-    // Members may change the name of their own account; the service checks the rest.
-    update: PLAIN_CHANGE,
-    createInvitation: ADMINISTRATOR_CHANGE,
-    listInvitations: ADMINISTRATOR,
-    revokeInvitation: ADMINISTRATOR_CHANGE,
+    list: reading("accounts.read"),
+    // Of the name; the service checks the rest.
+    update: { who: "profile.write", changes: true },
+    offboard: changing("accounts.write"),
+    createInvitation: changing("accounts.write"),
+    listInvitations: reading("accounts.read"),
+    revokeInvitation: changing("accounts.write"),
   }),
-  ...entries(AuditService.method, { list: SIGNED_IN, export: SIGNED_IN }),
-  ...entries(KeyService.method, {
+  ...entries(TeamService.method, {
     list: SIGNED_IN,
-    create: SIGNED_IN_CHANGE,
-    update: SIGNED_IN_CHANGE,
-    rotate: SIGNED_IN_CHANGE,
-    revoke: SIGNED_IN_CHANGE,
+    create: changing("teams.write"),
+    listMembers: reading("members.read"),
+    setMember: changing("members.write"),
+    removeMember: changing("members.write"),
+  }),
+  ...entries(AuditService.method, { list: reading("audit.read"), export: reading("audit.read") }),
+  ...entries(KeyService.method, {
+    list: reading("keys.read"),
+    create: changing("keys.write"),
+    update: changing("keys.write"),
+    rotate: changing("keys.write"),
+    transfer: changing("keys.write"),
+    revoke: changing("keys.write"),
   }),
   ...entries(RoutingService.method, {
-    getRouting: SIGNED_IN,
-    setCredential: SIGNED_IN_CHANGE,
-    removeCredential: SIGNED_IN_CHANGE,
-    setAliases: SIGNED_IN_CHANGE,
+    getRouting: reading("routing.read"),
+    setCredential: changing("routing.write"),
+    removeCredential: changing("routing.write"),
+    setAliases: changing("routing.write"),
   }),
-  ...entries(OverviewService.method, { get: SIGNED_IN }),
-  ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
-  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
-  ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
+  ...entries(OverviewService.method, { get: reading("usage.read") }),
+  ...entries(UsageService.method, {
+    summarize: reading("usage.read"),
+    getLatency: reading("usage.read"),
+    getSpending: reading("usage.read"),
+  }),
+  ...entries(RequestService.method, {
+    list: reading("requests.read"),
+    get: reading("requests.read"),
+    watch: { who: "requests.read", endsWithDrain: true },
+  }),
+  ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: reading("configuration.read") }),
   ...entries(ConfigurationService.method, {
-    listEntries: ADMINISTRATOR,
+    listEntries: reading("configuration.read"),
     changeEntries: DOCUMENT_CHANGE,
-    export: ADMINISTRATOR,
+    export: reading("configuration.read"),
     import: DOCUMENT_CHANGE,
-    listVersions: ADMINISTRATOR,
-    getVersion: ADMINISTRATOR,
-    rollBack: ADMINISTRATOR_CHANGE,
-    listPresets: ADMINISTRATOR,
+    listVersions: reading("configuration.read"),
+    getVersion: reading("configuration.read"),
+    rollBack: changing("configuration.write"),
+    listPresets: reading("configuration.read"),
     // Sends a credential to an address of the caller's choice.
-    testProvider: ADMINISTRATOR_CHANGE,
+    testProvider: changing("configuration.write"),
   }),
   ...entries(ModelService.method, {
     list: SIGNED_IN,
-    listUpstreams: ADMINISTRATOR,
-    explainRoute: EXPLAIN,
-    testModel: ADMINISTRATOR,
+    listUpstreams: reading("configuration.read"),
+    explainRoute: { who: "models.test", ...PROMPT },
+    testModel: reading("models.test"),
   }),
-  ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
+  ...entries(PlaygroundService.method, { stream: { who: "playground.use", ...PROMPT } }),
 ]);
 
 /** Throws `unauthenticated` or `permission_denied` when the policy does not allow the call. */
@@ -135,7 +161,7 @@ export function admit({ who, fresh }: Policy, signedIn: SignedIn | undefined, no
   if (who === "anybody") return;
   if (signedIn === undefined)
     throw new Failure("unauthenticated", "You are not signed in, or your session has expired.");
-  if (who === "administrator") requireAdministrator(signedIn);
+  if (who !== "signed in" && !permitsSomewhere(signedIn, who)) throw lacks(signedIn, who);
   if (fresh) requireFresh(signedIn, nowMs);
 }
 

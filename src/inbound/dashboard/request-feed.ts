@@ -34,9 +34,9 @@ export class RequestFeed implements Recorder {
     }
   }
 
-  /** Finds the latest refused request by completion ID or request ID, of one account or of any. */
-  find(id: string, accountId?: string): EndedRequest | undefined {
-    const isInView = ({ entry }: EndedRequest): boolean => (accountId ?? entry.accountId) === entry.accountId;
+  /** Finds the latest refused request by completion ID or request ID, of these accounts or of any. */
+  find(id: string, accountIds?: readonly string[]): EndedRequest | undefined {
+    const isInView = ({ entry }: EndedRequest): boolean => accountIds?.includes(entry.accountId) !== false;
     const byId = this.#refused.get(id);
     if (byId !== undefined && isInView(byId)) return byId;
     return [...this.#refused.values()].findLast((ended) => ended.entry.requestId === id && isInView(ended));

@@ -18,7 +18,7 @@ export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn
   if (model.length > MAX_MODEL_CHARS || /\p{Cc}/u.test(model) || !model.isWellFormed())
     throw invalidField("filter.model", "is not a model ID");
   return {
-    accountId: accountInView(signedIn, accountId),
+    accountId: accountInView(signedIn, "requests.read", accountId),
     keyId: readKeyFilter(keyId),
     model: model === "" ? undefined : model,
     outcome: outcome === "" ? undefined : readOutcome(outcome),

@@ -11,7 +11,7 @@ import { invalidField } from "../../core/failure.ts";
 import type { LimitState } from "../../core/limiter.ts";
 import type { LedgerStore, LogPosition } from "../../ledger/ledger-store.ts";
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
-import { accountInView, signedInOf } from "./call.ts";
+import { accountsInView, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
@@ -26,17 +26,17 @@ export interface RequestServicePorts extends WatchPorts {
   readonly streams: Streams;
 }
 
-/** Single requests: of the own account, of all for administrators. */
+/** Single requests: of the accounts in which the caller has the permission. */
 export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
   const { ledger, refusals, feed, streams } = ports;
   /** The request with this completion ID, or else the latest with this request ID. */
-  const find = async (id: string, accountId: string | undefined): Promise<EndedRequest | undefined> => {
+  const find = async (id: string, accountIds: readonly string[] | undefined): Promise<EndedRequest | undefined> => {
     // Length and characters of callers' own request IDs.
     if (!/^[\x21-\x7e]{1,128}$/.test(id)) return undefined;
-    const here = feed.find(id, accountId);
+    const here = feed.find(id, accountIds);
     const [entry, sample] = await Promise.all([
-      ledger.find(id, accountId),
-      here === undefined ? refusals.find(id, accountId) : undefined,
+      ledger.find(id, accountIds),
+      here === undefined ? refusals.find(id, accountIds) : undefined,
     ]);
     const served = entry && { entry, keyName: undefined, message: feed.messageOf(entry.completionId), refused: false };
     const refused = here ?? (sample && { ...sample, keyName: undefined, refused: true });
@@ -60,7 +60,7 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
     },
 
     async get({ id }, context) {
-      const found = await find(id, accountInView(signedInOf(context), ""));
+      const found = await find(id, accountsInView(signedInOf(context), "requests.read"));
       if (found === undefined) throw invalidField("id", "request not found");
       const [request] = found.keyName === undefined ? await withKeyNames(ports, [found]) : [found];
       return { request: toRequestMessage(request!) };

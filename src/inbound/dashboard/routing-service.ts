@@ -17,7 +17,7 @@ import {
 import type { StoredCredential } from "../../access/account-store.ts";
 import type { AccessContext } from "../../access/context.ts";
 import type { AccountRouting } from "../../core/principal.ts";
-import { accountInView, actorOf, signedInOf } from "./call.ts";
+import { accountToUse, actorOf, signedInOf } from "./call.ts";
 
 /** Ports of the routing service. */
 export interface RoutingServicePorts {
@@ -41,7 +41,10 @@ export function createRoutingService({ access, rules }: RoutingServicePorts): Se
   });
   return {
     async getRouting({ accountId }, context) {
-      const { credentials, aliases } = await findRouting(store, ownerOf(accountId, context));
+      const { credentials, aliases } = await findRouting(
+        store,
+        accountToUse(signedInOf(context), "routing.read", accountId),
+      );
       return {
         credentials: credentials.map(toMessage),
         providers: [...rules.providers()],
@@ -70,10 +73,9 @@ export function createRoutingService({ access, rules }: RoutingServicePorts): Se
   };
 }
 
-/** The account that is asked for, or the caller's own. Throws `permission_denied` for a member that asks for another. */
+/** The account to change. Throws `permission_denied`. */
 function ownerOf(asked: string, context: Pick<HandlerContext, "values">): string {
-  const signedIn = signedInOf(context);
-  return accountInView(signedIn, asked) ?? signedIn.account.id;
+  return accountToUse(signedInOf(context), "routing.write", asked);
 }
 
 function toAliasMessage([name, model]: AccountRouting["aliases"][number]): MessageInitShape<typeof AccountAliasSchema> {

@@ -27,6 +27,7 @@ import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
+import { toMembershipMessage } from "./team-messages.ts";
 
 /** Sign-up, sign-in and sign-out. The session ID is sent in its cookie only. */
 export function createSessionService(access: AccessContext, cookies: Cookies): ServiceImpl<typeof SessionService> {
@@ -63,7 +64,7 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
       return {
         ...(signedIn !== undefined && { session: toSessionMessage(signedIn) }),
         signUpMode: SIGN_UP_MODES[access.signUp],
-        needsAdministrator: !claimed,
+        needsOwner: !claimed,
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
       };
     },
@@ -116,11 +117,12 @@ function toOpenSessionMessage(
   };
 }
 
-function toSessionMessage({ session, account }: SignedIn): MessageInitShape<typeof SessionSchema> {
+function toSessionMessage({ session, account, memberships }: SignedIn): MessageInitShape<typeof SessionSchema> {
   return {
     account: toAccountMessage(account),
     freshUntil: timestampFromMs(freshUntilMs(session)),
     expireTime: timestampFromMs(session.createdAtMs + SESSION_LIFETIME_MS),
+    teams: memberships.map(toMembershipMessage),
   };
 }
 

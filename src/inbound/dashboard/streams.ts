@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import type { AccessContext } from "../../access/context.ts";
-import { peekSession } from "../../access/sessions.ts";
+import { peekSession, type SignedIn } from "../../access/sessions.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
@@ -26,7 +26,7 @@ export class Streams {
 
   /**
    * Runs a stream of a signed-in account. The source must end soon after the call's signal aborts: when the caller disconnects,
-   * the session ends, its role changes, or the process stops. Throws `rate_limited` at the limit.
+   * the session ends, its role or teams change, or the process stops. Throws `rate_limited` at the limit.
    */
   async *run<T>(
     context: Pick<HandlerContext, "values">,
@@ -82,12 +82,18 @@ export class Streams {
     try {
       const now = await peekSession(this.#access, sessionId!);
       if (now === undefined) return new Failure("unauthenticated", "Your session has expired.");
-      if (now.account.role === before!.account.role) return "confirmed";
-      return new Failure("permission_denied", "The role of this account has changed. Reload the page.");
+      if (rolesOf(now) === rolesOf(before!)) return "confirmed";
+      return new Failure("permission_denied", "The role or the teams of this account have changed. Reload the page.");
     } catch {
       return "unknown";
     }
   }
+}
+
+/** The role of an account and those in its teams, as a text to compare. */
+function rolesOf({ account, memberships }: SignedIn): string {
+  const teams = memberships.map(({ teamId, role }) => `${teamId} ${role}`);
+  return [account.role, ...teams.toSorted()].join(", ");
 }
 
 function uncheckable(): Failure {

@@ -29,7 +29,7 @@ import {
   wholeSteps,
 } from "../../ledger/usage-store.ts";
 import { optionalTime } from "./account-messages.ts";
-import { accountInView, readKeyFilter, signedInOf } from "./call.ts";
+import { accountInView, accountToUse, readKeyFilter, signedInOf } from "./call.ts";
 import { readTime } from "./list-page.ts";
 import { readZone, toPointMessage, toRowMessage, toSumsMessage } from "./usage-messages.ts";
 
@@ -88,8 +88,7 @@ export function createUsageService({ usage, ledger, clock }: UsageServicePorts):
     },
 
     async getSpending({ accountId }, context) {
-      const signedIn = signedInOf(context);
-      const id = accountInView(signedIn, accountId) ?? signedIn.account.id;
+      const id = accountToUse(signedInOf(context), "usage.read", accountId);
       const month = monthOf(clock.now());
       const [spending] = await ledger.spending([`account:${id}`], month);
       return { month, spentMicroUsd: BigInt(spending?.spentMicroUsd ?? 0) };
@@ -113,7 +112,7 @@ function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs:
   return {
     ...wholeSteps({ sinceMs, untilMs }, grain),
     grain,
-    accountId: accountInView(signedIn, asked?.accountId ?? ""),
+    accountId: accountInView(signedIn, "usage.read", asked?.accountId ?? ""),
     keyId: readKeyFilter(asked?.keyId ?? ""),
     model: readName("filter.model", asked?.model ?? ""),
     outcome: readName("filter.outcome", asked?.outcome ?? ""),

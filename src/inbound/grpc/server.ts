@@ -3,6 +3,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from "node:
 import { ServerCredentials } from "@grpc/grpc-js";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import type { EdgeServices } from "../services.ts";
+import { LISTEN_BACKLOG } from "../connections.ts";
 import { ConnectionGuard } from "../http2/connection-guard.ts";
 import { createGrpcCalls } from "./calls.ts";
 
@@ -72,7 +73,7 @@ export async function startGrpcServer(
   tls?.guard(listener as TlsServer, accept);
   await new Promise<void>((resolve, reject) => {
     listener.on("error", reject);
-    listener.listen(port, host, () => resolve());
+    listener.listen({ port, host, backlog: LISTEN_BACKLOG }, () => resolve());
   });
   return {
     port: (listener.address() as AddressInfo).port,

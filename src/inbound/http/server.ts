@@ -5,6 +5,7 @@ import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import { requestIdFrom } from "../calls.ts";
+import { LISTEN_BACKLOG } from "../connections.ts";
 import { authorizationOf } from "../current-key.ts";
 import type { GrpcOnHttp } from "../http2/shared-port.ts";
 import { PipelinedRequests } from "../pipelined-requests.ts";
@@ -127,7 +128,7 @@ export async function startHttpServer(
   await new Promise<void>((resolve, reject) => {
     // Also without effect after that: a failed accept, such as for want of descriptors, must not end the process.
     server.on("error", reject);
-    server.listen(port, host, () => resolve());
+    server.listen({ port, host, backlog: LISTEN_BACKLOG }, () => resolve());
   });
   return {
     port: (server.address() as AddressInfo).port,

@@ -1,3 +1,4 @@
+import { type RawBuilder, sql } from "kysely";
 import type {
   AccountChanges,
   AccountRecord,
@@ -11,10 +12,11 @@ import type { AccountRow, InvitationRow, LimitColumns, SessionRow } from "../sch
 export function toAccountRow(record: AccountRecord): AccountRow {
   return {
     id: record.id,
+    kind: record.kind,
     name: record.name,
     created_at_ms: record.createdAtMs,
     email: record.email ?? null,
-    role: record.role,
+    ...toRoleColumns(record.role),
     password_hash: record.passwordHash ?? null,
     disabled_at_ms: record.disabledAtMs ?? null,
     credentials: null,
@@ -26,9 +28,10 @@ export function toAccountRow(record: AccountRecord): AccountRow {
 export function toAccountRecord(row: AccountRow): AccountRecord {
   return {
     id: row.id,
+    kind: row.kind as AccountRecord["kind"],
     email: row.email ?? undefined,
     name: row.name,
-    role: row.role as Role,
+    role: fromRoleColumns(row),
     passwordHash: row.password_hash ?? undefined,
     limits: fromLimitColumns(row),
     createdAtMs: row.created_at_ms,
@@ -40,7 +43,7 @@ export function toAccountRecord(row: AccountRow): AccountRecord {
 export function toChangedAccountColumns(changes: AccountChanges): Partial<AccountRow> {
   return {
     ...(changes.name !== undefined && { name: changes.name }),
-    ...(changes.role !== undefined && { role: changes.role }),
+    ...(changes.role !== undefined && toRoleColumns(changes.role)),
     ...("passwordHash" in changes && { password_hash: changes.passwordHash ?? null }),
     ...(changes.limits !== undefined && toLimitColumns(changes.limits)),
     ...("disabledAtMs" in changes && { disabled_at_ms: changes.disabledAtMs ?? null }),
@@ -76,7 +79,7 @@ export function toInvitationRow(invitation: InvitationRecord): InvitationRow {
     id: invitation.id,
     hash: invitation.hash,
     email: invitation.email ?? null,
-    role: invitation.role,
+    ...toRoleColumns(invitation.role),
     created_by: invitation.createdBy,
     created_at_ms: invitation.createdAtMs,
     expires_at_ms: invitation.expiresAtMs,
@@ -89,12 +92,39 @@ export function toInvitationRecord(row: InvitationRow): InvitationRecord {
     id: row.id,
     hash: row.hash,
     email: row.email ?? undefined,
-    role: row.role as Role,
+    role: fromRoleColumns(row),
     createdBy: row.created_by,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
     usedAtMs: row.used_at_ms ?? undefined,
   };
+}
+
+/** The columns that hold a role. `role` has a word that programs before exact roles know, of the nearest permissions. */
+type RoleColumns = Pick<AccountRow, "role" | "exact_role">;
+
+export function toRoleColumns(role: Role): RoleColumns {
+  const isExact = role === "owner" || role === "viewer";
+  return {
+    role: role === "owner" || role === "administrator" ? "administrator" : "member",
+    exact_role: isExact ? role : null,
+  };
+}
+
+/** A program before exact roles changes only `role`: `exact_role` counts where the two agree. */
+function fromRoleColumns({ role, exact_role: exact }: RoleColumns): Role {
+  if (role === "administrator") return exact === "owner" ? "owner" : "administrator";
+  return exact === "viewer" ? "viewer" : "developer";
+}
+
+/** The same of a row of `accounts`, under this name in the query. */
+export function roleOf(table: string): RawBuilder<Role> {
+  const [role, exact] = [sql.ref(`${table}.role`), sql.ref(`${table}.exact_role`)];
+  return sql`case
+    when ${role} = 'administrator' then case when ${exact} = 'owner' then 'owner' else 'administrator' end
+    when ${exact} = 'viewer' then 'viewer'
+    else 'developer'
+  end`;
 }
 
 /** The columns that hold the limits of a key or an account. */

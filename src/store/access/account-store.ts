@@ -4,13 +4,13 @@ import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { toAccountRecord, toAccountRow, toChangedAccountColumns } from "./account-rows.ts";
-import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
+import { toAccountRecord, toAccountRow, toRoleColumns } from "./account-rows.ts";
+import { changeAccount } from "./change-account.ts";
+import { announced, ANY_KEY, type KeyChanges, MAX_ANNOUNCED } from "./key-changes.ts";
+import { createOffboarding } from "./offboarding.ts";
 import { toRoutingColumns, toStoredRouting } from "./routing-rows.ts";
 import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
-
-/** Keys that are announced one by one; of an account with more, all keys are confirmed again. */
-const MAX_ANNOUNCED = 100;
+import { createTeams } from "./team-store.ts";
 
 /** The AccountStore in the database. Changes that affect keys are announced to key caches. */
 export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
@@ -20,6 +20,8 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createBrowsers(database),
     ...createSetupTokens(database),
     ...createInvitations(database),
+    ...createTeams(database),
+    ...createOffboarding(database, changes),
 
     async insert(account) {
       const insertion = query
@@ -59,36 +61,11 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     },
 
     async update(id, wanted, expected) {
-      const change = async (connection: Kysely<Schema>): Promise<boolean> => {
-        let update = connection
-          .updateTable("accounts")
-          // Sets the ID as well, because SQL has no update without columns.
-          .set({ id, ...toChangedAccountColumns(wanted) })
-          .where("id", "=", id);
-        if (expected !== undefined && "passwordHash" in expected) {
-          const { passwordHash } = expected;
-          update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
-        }
-        const administrator = expected?.administrator;
-        if (administrator === id) {
-          // Of its own row: PostgreSQL looks at it again when it has waited for another change.
-          update = update.where("role", "=", "administrator").where("disabled_at_ms", "is", null);
-        } else if (administrator !== undefined) {
-          const enabled = connection
-            .selectFrom("accounts as administrators")
-            .select("administrators.id")
-            .where("administrators.id", "=", administrator)
-            .where("administrators.role", "=", "administrator")
-            .where("administrators.disabled_at_ms", "is", null);
-          update = update.where((is) => is.exists(enabled));
-        }
-        return (await update.executeTakeFirst()).numUpdatedRows === 1n;
-      };
       // Keys depend on no other field of the account.
       const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
-      if (!concernsKeys) return retryWhileBusy(() => change(query));
+      if (!concernsKeys) return retryWhileBusy(() => changeAccount(query, id, { wanted, expected }));
       return changes.during(database, async (transaction) => {
-        if (!(await change(transaction))) return [];
+        if (!(await changeAccount(transaction, id, { wanted, expected }))) return [];
         const hashes = await hashesOf(transaction, id);
         return hashes.length > 0 ? hashes : [ANY_KEY];
       });
@@ -117,7 +94,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       const others = query.selectFrom("accounts as others").select("others.id");
       const claim = query
         .updateTable("accounts")
-        .set({ email: email ?? null, name, password_hash: passwordHash ?? null, role: "administrator" })
+        .set({ email: email ?? null, name, password_hash: passwordHash ?? null, ...toRoleColumns("owner") })
         .where("id", "=", DEFAULT_ACCOUNT_ID)
         // Of two simultaneous claims, the second waits for this row and then finds its password.
         .where("password_hash", "is", null)
@@ -140,5 +117,5 @@ async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise
     .where("account_id", "=", accountId)
     .where("revoked_at_ms", "is", null);
   const found = await keys.limit(MAX_ANNOUNCED + 1).execute();
-  return found.length > MAX_ANNOUNCED ? [ANY_KEY] : found.map(({ hash }) => hash);
+  return announced(found.map(({ hash }) => hash));
 }

@@ -8,6 +8,14 @@ export const KEY_CHANNEL = "parley_keys";
 /** Sent in place of a hash when any key may have changed. */
 export const ANY_KEY = "*";
 
+/** Keys that are announced one by one; of more, all keys are confirmed again. */
+export const MAX_ANNOUNCED = 100;
+
+/** What to announce of these changed keys. */
+export function announced(hashes: readonly string[]): readonly string[] {
+  return hashes.length > MAX_ANNOUNCED ? [ANY_KEY] : hashes;
+}
+
 /** Notifies the caches of this process of changed keys, and with PostgreSQL those of other processes. */
 export class KeyChanges implements KeyChangeFeed {
   readonly #kind: Database["kind"];

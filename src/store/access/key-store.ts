@@ -6,7 +6,7 @@ import type { KeyRow, Schema } from "../schema.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
-import type { KeyChanges } from "./key-changes.ts";
+import { announced, type KeyChanges } from "./key-changes.ts";
 import { createRoutingReader } from "./routing-rows.ts";
 
 /** The KeyStore in the database. Every change is announced to key caches; the time of last use comes from the ledger. */
@@ -34,10 +34,10 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       });
     },
 
-    async list(accountId, page) {
+    async list(accountIds, page) {
       await compaction.flushed();
       let rows = keysWithUse(database).orderBy("created_at_ms").orderBy("id");
-      if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
+      if (accountIds !== undefined) rows = rows.where("account_id", "in", accountIds);
       if (page !== undefined) rows = rows.limit(page.limit);
       if (page?.after !== undefined) {
         const { createdAtMs, id } = page.after;
@@ -114,6 +114,20 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
         if (replaced === undefined) return [];
         await transaction.insertInto("api_keys").values(toRow(successor)).execute();
         return [old.hash, successor.hash];
+      });
+    },
+
+    transfer(id, { from, to }) {
+      return changes.during(database, async (transaction) => {
+        const key = await findInFamily(transaction, id);
+        if (key?.account_id !== from) return [];
+        const moved = await transaction
+          .updateTable("api_keys")
+          .set({ account_id: to })
+          .where(isOfFamily(key.line_id ?? key.id))
+          .returning("hash")
+          .execute();
+        return announced(moved.map(({ hash }) => hash));
       });
     },
 

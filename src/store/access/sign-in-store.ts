@@ -1,4 +1,5 @@
 import type { AccountStore } from "../../access/account-store.ts";
+import type { Membership, TeamRole } from "../../access/team-store.ts";
 import { LookUpQueue } from "../../access/look-up-queue.ts";
 import type { Database } from "../database.ts";
 import { retryWhileBusy } from "../store-error.ts";
@@ -79,7 +80,10 @@ export function createSessions({ query }: Database): Sessions {
     const found = query
       .selectFrom("sessions")
       .innerJoin("accounts", "accounts.id", "sessions.account_id")
+      .leftJoin("team_members", "team_members.account_id", "accounts.id")
+      .leftJoin("accounts as teams", "teams.id", "team_members.team_id")
       .selectAll("accounts")
+      .select(["teams.id as team_id", "teams.name as team_name", "team_members.role as team_role"])
       .select([
         "sessions.hash",
         "sessions.account_id",
@@ -89,14 +93,20 @@ export function createSessions({ query }: Database): Sessions {
         "sessions.network",
         "sessions.browser",
       ])
-      .where("sessions.hash", "in", hashes);
-    const rows = await retryWhileBusy(() => found.execute());
-    const signedIn = rows.map((row) => ({
-      session: toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms }),
-      account: toAccountRecord(row),
-    }));
-    const byHash = new Map(signedIn.map((each) => [each.session.hash, each]));
-    return hashes.map((hash) => byHash.get(hash));
+      .where("sessions.hash", "in", hashes)
+      .orderBy("teams.name")
+      .orderBy("teams.id");
+    // A row for each team of the account.
+    const byHash = Map.groupBy(await retryWhileBusy(() => found.execute()), ({ hash }) => hash);
+    return hashes.map((hash) => {
+      const [row, ...others] = byHash.get(hash) ?? [];
+      if (row === undefined) return undefined;
+      return {
+        session: toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms }),
+        account: toAccountRecord(row),
+        memberships: [row, ...others].flatMap(toMemberships),
+      };
+    });
   };
   const lookUps = new LookUpQueue(findSessions, { perQuery: 500, inFlight: 1 });
   return {
@@ -146,6 +156,17 @@ export function createSessions({ query }: Database): Sessions {
       return Number((await retryWhileBusy(() => ended.executeTakeFirst())).numDeletedRows);
     },
   };
+}
+
+/** The membership in a row of a session; none in that of an account without teams. */
+function toMemberships(row: {
+  readonly team_id: string | null;
+  readonly team_name: string | null;
+  readonly team_role: string | null;
+}): Membership[] {
+  const { team_id: teamId, team_name: teamName, team_role: role } = row;
+  if (teamId === null || teamName === null || role === null) return [];
+  return [{ teamId, teamName, role: role as TeamRole }];
 }
 
 type SetupTokens = Pick<AccountStore, "insertSetupToken" | "findSetupToken" | "removeSetupTokens">;

@@ -19,10 +19,10 @@ export function createRefusalStore({ database, reports, databaseUrl }: Omit<Ledg
       return { requests: rows.map(toRequest), next };
     },
 
-    async find(id, accountId) {
+    async find(id, accountIds) {
       for (const column of ["id", "request_id"] as const) {
         let named = database.query.selectFrom("refusals").selectAll().where(column, "=", id);
-        if (accountId !== undefined) named = named.where("account_id", "=", accountId);
+        if (accountIds !== undefined) named = named.where("account_id", "in", accountIds);
         const latest = named.orderBy("ended_at_ms", "desc").limit(1);
         const row = await retryWhileBusy(() => latest.executeTakeFirst());
         if (row !== undefined) return toRequest(row);

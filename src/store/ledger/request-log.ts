@@ -19,10 +19,10 @@ export function createRequestLog(
       return { entries: rows.map(toLedgerEntry), next };
     },
 
-    async find(id, accountId) {
+    async find(id, accountIds) {
       let byId = database.query.selectFrom("completions").selectAll().where("id", "=", id);
-      if (accountId !== undefined) byId = byId.where("account_id", "=", accountId);
-      const named = namesakes(database, id, accountId);
+      if (accountIds !== undefined) byId = byId.where("account_id", "in", accountIds);
+      const named = namesakes(database, id, accountIds);
       const row =
         (await retryWhileBusy(() => byId.executeTakeFirst())) ?? (await retryWhileBusy(() => named.executeTakeFirst()));
       return row && toLedgerEntry(row);
@@ -31,13 +31,13 @@ export function createRequestLog(
 }
 
 /** Query of the latest completion with this request ID, which a caller may use for many requests. */
-export function namesakes({ query }: Database, requestId: string, accountId: string | undefined) {
+export function namesakes({ query }: Database, requestId: string, accountIds: readonly string[] | undefined) {
   const latest = query
     .selectFrom("completions")
     .selectAll()
     .where("request_id", "=", requestId)
     .orderBy("ended_at_ms", "desc")
-    .limit(accountId === undefined ? 1 : MAX_NAMESAKES);
+    .limit(accountIds === undefined ? 1 : MAX_NAMESAKES);
   const own = query.selectFrom(latest.as("latest")).selectAll().orderBy("ended_at_ms", "desc").limit(1);
-  return accountId === undefined ? own : own.where("account_id", "=", accountId);
+  return accountIds === undefined ? own : own.where("account_id", "in", accountIds);
 }

@@ -67,7 +67,7 @@ const DOCUMENTS: readonly Plain[] = [
   },
   {
     limits: { requests_per_minute: "unlimited", tokens_per_minute: 5, monthly_budget_usd: 12.5, burst_seconds: 60 },
-    ledger: { retention_days: 30 },
+    ledger: { retention_days: 30, durability: "interval" },
     shutdown: { delay_ms: 0, drain_ms: 1000 },
     retries: { base_ms: 50, cap_ms: 500 },
     breaker: { failures: 3, open_ms: 1000, max_open_ms: 10_000 },

@@ -1,3 +1,5 @@
+import type { TeamRole } from "../../../src/access/team-store.ts";
+
 /**
  * The expected access policy, written independently: the running server must match it, and a route without a row fails
  * the test.
@@ -88,11 +90,14 @@ export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
 
 /** Permission needed by a caller with a session. */
 export interface ConsoleRow {
-  readonly who: "anybody" | "signed in" | "administrator";
+  /** The least role; everybody who has signed in is a viewer at least. */
+  readonly who: "anybody" | "signed in" | "developer" | "administrator";
   /** Whether the password must have been entered within ten minutes. */
   readonly fresh?: true;
   /** Owner of the object of the call: other callers get not_found, or are refused. */
   readonly others?: "hidden" | "denied";
+  /** The least role in a team, for calls about what a team owns; of a row with `others`. */
+  readonly team?: TeamRole;
 }
 
 /** Services of the dashboard. */
@@ -107,28 +112,35 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "SessionService/ListSessions": { who: "signed in" },
   "SessionService/SignOutElsewhere": { who: "signed in" },
   "AccountService/List": { who: "administrator" },
-  "AccountService/Update": { who: "signed in", others: "denied" },
+  "AccountService/Update": { who: "developer", others: "denied", team: "maintainer" },
   "AccountService/CreateInvitation": { who: "administrator", fresh: true },
+  "AccountService/Offboard": { who: "administrator", fresh: true },
   "AccountService/ListInvitations": { who: "administrator" },
   "AccountService/RevokeInvitation": { who: "administrator", fresh: true },
-  "AuditService/List": { who: "signed in", others: "denied" },
-  "AuditService/Export": { who: "signed in", others: "denied" },
-  "KeyService/List": { who: "signed in", others: "denied" },
-  "KeyService/Create": { who: "signed in", fresh: true, others: "denied" },
-  "KeyService/Update": { who: "signed in", fresh: true, others: "hidden" },
-  "KeyService/Rotate": { who: "signed in", fresh: true, others: "hidden" },
-  "KeyService/Revoke": { who: "signed in", fresh: true, others: "hidden" },
-  "RoutingService/GetRouting": { who: "signed in", others: "denied" },
-  "RoutingService/SetCredential": { who: "signed in", fresh: true, others: "denied" },
-  "RoutingService/RemoveCredential": { who: "signed in", fresh: true, others: "denied" },
-  "RoutingService/SetAliases": { who: "signed in", fresh: true, others: "denied" },
-  "OverviewService/Get": { who: "signed in", others: "denied" },
-  "UsageService/Summarize": { who: "signed in", others: "denied" },
-  "UsageService/GetLatency": { who: "signed in", others: "denied" },
-  "UsageService/GetSpending": { who: "signed in", others: "denied" },
-  "RequestService/List": { who: "signed in", others: "denied" },
-  "RequestService/Get": { who: "signed in", others: "hidden" },
-  "RequestService/Watch": { who: "signed in", others: "denied" },
+  "AuditService/List": { who: "signed in", others: "denied", team: "viewer" },
+  "AuditService/Export": { who: "signed in", others: "denied", team: "viewer" },
+  "TeamService/List": { who: "signed in" },
+  "TeamService/Create": { who: "administrator", fresh: true },
+  "TeamService/ListMembers": { who: "signed in", others: "denied", team: "viewer" },
+  "TeamService/SetMember": { who: "signed in", fresh: true, others: "denied", team: "maintainer" },
+  "TeamService/RemoveMember": { who: "signed in", fresh: true, others: "denied", team: "maintainer" },
+  "KeyService/List": { who: "signed in", others: "denied", team: "viewer" },
+  "KeyService/Create": { who: "developer", fresh: true, others: "denied", team: "developer" },
+  "KeyService/Update": { who: "developer", fresh: true, others: "hidden", team: "developer" },
+  "KeyService/Rotate": { who: "developer", fresh: true, others: "hidden", team: "developer" },
+  "KeyService/Transfer": { who: "developer", fresh: true, others: "hidden", team: "developer" },
+  "KeyService/Revoke": { who: "developer", fresh: true, others: "hidden", team: "developer" },
+  "RoutingService/GetRouting": { who: "signed in", others: "denied", team: "viewer" },
+  "RoutingService/SetCredential": { who: "developer", fresh: true, others: "denied", team: "maintainer" },
+  "RoutingService/RemoveCredential": { who: "developer", fresh: true, others: "denied", team: "maintainer" },
+  "RoutingService/SetAliases": { who: "developer", fresh: true, others: "denied", team: "maintainer" },
+  "OverviewService/Get": { who: "signed in", others: "denied", team: "viewer" },
+  "UsageService/Summarize": { who: "signed in", others: "denied", team: "viewer" },
+  "UsageService/GetLatency": { who: "signed in", others: "denied", team: "viewer" },
+  "UsageService/GetSpending": { who: "signed in", others: "denied", team: "viewer" },
+  "RequestService/List": { who: "signed in", others: "denied", team: "viewer" },
+  "RequestService/Get": { who: "signed in", others: "hidden", team: "viewer" },
+  "RequestService/Watch": { who: "signed in", others: "denied", team: "viewer" },
   "SettingsService/Get": { who: "signed in" },
   "SettingsService/GetConfiguration": { who: "administrator" },
   "ConfigurationService/ListEntries": { who: "administrator" },
@@ -144,5 +156,5 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "ModelService/ListUpstreams": { who: "administrator" },
   "ModelService/ExplainRoute": { who: "administrator" },
   "ModelService/TestModel": { who: "administrator" },
-  "PlaygroundService/Stream": { who: "signed in" },
+  "PlaygroundService/Stream": { who: "developer" },
 };

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { generateApiKey } from "../../../src/access/api-key.ts";
 import { createKey, type KeyRequest, revokeKey } from "../../../src/access/keys.ts";
+import { createAuditLog } from "../../../src/access/audit-log.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
+import type { TeamRole } from "../../../src/access/team-store.ts";
+import { createTeam, setMember } from "../../../src/access/teams.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import {
@@ -25,6 +28,13 @@ export interface CertifiedCaller {
   readonly sent: Credentials;
 }
 
+/** Who owns what calls are about. */
+export interface ObjectOwner {
+  readonly accountId: string;
+  readonly completionId: string;
+  newKeyId(): Promise<string>;
+}
+
 /** The running server and all callers. */
 export interface RoutesWorld {
   readonly product: Product;
@@ -37,8 +47,13 @@ export interface RoutesWorld {
   readonly keys: Readonly<Record<string, Credentials>>;
   /** Callers by their session. Each call has a new session, because some calls end it. */
   readonly sessions: Readonly<Record<string, () => Promise<Credentials>>>;
-  /** Owners of the objects of calls. */
-  readonly owner: { readonly accountId: string; readonly completionId: string; newKeyId(): Promise<string> };
+  /** Sessions of members of the team, by their role in it; the owner is its maintainer. */
+  readonly memberSessions: Readonly<Record<TeamRole | "a viewer of the organisation", () => Promise<Credentials>>>;
+  /** Owners of the objects of calls: a person, and a team. */
+  readonly owner: ObjectOwner;
+  readonly team: ObjectOwner;
+  /** A team in which the owner and the members of the team may make keys. */
+  readonly receiverId: string;
   close(): Promise<void>;
 }
 
@@ -52,7 +67,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /**
- * Starts the product with its simulator, twice on one database, the second time with certificates, and creates an administrator, three members, and keys and sessions of all
+ * Starts the product with its simulator, twice on one database, the second time with certificates, and creates people of every role, and keys and sessions of all
  * kinds.
  */
 export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld> {
@@ -71,10 +86,25 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   const product = await startProduct({ config });
   const people = await signUpAll(product);
   const store = await openStore({ dataDir: product.home, databaseUrl });
-  const { administrator, owner, other, disabled } = people;
+  const { organisationOwner, administrator, owner, other, viewer, disabled } = people;
+  const { teamDeveloper, teamViewer, viewingMaintainer } = people;
   const keys = await makeKeys(store, people);
   const certificates = await makeCertificates(store, people, keys);
   const secure = await startProduct({ config: { ...config, ...certificates.config } });
+  await store.accounts.update(administrator!, { role: "administrator" });
+  for (const id of [viewer!, viewingMaintainer!]) await store.accounts.update(id, { role: "viewer" });
+  const members = { [owner!]: "maintainer", [teamDeveloper!]: "developer", [teamViewer!]: "viewer" } as const;
+  const teamId = await makeTeam(store, { ...members, [viewingMaintainer!]: "maintainer" });
+  const receiverId = await makeTeam(store, Object.fromEntries(Object.keys(members).map((id) => [id, "developer"])));
+  const objectsOf = async (accountId: string): Promise<ObjectOwner> => {
+    const make = () => createKey({ store: store.keys, clock: systemClock }, { name: "a key", accountId });
+    const { secret } = await make();
+    return {
+      accountId,
+      completionId: await completeOnce(product, { authorization: `Bearer ${secret}` }),
+      newKeyId: async () => (await make()).record.id,
+    };
+  };
   await store.accounts.update(disabled!, { disabledAtMs: Date.now() });
   return {
     product,
@@ -93,18 +123,21 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
       "the owner's session": () => openSession(store, owner!),
       "the owner's session, long after the password": () => openSession(store, owner!, { passwordMs: 11 * MINUTE_MS }),
       "another one's session": () => openSession(store, other!),
+      "a viewer's session": () => openSession(store, viewer!),
+      "an organisation owner's session": () => openSession(store, organisationOwner!),
       "an administrator's session": () => openSession(store, administrator!),
       "an administrator's session, long after the password": () =>
         openSession(store, administrator!, { passwordMs: 11 * MINUTE_MS }),
     },
-    owner: {
-      accountId: owner!,
-      completionId: await completeOnce(product, keys["a key"]!),
-      newKeyId: async () => {
-        const made = await createKey({ store: store.keys, clock: systemClock }, { name: "a key", accountId: owner });
-        return made.record.id;
-      },
+    memberSessions: {
+      maintainer: () => openSession(store, owner!),
+      developer: () => openSession(store, teamDeveloper!),
+      viewer: () => openSession(store, teamViewer!),
+      "a viewer of the organisation": () => openSession(store, viewingMaintainer!),
     },
+    owner: await objectsOf(owner!),
+    team: await objectsOf(teamId),
+    receiverId,
     async close() {
       await store.close();
       await secure.stop();
@@ -114,18 +147,33 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   };
 }
 
-type People = Readonly<Record<"administrator" | "owner" | "other" | "disabled", string | undefined>>;
+/** Members of the team, beside the owner. */
+const MEMBERS = ["teamDeveloper", "teamViewer", "viewingMaintainer"] as const;
+
+/** In the order of their sign-up; the first one becomes the organisation's owner. */
+const NAMES = ["organisationOwner", "administrator", "owner", "other", "viewer", "disabled", ...MEMBERS] as const;
+
+type People = Readonly<Record<(typeof NAMES)[number], string | undefined>>;
 
 async function signUpAll(product: Product): Promise<People> {
-  const ids: string[] = [];
-  for (const name of ["administrator", "owner", "other", "disabled"]) {
+  const ids: [name: string, id: string][] = [];
+  for (const name of NAMES) {
     const person = new ConsoleCaller(product);
     await person.signUp(`${name}@example.com`);
     const { session } = await person.call("SessionService/GetSession");
-    ids.push((session as { account: { id: string } }).account.id);
+    ids.push([name, (session as { account: { id: string } }).account.id]);
   }
-  const [administrator, owner, other, disabled] = ids;
-  return { administrator, owner, other, disabled };
+  return Object.fromEntries(ids) as People;
+}
+
+async function makeTeam({ accounts, audit }: Store, members: Readonly<Record<string, TeamRole>>): Promise<string> {
+  const actor = { actorId: undefined, network: undefined };
+  const nobody = { kind: "command_line", id: undefined } as const;
+  const log = createAuditLog({ store: audit, clock: systemClock, actor: nobody, listener: () => undefined });
+  const context = { store: accounts, clock: systemClock, log };
+  const { id: teamId } = await createTeam(context, { name: "a team", kind: "team", limits: undefined, actor });
+  for (const [id, role] of Object.entries(members)) await setMember(context, { teamId, person: { id }, role, actor });
+  return teamId;
 }
 
 async function makeKeys(store: Store, people: People): Promise<Record<string, Credentials>> {

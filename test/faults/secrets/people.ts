@@ -26,7 +26,7 @@ export async function plantAccounts({ planted, product, errors }: Scene): Promis
     newPassword: next,
   });
   await call("SessionService/ChangePassword", { currentPassword: password, newPassword: next });
-  const invitation = { email: "bob@example.com", role: "ACCOUNT_ROLE_MEMBER" };
+  const invitation = { email: "bob@example.com", role: "ACCOUNT_ROLE_DEVELOPER" };
   const { token } = await call("AccountService/CreateInvitation", invitation);
   plant("an invitation", String(token));
   const guessed = { email: "eve@example.com", password: next, invitationToken: plant("a guessed invitation") };

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { POLICIES, SERVICES } from "../../../src/inbound/dashboard/policy.ts";
 import { createNetworkFinder } from "../../../src/inbound/dashboard/client-address.ts";
+import type { Role } from "../../../src/access/account-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
+import { ROLES } from "../../../src/access/permissions.ts";
 import { PASSWORD } from "../../access/set-up.ts";
-import { type Answer, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
+import { type Answer, type Browser, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
 
 const SIGN_IN = "/parley.console.v1.SessionService/SignIn";
 const GET_SESSION = "/parley.console.v1.SessionService/GetSession";
@@ -206,33 +208,34 @@ describe("the cookies", () => {
 
 describe("who may call what", () => {
   const OPEN = ["SignUp", "SignIn", "SignOut", "GetSession", "GetInvitation"].map((name) => `SessionService/${name}`);
-  const ANYONE_SIGNED_IN = [
-    "SessionService/Reauthenticate",
-    "SessionService/ChangePassword",
+  /** For everybody who has signed in: the sign-in itself, and what pages need. */
+  const SIGNED_IN = [
+    ...["Reauthenticate", "ChangePassword", "ListSessions", "SignOutElsewhere"].map((name) => `SessionService/${name}`),
+    "SettingsService/Get",
+    "ModelService/List",
+    "TeamService/List",
+  ];
+  const READING = [
     "AuditService/List",
     "AuditService/Export",
     "KeyService/List",
     "RoutingService/GetRouting",
     "OverviewService/Get",
-    "UsageService/Summarize",
-    "UsageService/GetLatency",
-    "UsageService/GetSpending",
-    "RequestService/List",
-    "RequestService/Get",
-    "RequestService/Watch",
-    "SettingsService/Get",
-    "PlaygroundService/Stream",
-    "SessionService/ListSessions",
-    "SessionService/SignOutElsewhere",
-    "ModelService/List",
+    ...["Summarize", "GetLatency", "GetSpending"].map((name) => `UsageService/${name}`),
+    ...["List", "Get", "Watch"].map((name) => `RequestService/${name}`),
   ];
-  const FRESH = [
-    ...["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`),
+  const DEVELOPERS = ["PlaygroundService/Stream"];
+  const DEVELOPERS_FRESH = [
+    ...["Create", "Update", "Rotate", "Transfer", "Revoke"].map((name) => `KeyService/${name}`),
     ...["SetCredential", "RemoveCredential", "SetAliases"].map((name) => `RoutingService/${name}`),
   ];
   const ADMINISTRATORS = [
     "AccountService/List",
+    // Without an ID it is not one's own account.
+    "AccountService/Update",
     "AccountService/ListInvitations",
+    // Without an ID it is no team of one's own.
+    "TeamService/ListMembers",
     "ModelService/ListUpstreams",
     "ModelService/ExplainRoute",
     "ModelService/TestModel",
@@ -241,13 +244,24 @@ describe("who may call what", () => {
       (name) => `ConfigurationService/${name}`,
     ),
   ];
-  // Without an ID it is not one's own account.
   const ADMINISTRATORS_FRESH = [
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
+    "AccountService/Offboard",
+    "TeamService/Create",
+    // Of others only maintainers of a team.
+    ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
   ];
-  const OTHERS_ACCOUNT = ["AccountService/Update"];
+  const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH];
+
+  /** The roles that a call is for; undefined for everybody. */
+  function rolesOf(path: string): readonly Role[] | undefined {
+    if (OPEN.includes(path)) return undefined;
+    if ([...ADMINISTRATORS, ...ADMINISTRATORS_FRESH].includes(path)) return ["owner", "administrator"];
+    if ([...DEVELOPERS, ...DEVELOPERS_FRESH].includes(path)) return ["owner", "administrator", "developer"];
+    return ["owner", "administrator", "developer", "viewer"];
+  }
 
   /** What a stream that would go on for ever is asked for, so that it ends. */
   const ENDING: Readonly<Record<string, string>> = { "RequestService/Watch": '{"filter":{"outcome":"none"}}' };
@@ -257,28 +271,23 @@ describe("who may call what", () => {
   );
 
   it("is decided for every RPC there is", () => {
-    const decided = [
-      ...OPEN,
-      ...ANYONE_SIGNED_IN,
-      ...FRESH,
-      ...ADMINISTRATORS,
-      ...ADMINISTRATORS_FRESH,
-      ...OTHERS_ACCOUNT,
-    ];
+    const decided = [...OPEN, ...SIGNED_IN, ...READING, ...DEVELOPERS, ...ADMINISTRATORS, ...FRESH];
     expect(all.toSorted()).toEqual(decided.toSorted());
     expect([...POLICIES.keys()].toSorted()).toEqual(all.map((path) => `/parley.console.v1.${path}`).toSorted());
   });
 
   // What goes on as long as somebody looks has no answer to wait for: request-watch.test.ts.
   const answered = all.filter((path) => path !== "RequestService/Watch");
-  it.each(answered)("%s: nobody, API key, member, administrator, each fresh and not", async (path) => {
+  it.each(answered)("%s: nobody, API key, every role, each fresh and not", async (path) => {
     const own = await startConsole();
-    const [administrator, member] = [await own.signedUp("ada"), await own.signedUp("bob")];
-    const { secret } = await createKey(
-      { store: own.keys, clock: own.access.clock },
-      { name: "k", accountId: member.id },
-    );
-    const cookies = { administrator: administrator.cookie(), member: member.cookie() };
+    const people = new Map<Role, Browser & { readonly id: string }>();
+    for (const role of ROLES) {
+      const person = await own.signedUp(role);
+      await own.access.store.update(person.id, { role });
+      people.set(role, person);
+    }
+    const { id: accountId } = people.get("developer")!;
+    const { secret } = await createKey({ store: own.keys, clock: own.access.clock }, { name: "k", accountId });
     const ask = async (headers: Record<string, string>) => {
       const isStream = POLICIES.get(`/parley.console.v1.${path}`)?.streams === true;
       const answer = await own.send(`/parley.console.v1.${path}`, {
@@ -287,26 +296,29 @@ describe("who may call what", () => {
       });
       const status = answer.text.includes('{"error":{"code":"unauthenticated"') ? 401 : answer.status;
       const isStale = answer.text.includes("Confirm your password");
-      return status === 401 ? "unknown" : status === 403 ? (isStale ? "stale" : "forbidden") : "answered";
+      const isDenied = status === 403 || answer.text.includes('"code":"permission_denied"');
+      return status === 401 ? "unknown" : isDenied ? (isStale ? "stale" : "forbidden") : "answered";
     };
     const key = { authorization: `Bearer ${secret}` };
     const nobody = OPEN.includes(path) ? "answered" : "unknown";
     expect([await ask({}), await ask(key), await ask({ cookie: `sid=${secret}` })]).toEqual([nobody, nobody, nobody]);
 
-    const isForAdministrators = [...ADMINISTRATORS, ...ADMINISTRATORS_FRESH, ...OTHERS_ACCOUNT].includes(path);
     // Signing out, which would end the session, has nothing left to show.
     if (path === "SessionService/SignOut") return own.close();
-    expect(await ask({ cookie: cookies.member })).toBe(isForAdministrators ? "forbidden" : "answered");
-    expect(await ask({ cookie: cookies.administrator })).toBe("answered");
-
+    const askAll = async (): Promise<Partial<Record<Role, string>>> => {
+      const answers: Partial<Record<Role, string>> = {};
+      for (const [role, person] of people) answers[role] = await ask({ cookie: person.cookie() });
+      return answers;
+    };
+    const roles = rolesOf(path);
+    const expected = (answer: string) =>
+      Object.fromEntries(ROLES.map((role) => [role, roles?.includes(role) === false ? "forbidden" : answer]));
+    expect(await askAll()).toEqual(expected("answered"));
     own.access.clock.advance(11 * 60_000);
-    const needsFresh = [...FRESH, ...ADMINISTRATORS_FRESH].includes(path);
-    const staleMember = isForAdministrators ? "forbidden" : needsFresh ? "stale" : "answered";
-    expect(await ask({ cookie: cookies.member })).toBe(staleMember);
-    expect(await ask({ cookie: cookies.administrator })).toBe(needsFresh ? "stale" : "answered");
+    expect(await askAll()).toEqual(expected(FRESH.includes(path) ? "stale" : "answered"));
 
-    await own.access.store.update(member.id, { disabledAtMs: 1 });
-    expect(await ask({ cookie: cookies.member })).toBe(nobody);
+    for (const { id } of people.values()) await own.access.store.update(id, { disabledAtMs: 1 });
+    expect(await askAll()).toEqual(Object.fromEntries(ROLES.map((role) => [role, nobody])));
     own.close();
   });
 

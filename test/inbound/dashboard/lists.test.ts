@@ -15,9 +15,10 @@ async function addAccounts(count: number): Promise<void> {
   for (let index = 0; index < count; index += 1) {
     await site.access.store.insert({
       id: `acct_${String(index).padStart(4, "0")}`,
+      kind: "person",
       email: `person-${index}@example.com`,
       name: `Person ${index}`,
-      role: "member",
+      role: "developer",
       passwordHash: undefined,
       limits: NO_LIMITS,
       // Several at the same moment, as when they are imported.

@@ -29,15 +29,15 @@ afterEach(() => site.close());
 const STALE_MS = 11 * 60_000;
 
 describe("sessions", () => {
-  it("begin with the first administrator, and tell what a page needs", async () => {
+  it("begin with the first owner, and tell what a page needs", async () => {
     const ada = site.browser();
     const fresh = await ada.session.getSession({});
-    expect(fresh).toMatchObject({ needsAdministrator: true, signUpMode: SignUpMode.OPEN });
+    expect(fresh).toMatchObject({ needsOwner: true, signUpMode: SignUpMode.OPEN });
     expect(fresh.session).toBeUndefined();
     const { session } = await ada.session.signUp({ email: "ada@example.com", password: PASSWORD });
-    expect(session?.account).toMatchObject({ id: "acct_default", role: AccountRole.ADMINISTRATOR, name: "ada" });
+    expect(session?.account).toMatchObject({ id: "acct_default", role: AccountRole.OWNER, name: "ada" });
     const known = await ada.session.getSession({});
-    expect(known.needsAdministrator).toBe(false);
+    expect(known.needsOwner).toBe(false);
     expect(known.session).toEqual(session);
     expect(timestampMs(session!.freshUntil!) - site.access.clock.now()).toBe(600_000);
     expect(timestampMs(session!.expireTime!) - site.access.clock.now()).toBe(24 * 3_600_000);
@@ -219,7 +219,7 @@ describe("accounts and invitations", () => {
     const ada = await site.signedUp("ada");
     const { invitation, token } = await ada.account.createInvitation({
       email: "bob@example.com",
-      role: AccountRole.MEMBER,
+      role: AccountRole.DEVELOPER,
     });
     expect((await ada.account.listInvitations({})).invitations).toEqual([invitation]);
     const bob = site.browser();
@@ -248,10 +248,10 @@ describe("accounts and invitations", () => {
     await ada.account.update({ id: accountId, disabled: true });
     expect((await errorOf(bob.account.list({}))).code).toBe(Code.Unauthenticated);
     const last = await errorOf(ada.account.update({ id: ada.id, disabled: true }));
-    expect(last.rawMessage).toContain("last administrator");
+    expect(last.rawMessage).toContain("last owner");
   });
 
-  it("let members change the name of their own account and nothing else", async () => {
+  it("let developers change the name of their own account and nothing else", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     expect((await bob.account.update({ id: bob.id, name: "Robert" })).account?.name).toBe("Robert");
@@ -270,7 +270,7 @@ describe("accounts and invitations", () => {
     );
   });
 
-  it("show members the entries of the audit log about their own account", async () => {
+  it("show developers the entries of the audit log about their own account", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const { entries } = await bob.audit.list({});
@@ -580,7 +580,7 @@ describe("usage and settings", () => {
 describe("secrets", () => {
   it("are in no answer but the one that gives them, in no event and in no log", async () => {
     const ada = await site.signedUp("ada");
-    const { token } = await ada.account.createInvitation({ role: AccountRole.MEMBER });
+    const { token } = await ada.account.createInvitation({ role: AccountRole.DEVELOPER });
     const { key, secret } = await ada.key.create({ name: "ci" });
     await errorOf(ada.session.reauthenticate({ password: "planted wrong password" }));
     await errorOf(site.browser().session.signIn({ email: "planted@example.com", password: "planted wrong password" }));

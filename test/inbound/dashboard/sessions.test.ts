@@ -139,7 +139,7 @@ describe("a request whose body arrives slowly", () => {
     const bob = await site.signedUp("bob");
     await ada.account.update({ id: bob.id, role: AccountRole.ADMINISTRATOR });
     const finish = await begin(bob.cookie());
-    await ada.account.update({ id: bob.id, role: AccountRole.MEMBER });
+    await ada.account.update({ id: bob.id, role: AccountRole.DEVELOPER });
     expect(await finish()).toBe(403);
   });
 

@@ -11,11 +11,13 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
-import { systemClock } from "../../../src/core/clock.ts";
+import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
 import type { Route } from "../../../src/core/route.ts";
@@ -26,6 +28,7 @@ import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../../
 import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
+import type { Store } from "../../../src/store/store.ts";
 import type { LatencyQuery, UsageQuery, UsageStore } from "../../../src/ledger/usage-store.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { memoryKeyStore } from "../../access/fakes.ts";
@@ -68,6 +71,7 @@ export interface Browser {
   readonly model: Client<typeof ModelService>;
   readonly playground: Client<typeof PlaygroundService>;
   readonly routing: Client<typeof RoutingService>;
+  readonly team: Client<typeof TeamService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -154,16 +158,19 @@ export async function startConsole(
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
       readonly testModel?: ConsolePorts["testModel"];
+      /** In place of what is in memory. */
+      readonly store?: Pick<Store, "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
     } = {},
 ): Promise<ConsoleUnderTest> {
   const {
     publicUrl,
     trustedProxies = [],
     files,
-    ledger: kept,
-    usage: used,
-    refusals: refusedBefore = NO_REFUSALS,
-    keyNotices = NO_NOTICES,
+    store,
+    ledger: kept = store?.ledger,
+    usage: used = store?.usage,
+    refusals: refusedBefore = store?.refusals ?? NO_REFUSALS,
+    keyNotices = store?.keyNotices ?? NO_NOTICES,
     stream = never,
     explain = never,
     testModel = never,
@@ -186,9 +193,9 @@ export async function startConsole(
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
-      access,
-      audit: access.audit,
-      keys,
+      access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
+      audit: store?.audit ?? access.audit,
+      keys: store?.keys ?? keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
       refusals: refusedBefore,
@@ -254,6 +261,10 @@ export async function startConsole(
   };
 }
 
+function logOf({ audit: store }: Pick<Store, "audit">, clock: Clock): AuditLog {
+  return createAuditLog({ store, clock, actor: { kind: "nobody", id: undefined }, listener: () => undefined });
+}
+
 function never(): never {
   throw new Error("nothing is completed here");
 }
@@ -286,6 +297,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     routing: createClient(RoutingService, transport),
+    team: createClient(TeamService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };

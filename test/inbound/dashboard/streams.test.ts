@@ -173,7 +173,7 @@ describe("the session of a stream", () => {
 
   it.each([
     ["is disabled", { disabledAtMs: 1 }, Code.Unauthenticated],
-    ["has another role", { role: "member" }, Code.PermissionDenied],
+    ["has another role", { role: "developer" }, Code.PermissionDenied],
   ] as const)("ends it when the account %s", async (_, changes, code) => {
     const reading = await begin();
     await site.access.store.update(ada.id, changes);

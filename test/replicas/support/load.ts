@@ -5,6 +5,8 @@ import { MODEL } from "./deployment.ts";
 export interface Load {
   /** IDs of the completions whose end was received: the whole body, or `[DONE]`. */
   readonly ended: readonly string[];
+  /** When each of these ends was received, by `performance.now()`. */
+  readonly endsMs: readonly number[];
   /** Failures as text; `pick` has to avoid addresses that refuse connections. */
   readonly failures: readonly string[];
   /** Sends no more requests; resolves when those in flight have ended. */
@@ -25,6 +27,7 @@ const MAX_TRIES = 20;
 export function startLoad({ callers, key, pick }: LoadOptions): Load {
   const agent = new Agent({ pipelining: 0, connections: null });
   const ended: string[] = [];
+  const endsMs: number[] = [];
   const failures: string[] = [];
   const state = { isStopped: false };
 
@@ -51,6 +54,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
     if (stream && !text.endsWith("data: [DONE]\n\n")) throw new Error("a stream without [DONE]");
     const first = stream ? text.slice("data: ".length, text.indexOf("\n")) : text;
     ended.push((JSON.parse(first) as { id: string }).id);
+    endsMs.push(performance.now());
   };
 
   const loops = Array.from({ length: callers }, async (_, caller) => {
@@ -61,6 +65,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
 
   return {
     ended,
+    endsMs,
     failures,
     async stop() {
       state.isStopped = true;

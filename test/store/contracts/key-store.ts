@@ -47,7 +47,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       );
       const ids = (await store.list()).map(({ id }) => id);
       expect(ids.toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
-      expect(await store.list("acct_none")).toEqual([]);
+      expect(await store.list(["acct_none"])).toEqual([]);
       expect(await store.names([narrow.record.id, "key_none"])).toEqual(new Map([[narrow.record.id, "b"]]));
       expect(await store.names([])).toEqual(new Map());
     });
@@ -58,8 +58,8 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       for (const name of ["a", "b", "c"]) await createKey(context, { name });
       const short = await createKey(context, { name: "short", lifetimeMs: 1000 });
       await revokeKey(context, (await createKey(context, { name: "revoked" })).record.id);
-      const first = await store.list(DEFAULT_ACCOUNT_ID, { limit: 3 });
-      const second = await store.list(DEFAULT_ACCOUNT_ID, { limit: 3, after: first.at(-1)! });
+      const first = await store.list([DEFAULT_ACCOUNT_ID, "acct_none"], { limit: 3 });
+      const second = await store.list([DEFAULT_ACCOUNT_ID, "acct_none"], { limit: 3, after: first.at(-1)! });
       expect([first.length, second.length]).toEqual([3, 2]);
       expect([...first, ...second]).toEqual(await store.list());
       const count = (nowMs: number) => store.countWorking([DEFAULT_ACCOUNT_ID, "acct_none"], nowMs);

@@ -97,10 +97,10 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       await ledger.insert([first, second, third]);
       expect(await ledger.find("two")).toEqual(second);
       expect(await ledger.find("one")).toEqual(first);
-      expect(await ledger.find("one", "acct_b")).toEqual(second);
+      expect(await ledger.find("one", ["acct_b"])).toEqual(second);
       expect(await ledger.find("same")).toEqual(third);
-      expect(await ledger.find("same", "acct_a")).toEqual(first);
-      expect(await ledger.find("same", "acct_c")).toBeUndefined();
+      expect(await ledger.find("same", ["acct_a"])).toEqual(first);
+      expect(await ledger.find("same", ["acct_c"])).toBeUndefined();
       expect(await ledger.find("none")).toBeUndefined();
     });
 

@@ -113,9 +113,9 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
       const second = sample({ accountId: "acct_a", requestId: "req_same", endedAtMs: NOON + 1501 });
       await refusals.add([], [second, first]);
       expect(await refusals.find(first.entry.completionId)).toEqual(first);
-      expect(await refusals.find("req_same", "acct_a")).toEqual(second);
-      expect(await refusals.find("req_same", "acct_b")).toBeUndefined();
-      expect(await refusals.find(first.entry.completionId, "acct_b")).toBeUndefined();
+      expect(await refusals.find("req_same", ["acct_a"])).toEqual(second);
+      expect(await refusals.find("req_same", ["acct_b"])).toBeUndefined();
+      expect(await refusals.find(first.entry.completionId, ["acct_b"])).toBeUndefined();
     });
 
     it("may have any text", async () => {

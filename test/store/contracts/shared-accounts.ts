@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { AccountRecord, InvitationRecord } from "../../../src/access/account-store.ts";
 import { hashApiKey } from "../../../src/access/api-key.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
-import { createKey } from "../../../src/access/keys.ts";
+import { createKey, rotateKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -10,9 +10,10 @@ import type { Store } from "../../../src/store/store.ts";
 export function accountNamed(name: string, changes: Partial<AccountRecord> = {}): AccountRecord {
   return {
     id: `acct_${name}`,
+    kind: "person",
     email: `${name}@example.org`,
     name,
-    role: "member",
+    role: "developer",
     passwordHash: "$argon2id$x",
     limits: NO_LIMITS,
     createdAtMs: 1,
@@ -83,13 +84,113 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       end();
     });
 
+    it("transfer a key with its family, only from the account that has them, and announce it", async () => {
+      const { accounts, keys, keyChanges } = await open();
+      const context = { store: keys, clock: systemClock };
+      await accounts.insert(accountNamed("team", { kind: "team", email: undefined }));
+      const first = await createKey(context, { name: "a" });
+      const second = await rotateKey(context, first.record.id, { grace: "7d" });
+      const other = await createKey(context, { name: "b" });
+      const heard: (string | undefined)[] = [];
+      onTestFinished(keyChanges.subscribe((hash) => void heard.push(hash)));
+      const to = "acct_team";
+      expect(await keys.transfer(second.record.id, { from: to, to: DEFAULT_ACCOUNT_ID })).toBe(false);
+      expect(await keys.transfer("key_none", { from: DEFAULT_ACCOUNT_ID, to })).toBe(false);
+      expect(await keys.transfer(second.record.id, { from: DEFAULT_ACCOUNT_ID, to })).toBe(true);
+      expect((await keys.list([to])).map(({ id }) => id).toSorted()).toEqual(
+        [first.record.id, second.record.id].toSorted(),
+      );
+      expect(await keys.list([DEFAULT_ACCOUNT_ID])).toEqual([other.record]);
+      expect((await keys.findByHash(hashApiKey(second.secret)))?.record.accountId).toBe(to);
+      for (const { secret } of [first, second]) expect(heard).toContain(hashApiKey(secret));
+      expect(heard).not.toContain(hashApiKey(other.secret));
+    });
+
+    it.each(["transferred", "revoked"] as const)("end with keys that are %s", async (fate) => {
+      const { accounts, keys, keyChanges } = await open();
+      const context = { store: keys, clock: systemClock };
+      await accounts.insert(accountNamed("team", { kind: "team", email: undefined }));
+      await accounts.insert(accountNamed("bob"));
+      await accounts.insertSession({
+        hash: "h1",
+        accountId: "acct_bob",
+        createdAtMs: 1,
+        lastSeenAtMs: 1,
+        authenticatedAtMs: 1,
+        network: undefined,
+        browser: undefined,
+      });
+      await accounts.insertInvitation({
+        id: "inv_b",
+        hash: "i",
+        email: undefined,
+        role: "developer",
+        createdBy: "acct_bob",
+        createdAtMs: 1,
+        expiresAtMs: 9,
+        usedAtMs: undefined,
+      });
+      const most = { members: 9, teams: 9 };
+      await accounts.changeMember({ teamId: "acct_team", accountId: "acct_bob", role: "viewer", atMs: 1 }, { most });
+      const made = await createKey(context, { name: "a", accountId: "acct_bob" });
+      const ended = await createKey(context, { name: "ended", accountId: "acct_bob", lifetimeMs: -1_000 });
+      const heard: (string | undefined)[] = [];
+      onTestFinished(keyChanges.subscribe((hash) => void heard.push(hash)));
+      const keysTo = fate === "transferred" ? "acct_team" : undefined;
+      const offboarding = { keysTo, atMs: Date.now(), mostKeys: 1, expected: { role: "developer" } } as const;
+      expect(await accounts.offboard("acct_bob", { ...offboarding, expected: { role: "owner" } })).toBe("denied");
+      const beyond = { ...offboarding, keysTo: "acct_team", mostKeys: 0 };
+      expect(await accounts.offboard("acct_bob", beyond)).toBe("too many keys");
+      expect(await accounts.find("acct_bob")).toMatchObject({ disabledAtMs: undefined });
+      expect(await accounts.memberships("acct_bob")).toHaveLength(1);
+      expect(await accounts.offboard("acct_bob", offboarding)).toEqual({
+        keyIds: [made.record.id],
+        teams: [{ teamId: "acct_team", role: "viewer" }],
+        invitationIds: ["inv_b"],
+        sessions: 1,
+      });
+      expect(await accounts.find("acct_bob")).toMatchObject({ disabledAtMs: offboarding.atMs });
+      expect(await accounts.findSession("h1")).toBeUndefined();
+      expect(await accounts.findInvitation("i")).toBeUndefined();
+      expect(await accounts.memberships("acct_bob")).toEqual([]);
+      const found = await keys.findByHash(hashApiKey(made.secret));
+      const isRevoked = fate === "revoked";
+      expect(found?.record).toMatchObject({
+        accountId: isRevoked ? "acct_bob" : "acct_team",
+        revokedAtMs: isRevoked ? offboarding.atMs : undefined,
+      });
+      expect(found?.accountDisabled).toBe(isRevoked);
+      expect((await keys.find(ended.record.id))?.accountId).toBe("acct_bob");
+      expect(heard).toContain(hashApiKey(made.secret));
+    });
+
+    it("keep one owner when two offboard each other at the same moment", async () => {
+      const { accounts } = await open();
+      await accounts.insert(accountNamed("ann", { role: "owner" }));
+      await accounts.insert(accountNamed("eve", { role: "owner" }));
+      const offboardBy = (id: string, actorId: string) =>
+        accounts.offboard(id, {
+          keysTo: undefined,
+          atMs: 1,
+          mostKeys: 9,
+          expected: { role: "owner", actor: { id: actorId, roles: ["owner"] } },
+        });
+      const both = await Promise.all([offboardBy("acct_ann", "acct_eve"), offboardBy("acct_eve", "acct_ann")]);
+      expect(both.filter((done) => typeof done === "object")).toHaveLength(1);
+      const left = (await accounts.list()).filter(({ role, disabledAtMs }) => role === "owner" && !disabledAtMs);
+      expect(left).toHaveLength(1);
+      const { id } = left[0]!;
+      expect(await offboardBy(id, id)).toBe("last owner");
+      expect(await accounts.find(id)).toMatchObject({ disabledAtMs: undefined });
+    });
+
     it("give the default account to one of many simultaneous sign-ups", async () => {
       const { accounts } = await open();
       const owners = Array.from({ length: 8 }, (_, index) => ({ email: `${index}@x`, name: "n", passwordHash: "h" }));
       const won = await Promise.all(owners.map((owner) => accounts.claimDefault(owner)));
       expect(won.filter(Boolean)).toHaveLength(1);
       const winner = owners[won.indexOf(true)];
-      expect(await accounts.find(DEFAULT_ACCOUNT_ID)).toMatchObject({ ...winner, role: "administrator" });
+      expect(await accounts.find(DEFAULT_ACCOUNT_ID)).toMatchObject({ ...winner, role: "owner" });
     });
   });
 
@@ -122,7 +223,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       id: "inv_1",
       hash: "h1",
       email: undefined,
-      role: "member",
+      role: "developer",
       createdBy: DEFAULT_ACCOUNT_ID,
       createdAtMs: 1,
       expiresAtMs: 100,

@@ -40,7 +40,7 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
   name: string;
 
   /**
-   * What it may do.
+   * What it may do; without meaning for a team.
    *
    * @generated from field: parley.console.v1.AccountRole role = 4;
    */
@@ -73,6 +73,13 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
    * @generated from field: optional int64 working_keys = 8;
    */
   workingKeys?: bigint | undefined;
+
+  /**
+   * Who it is of.
+   *
+   * @generated from field: parley.console.v1.AccountKind kind = 9;
+   */
+  kind: AccountKind;
 };
 
 /**
@@ -202,6 +209,90 @@ export declare type UpdateAccountResponse = Message<"parley.console.v1.UpdateAcc
  * Use `create(UpdateAccountResponseSchema)` to create a new message.
  */
 export declare const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse>;
+
+/**
+ * Whom to offboard.
+ *
+ * @generated from message parley.console.v1.OffboardAccountRequest
+ */
+export declare type OffboardAccountRequest = Message<"parley.console.v1.OffboardAccountRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What becomes of the keys. Required.
+   *
+   * @generated from oneof parley.console.v1.OffboardAccountRequest.keys
+   */
+  keys: {
+    /**
+     * They belong to this account from now on, and keep working.
+     *
+     * @generated from field: string transfer_keys_to = 2;
+     */
+    value: string;
+    case: "transferKeysTo";
+  } | {
+    /**
+     * They end for good. Must be true.
+     *
+     * @generated from field: bool revoke_keys = 3;
+     */
+    value: boolean;
+    case: "revokeKeys";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message parley.console.v1.OffboardAccountRequest.
+ * Use `create(OffboardAccountRequestSchema)` to create a new message.
+ */
+export declare const OffboardAccountRequestSchema: GenMessage<OffboardAccountRequest>;
+
+/**
+ * What the account had.
+ *
+ * @generated from message parley.console.v1.OffboardAccountResponse
+ */
+export declare type OffboardAccountResponse = Message<"parley.console.v1.OffboardAccountResponse"> & {
+  /**
+   * As it is now.
+   *
+   * @generated from field: parley.console.v1.Account account = 1;
+   */
+  account?: Account | undefined;
+
+  /**
+   * Number of keys that worked, now transferred or revoked.
+   *
+   * @generated from field: int64 keys = 2;
+   */
+  keys: bigint;
+
+  /**
+   * Number of teams that it was in.
+   *
+   * @generated from field: int64 teams = 3;
+   */
+  teams: bigint;
+
+  /**
+   * Number of its sessions.
+   *
+   * @generated from field: int64 sessions = 4;
+   */
+  sessions: bigint;
+};
+
+/**
+ * Describes the message parley.console.v1.OffboardAccountResponse.
+ * Use `create(OffboardAccountResponseSchema)` to create a new message.
+ */
+export declare const OffboardAccountResponseSchema: GenMessage<OffboardAccountResponse>;
 
 /**
  * Leave to make one account.
@@ -401,7 +492,7 @@ export enum AccountRole {
   UNSPECIFIED = 0,
 
   /**
-   * Sees and changes everything.
+   * Sees and changes everything, except owners.
    *
    * @generated from enum value: ACCOUNT_ROLE_ADMINISTRATOR = 1;
    */
@@ -410,15 +501,69 @@ export enum AccountRole {
   /**
    * Sees and changes its own keys, and sees its own usage.
    *
-   * @generated from enum value: ACCOUNT_ROLE_MEMBER = 2;
+   * @generated from enum value: ACCOUNT_ROLE_DEVELOPER = 2;
    */
-  MEMBER = 2,
+  DEVELOPER = 2,
+
+  /**
+   * Sees and changes everything. There is always one.
+   *
+   * @generated from enum value: ACCOUNT_ROLE_OWNER = 3;
+   */
+  OWNER = 3,
+
+  /**
+   * Sees what a developer sees, and changes nothing: it has no keys of its own.
+   *
+   * @generated from enum value: ACCOUNT_ROLE_VIEWER = 4;
+   */
+  VIEWER = 4,
 }
 
 /**
  * Describes the enum parley.console.v1.AccountRole.
  */
 export declare const AccountRoleSchema: GenEnum<AccountRole>;
+
+/**
+ * Who an account is of.
+ *
+ * @generated from enum parley.console.v1.AccountKind
+ */
+export enum AccountKind {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: ACCOUNT_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Somebody who signs in.
+   *
+   * @generated from enum value: ACCOUNT_KIND_PERSON = 1;
+   */
+  PERSON = 1,
+
+  /**
+   * A team (see TeamService): nobody signs in to it.
+   *
+   * @generated from enum value: ACCOUNT_KIND_TEAM = 2;
+   */
+  TEAM = 2,
+
+  /**
+   * A program of the organisation, with members like a team.
+   *
+   * @generated from enum value: ACCOUNT_KIND_SERVICE = 3;
+   */
+  SERVICE = 3,
+}
+
+/**
+ * Describes the enum parley.console.v1.AccountKind.
+ */
+export declare const AccountKindSchema: GenEnum<AccountKind>;
 
 /**
  * The accounts of this installation, and the invitations to it.
@@ -441,8 +586,8 @@ export declare const AccountService: GenService<{
     output: typeof ListAccountsResponseSchema;
   },
   /**
-   * Changes an account; what is absent stays. Members may change the name of their own account, administrators everything
-   * of all. INVALID_ARGUMENT for the last administrator, who cannot be disabled or made a member.
+   * Changes an account; what is absent stays. Developers may change the name of their own account, administrators everything
+   * of all, but only owners make, change and disable owners. INVALID_ARGUMENT for the last owner, who cannot be disabled or get another role.
    *
    * @generated from rpc parley.console.v1.AccountService.Update
    */
@@ -452,8 +597,20 @@ export declare const AccountService: GenService<{
     output: typeof UpdateAccountResponseSchema;
   },
   /**
+   * Ends what a person has, all or nothing: disables the account, ends its sessions, revokes its unused invitations, removes it from
+   * its teams, and transfers or revokes its keys. Its usage stays with it. For administrators; owners are offboarded by owners.
+   * Needs a fresh password. INVALID_ARGUMENT for the last owner, for a team, and for an account that cannot get the keys.
+   *
+   * @generated from rpc parley.console.v1.AccountService.Offboard
+   */
+  offboard: {
+    methodKind: "unary";
+    input: typeof OffboardAccountRequestSchema;
+    output: typeof OffboardAccountResponseSchema;
+  },
+  /**
    * Makes an invitation, whose token is shown this once. For administrators. INVALID_ARGUMENT when the address has an account
-   * or when sign-up is closed.
+   * or when sign-up is closed. Only owners invite owners.
    *
    * @generated from rpc parley.console.v1.AccountService.CreateInvitation
    */

@@ -187,7 +187,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   monthSpentMicroUsd?: bigint | undefined;
 
   /**
-   * An administrator has restricted its models, capabilities, limits or required labels: a member cannot change them.
+   * An administrator has restricted its models, capabilities, limits or required labels: a developer cannot change them.
    *
    * @generated from field: bool limited_by_administrator = 15;
    */
@@ -324,7 +324,7 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   lifetime?: Duration | undefined;
 
   /**
-   * Whose it is to be; empty: the caller's own. Others' are for administrators.
+   * Whose it is to be; empty: the caller's own. A team in which the caller may change keys; others for administrators.
    *
    * @generated from field: string account_id = 6;
    */
@@ -583,6 +583,53 @@ export declare type RevokeKeyResponse = Message<"parley.console.v1.RevokeKeyResp
 export declare const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse>;
 
 /**
+ * Which key to give to whom.
+ *
+ * @generated from message parley.console.v1.TransferKeyRequest
+ */
+export declare type TransferKeyRequest = Message<"parley.console.v1.TransferKeyRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The new owner: the ID of an account. Required.
+   *
+   * @generated from field: string account_id = 2;
+   */
+  accountId: string;
+};
+
+/**
+ * Describes the message parley.console.v1.TransferKeyRequest.
+ * Use `create(TransferKeyRequestSchema)` to create a new message.
+ */
+export declare const TransferKeyRequestSchema: GenMessage<TransferKeyRequest>;
+
+/**
+ * The key with its new owner.
+ *
+ * @generated from message parley.console.v1.TransferKeyResponse
+ */
+export declare type TransferKeyResponse = Message<"parley.console.v1.TransferKeyResponse"> & {
+  /**
+   * As it is now.
+   *
+   * @generated from field: parley.console.v1.Key key = 1;
+   */
+  key?: Key | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.TransferKeyResponse.
+ * Use `create(TransferKeyResponseSchema)` to create a new message.
+ */
+export declare const TransferKeyResponseSchema: GenMessage<TransferKeyResponse>;
+
+/**
  * What a request may ask of a provider beside tokens: it costs extra, or lets the provider keep data.
  *
  * @generated from enum parley.console.v1.ProviderOption
@@ -764,7 +811,7 @@ export enum RevocationScope {
 export declare const RevocationScopeSchema: GenEnum<RevocationScope>;
 
 /**
- * API keys. Members see and change those of their own account, administrators all. A key of somebody else is answered
+ * API keys. Callers see those of their own account and their teams, administrators all; who may change them depends on the role. A key of somebody else is answered
  * like one that does not exist: INVALID_ARGUMENT.
  *
  * Sessions and the need for a fresh password are as with AccountService.
@@ -794,7 +841,7 @@ export declare const KeyService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a member who
+   * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a developer who
    * changes the models, capabilities, limits or required labels of a key that is `limited_by_administrator`.
    *
    * @generated from rpc parley.console.v1.KeyService.Update
@@ -814,6 +861,20 @@ export declare const KeyService: GenService<{
     methodKind: "unary";
     input: typeof RotateKeyRequestSchema;
     output: typeof RotateKeyResponseSchema;
+  },
+  /**
+   * Makes another account the owner of a key, of the keys that it has replaced and of those that replace it. They keep working, with the new
+   * owner's limits, credentials and aliases. Past requests and usage stay with the account that had them; what the key has spent
+   * this month counts on for its own budget. Needs the permission to change keys of both accounts, and a fresh password.
+   * INVALID_ARGUMENT for a key that does not work, and as with Create; PERMISSION_DENIED for a developer, of a key that is
+   * `limited_by_administrator`.
+   *
+   * @generated from rpc parley.console.v1.KeyService.Transfer
+   */
+  transfer: {
+    methodKind: "unary";
+    input: typeof TransferKeyRequestSchema;
+    output: typeof TransferKeyResponseSchema;
   },
   /**
    * Ends a key for good, by default with the keys that it has replaced and that still work in their grace. It is refused at

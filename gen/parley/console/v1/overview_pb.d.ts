@@ -19,7 +19,7 @@ export declare const file_parley_console_v1_overview: GenFile;
  */
 export declare type GetOverviewRequest = Message<"parley.console.v1.GetOverviewRequest"> & {
   /**
-   * Whose. Empty: one's own account, and for administrators all. Members may name only their own.
+   * Whose. Empty: one's own account, and for administrators all. Others than administrators may name their own and their teams.
    *
    * @generated from field: string account_id = 1;
    */
@@ -342,7 +342,7 @@ export declare type GetOverviewResponse = Message<"parley.console.v1.GetOverview
   traffic?: TrafficOverview | undefined;
 
   /**
-   * The worst first, at most ten; none for members.
+   * The worst first, at most ten; for administrators.
    *
    * @generated from field: repeated parley.console.v1.UnhealthyTarget unhealthy_targets = 3;
    */
@@ -423,7 +423,7 @@ export declare const TargetStateSchema: GenEnum<TargetState>;
  */
 export declare const OverviewService: GenService<{
   /**
-   * Returns it. Members see that of their own account, administrators that of all accounts or of one.
+   * Returns it. Others than administrators see that of their own account, administrators that of all accounts or of one.
    *
    * @generated from rpc parley.console.v1.OverviewService.Get
    */

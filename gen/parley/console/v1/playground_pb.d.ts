@@ -18,7 +18,7 @@ export declare const file_parley_console_v1_playground: GenFile;
  */
 export declare type StreamPlaygroundRequest = Message<"parley.console.v1.StreamPlaygroundRequest"> & {
   /**
-   * The key whose permissions, limits and budget count: one of the caller's own account, also for administrators.
+   * The key whose permissions, limits and budget count: one of the caller's own account or teams, also for administrators.
    *
    * @generated from field: string key_id = 1;
    */

@@ -19,7 +19,7 @@ export declare const file_parley_console_v1_request: GenFile;
  */
 export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> & {
   /**
-   * Whose. Members may name only their own.
+   * Whose. Others than administrators may name their own and their teams.
    *
    * @generated from field: string account_id = 1;
    */
@@ -538,8 +538,8 @@ export declare type WatchRequestsResponse = Message<"parley.console.v1.WatchRequ
 export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsResponse>;
 
 /**
- * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Members see those of
- * their own account, administrators all. Needs a session.
+ * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Callers see those of
+ * their own account and their teams, administrators all. Needs a session.
  *
  * @generated from service parley.console.v1.RequestService
  */

@@ -76,8 +76,8 @@ export const WatchRequestsResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_request, 8);
 
 /**
- * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Members see those of
- * their own account, administrators all. Needs a session.
+ * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Callers see those of
+ * their own account and their teams, administrators all. Needs a session.
  *
  * @generated from service parley.console.v1.RequestService
  */

@@ -84,7 +84,7 @@ export const SetAliasesResponseSchema = /*@__PURE__*/
 /**
  * What an account has set for the requests of its keys: its own credentials at providers, and names of its own for models.
  *
- * All calls need a session (see SessionService). Members see and change what is of their own account, administrators that of
+ * All calls need a session (see SessionService). Others than administrators see and change what is of their own account, administrators that of
  * all: PERMISSION_DENIED otherwise. Changes need the password to have been given within the last ten minutes, and hold for
  * requests that begin within five seconds, at most replicas within one.
  *

@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Account } from "./account_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { TeamMembership } from "./team_pb.js";
 
 /**
  * Describes the file parley/console/v1/session.proto.
@@ -38,6 +39,13 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 3;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * The teams of the account, by name.
+   *
+   * @generated from field: repeated parley.console.v1.TeamMembership teams = 4;
+   */
+  teams: TeamMembership[];
 };
 
 /**
@@ -81,7 +89,7 @@ export declare type SignUpRequest = Message<"parley.console.v1.SignUpRequest"> &
   invitationToken: string;
 
   /**
-   * From the link that Parley prints at its start while there is no administrator. An administrator's invitation takes its
+   * From the link that Parley prints at its start while there is no owner. An owner's invitation takes its
    * place.
    *
    * @generated from field: string setup_token = 5;
@@ -225,15 +233,15 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
   signUpMode: SignUpMode;
 
   /**
-   * Nobody has an account yet: whoever signs up next becomes the administrator. Where the mode is closed, that is done with
+   * Nobody has an account yet: whoever signs up next becomes the owner. Where the mode is closed, that is done with
    * the command line.
    *
-   * @generated from field: bool needs_administrator = 3;
+   * @generated from field: bool needs_owner = 3;
    */
-  needsAdministrator: boolean;
+  needsOwner: boolean;
 
   /**
-   * The first administrator has to give a setup token, because people on other machines may reach the console: the
+   * The first owner has to give a setup token, because people on other machines may reach the console: the
    * configuration says so, or this request came through a proxy.
    *
    * @generated from field: bool needs_setup_token = 4;
@@ -552,7 +560,7 @@ export declare const SignUpModeSchema: GenEnum<SignUpMode>;
  */
 export declare const SessionService: GenService<{
   /**
-   * Makes an account and signs in. The first person on a fresh installation becomes its administrator, with a setup token
+   * Makes an account and signs in. The first person on a fresh installation becomes its owner, with a setup token
    * where `needs_setup_token` says so; after that the installation's sign-up mode decides. PERMISSION_DENIED where sign-up is
    * closed (for the first person too), without a valid setup token where one is needed, and without a valid invitation where
    * one is needed. INVALID_ARGUMENT when the address has an account. RESOURCE_EXHAUSTED after too many attempts.

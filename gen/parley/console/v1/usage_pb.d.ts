@@ -32,7 +32,7 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
   until?: Timestamp | undefined;
 
   /**
-   * Whose. Members may name only their own.
+   * Whose. Others than administrators may name their own and their teams.
    *
    * @generated from field: string account_id = 3;
    */
@@ -465,7 +465,7 @@ export declare const GetLatencyResponseSchema: GenMessage<GetLatencyResponse>;
  */
 export declare type GetSpendingRequest = Message<"parley.console.v1.GetSpendingRequest"> & {
   /**
-   * Empty: one's own. Others' are for administrators.
+   * Empty: one's own. A team of the caller; others for administrators.
    *
    * @generated from field: string account_id = 1;
    */
@@ -626,8 +626,8 @@ export enum UsageGrain {
 export declare const UsageGrainSchema: GenEnum<UsageGrain>;
 
 /**
- * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Members see those of
- * their own account, administrators all. Needs a session.
+ * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Callers see those of
+ * their own account and their teams, administrators all. Needs a session.
  *
  * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or
  * minute, `until` on to the end of its own. A completion counts in the one in which it started, a refused request in the one in

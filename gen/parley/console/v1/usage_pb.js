@@ -131,8 +131,8 @@ export const UsageGrain = /*@__PURE__*/
   tsEnum(UsageGrainSchema);
 
 /**
- * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Members see those of
- * their own account, administrators all. Needs a session.
+ * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Callers see those of
+ * their own account and their teams, administrators all. Needs a session.
  *
  * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or
  * minute, `until` on to the end of its own. A completion counts in the one in which it started, a refused request in the one in

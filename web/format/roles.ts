@@ -2,8 +2,10 @@ import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 
 /** Display names of the roles. */
 export const ROLE_NAMES = [
-  [AccountRole.MEMBER, "Member"],
+  [AccountRole.DEVELOPER, "Developer"],
+  [AccountRole.VIEWER, "Viewer"],
   [AccountRole.ADMINISTRATOR, "Administrator"],
+  [AccountRole.OWNER, "Owner"],
 ] as const;
 
 /** Returns the display name of a role. */

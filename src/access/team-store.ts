@@ -1,0 +1,68 @@
+import type { AccountRecord } from "./account-store.ts";
+import type { Page } from "./key-store.ts";
+
+/** What a member may do with what a team owns; `permissions.ts` says what each allows. */
+export type TeamRole = "maintainer" | "developer" | "viewer";
+
+/** A team that an account is a member of. */
+export interface Membership {
+  readonly teamId: string;
+  readonly teamName: string;
+  readonly role: TeamRole;
+}
+
+/** A member of a team. */
+export interface Member extends Pick<AccountRecord, "id" | "name" | "email" | "disabledAtMs"> {
+  readonly role: TeamRole;
+  /** Unix milliseconds. */
+  readonly addedAtMs: number;
+}
+
+/** A team and its number of members. */
+export interface TeamRecord {
+  readonly account: AccountRecord;
+  readonly members: number;
+}
+
+/** A change of a team's members: `role` undefined removes the member. */
+export interface MemberChange {
+  readonly teamId: string;
+  readonly accountId: string;
+  readonly role: TeamRole | undefined;
+  readonly atMs: number;
+}
+
+/** What has to hold when members are changed. */
+export interface ExpectedMembers {
+  /** Whether an account with these memberships may do it, as they are at that moment. Undefined for the command line. */
+  readonly actor?: { readonly id: string; readonly mayChange: (actor: TeamActor) => boolean };
+  /** Largest number of members of the team, and of teams of the account. */
+  readonly most: { readonly members: number; readonly teams: number };
+}
+
+/** Who changes members. */
+export interface TeamActor {
+  readonly account: AccountRecord;
+  readonly memberships: readonly Pick<Membership, "teamId" | "role">[];
+}
+
+/** The former role of the account in the team, undefined for none; or why nothing was changed. */
+export type MemberChanged =
+  | { readonly before: TeamRole | undefined }
+  | "unknown team"
+  | "unknown person"
+  | "denied"
+  | "too many members"
+  | "too many teams";
+
+/** The store of the members of teams. Teams themselves are accounts. */
+export interface TeamStore {
+  /** Oldest first; all teams, or those of a member. */
+  listTeams(page: Page, memberId?: string): Promise<readonly TeamRecord[]>;
+  /** The teams of an account, by name. */
+  memberships(accountId: string): Promise<readonly Membership[]>;
+  /** By name, then ID. */
+  members(teamId: string): Promise<readonly Member[]>;
+  /** Adds, changes or removes a member, atomically with the check of what is expected. */
+  changeMember(change: MemberChange, expected: ExpectedMembers): Promise<MemberChanged>;
+}

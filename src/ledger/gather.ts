@@ -1,0 +1,11 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type Clock, sleep } from "../core/clock.ts";
+
+/** Waits until the oldest is as old as the interval; without an interval, for others of the same event loop turn. */
+export function gather(
+  oldest: { readonly sinceMs: number },
+  { clock, intervalMs }: { readonly clock: Clock; readonly intervalMs: number },
+): Promise<void> {
+  const leftMs = oldest.sinceMs + intervalMs - clock.monotonic();
+  return leftMs > 0 ? sleep(clock, leftMs) : nextTurn();
+}

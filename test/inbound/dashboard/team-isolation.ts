@@ -1,0 +1,237 @@
+import fc from "fast-check";
+import { expect, it, onTestFinished } from "vitest";
+import type { AccountRecord, Role } from "../../../src/access/account-store.ts";
+import { createKey, revokeKey } from "../../../src/access/keys.ts";
+import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
+import type { TeamRole } from "../../../src/access/team-store.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { entry } from "../../store/contracts/entries.ts";
+import { type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
+
+/** People, their roles in the organisation, and their teams. */
+const PEOPLE = {
+  ann: { role: "developer", teams: { red: "maintainer" } },
+  ben: { role: "developer", teams: { red: "developer", blue: "viewer" } },
+  cat: { role: "developer", teams: { blue: "maintainer" } },
+  dan: { role: "viewer", teams: { blue: "maintainer", red: "developer" } },
+  eva: { role: "developer", teams: {} },
+} as const satisfies Record<string, { readonly role: Role; readonly teams: Partial<Record<string, TeamRole>> }>;
+
+type Person = keyof typeof PEOPLE;
+const NAMES = Object.keys(PEOPLE) as Person[];
+const ACCOUNTS = [...NAMES, "red", "blue", "bot"] as const;
+type Name = (typeof ACCOUNTS)[number];
+
+const idOf = (name: Name): string => `acct_${name}`;
+/** Occurs in everything that an account owns, and in nothing else; members see each other's names. */
+const markOf = (name: Name): string => `owned-by-${name}`;
+const titleOf = (name: Name): string => (NAMES.some((person) => person === name) ? name : markOf(name));
+/** The key that the account has at first: it can be transferred. */
+const keyOf = (name: Name): string => `key_${name}`;
+const keyMarkOf = (name: Name): string => `key-of-${name}`;
+
+/** A random call: some person, some RPC, and the accounts that its message names. */
+interface Step {
+  readonly who: Person;
+  readonly rpc: keyof typeof RPCS;
+  readonly account: Name;
+  readonly other: Name;
+}
+
+/** Messages of all RPCs about what accounts own. */
+const RPCS = {
+  "KeyService/List": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "KeyService/Create": ({ account }: Step) => ({ accountId: idOf(account), name: markOf(account) }),
+  "KeyService/Update": ({ account }: Step) => ({ id: keyOf(account), limits: { requestsPerMinute: "7" } }),
+  "KeyService/Rotate": ({ account }: Step) => ({ id: keyOf(account) }),
+  "KeyService/Transfer": ({ account, other }: Step) => ({ id: keyOf(account), accountId: idOf(other) }),
+  "KeyService/Revoke": ({ account }: Step) => ({ id: keyOf(account) }),
+  "RoutingService/GetRouting": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "RoutingService/SetAliases": ({ account, other }: Step) => ({
+    accountId: idOf(account),
+    aliases: [{ name: `by-${other}`, model: "words" }],
+  }),
+  "RoutingService/SetCredential": ({ account }: Step) => ({
+    accountId: idOf(account),
+    provider: "openai",
+    secret: "a-key-at-the-provider",
+  }),
+  "RoutingService/RemoveCredential": ({ account }: Step) => ({ accountId: idOf(account), provider: "openai" }),
+  "OverviewService/Get": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "UsageService/Summarize": ({ account }: Step) => ({
+    filter: { accountId: idOf(account) },
+    by: "USAGE_GROUPING_MODEL",
+  }),
+  "UsageService/GetLatency": ({ account }: Step) => ({ filter: { accountId: idOf(account) } }),
+  "UsageService/GetSpending": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "RequestService/List": ({ account, other }: Step) => ({
+    filter: { accountId: idOf(account), keyId: account === other ? "" : keyOf(other) },
+  }),
+  "RequestService/Get": ({ account }: Step) => ({ id: markOf(account) }),
+  "AuditService/List": ({ account }: Step) => ({ filter: { accountId: idOf(account) } }),
+  "AccountService/Update": ({ account }: Step) => ({ id: idOf(account), name: `new ${titleOf(account)}` }),
+  "AccountService/List": () => ({}),
+  "TeamService/List": () => ({}),
+  "TeamService/ListMembers": ({ account }: Step) => ({ teamId: idOf(account) }),
+  "TeamService/SetMember": ({ account, other }: Step) => ({
+    teamId: idOf(account),
+    accountId: idOf(other),
+    role: "TEAM_ROLE_DEVELOPER",
+  }),
+  "TeamService/RemoveMember": ({ account, other }: Step) => ({ teamId: idOf(account), accountId: idOf(other) }),
+} as const satisfies Record<string, (step: Step) => object>;
+
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.record({
+    who: fc.constantFrom(...NAMES),
+    rpc: fc.constantFrom(...(Object.keys(RPCS) as (keyof typeof RPCS)[])),
+    account: fc.constantFrom(...ACCOUNTS),
+    other: fc.constantFrom(...ACCOUNTS),
+  }),
+  { minLength: 10, maxLength: 40 },
+);
+
+/** Hundreds of calls, each with all that is stored before and after it. */
+const MAX_MS = 180_000;
+
+/** Registers the property of permissions on a kind of database. */
+export function describeIsolation(open: () => Promise<Store>, runs: number): void {
+  it(
+    "no sequence of calls by members reads or changes what is of a team in which they are not",
+    async () => {
+      const seen = { calls: 0, done: 0, refused: 0 };
+      await fc.assert(
+        fc.asyncProperty(steps, async (sequence) => {
+          const world = await startWorld(await open());
+          for (const step of sequence) await world.take(step, seen);
+        }),
+        { numRuns: runs },
+      );
+      // Calls of both kinds took place, so that the property says something.
+      expect(seen.done).toBeGreaterThan(seen.calls / 10);
+      expect(seen.refused).toBeGreaterThan(seen.calls / 4);
+    },
+    MAX_MS,
+  );
+}
+
+type Seen = Record<"calls" | "done" | "refused", number>;
+
+async function startWorld(store: Store) {
+  const site = await startConsole({ store });
+  onTestFinished(() => site.close());
+  await fill(store, site);
+  const cookies = new Map<Person, string>();
+  for (const name of NAMES) cookies.set(name, await openSession(store, site, idOf(name)));
+
+  /** What may be read and changed, by rules of this test's own. */
+  const rightsOf = async (who: Person, name: Name): Promise<"nothing" | "read" | "write"> => {
+    const isViewer = PEOPLE[who].role === "viewer";
+    if (name === who) return isViewer ? "read" : "write";
+    const memberships = await store.accounts.memberships(idOf(who));
+    const role = memberships.find(({ teamId }) => teamId === idOf(name))?.role;
+    if (role === undefined) return "nothing";
+    return role === "viewer" || isViewer ? "read" : "write";
+  };
+  /** Everything stored of an account. */
+  const stateOf = async (name: Name): Promise<string> =>
+    JSON.stringify([
+      await store.accounts.find(idOf(name)),
+      await store.accounts.routing(idOf(name)),
+      await store.accounts.members(idOf(name)),
+      await store.keys.list([idOf(name)]),
+    ]);
+
+  return {
+    async take(step: Step, seen: Seen): Promise<void> {
+      const { who, rpc } = step;
+      const rights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
+      const before = new Map<Name, string>();
+      const keyRights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
+      for (const name of ACCOUNTS) {
+        rights.set(name, await rightsOf(who, name));
+        before.set(name, await stateOf(name));
+        const owner = (await store.keys.find(keyOf(name)))!.accountId.slice("acct_".length) as Name;
+        keyRights.set(name, await rightsOf(who, owner));
+      }
+      // Refills the rate of changes.
+      site.access.clock.advance(1_000);
+      const { status, text } = await site.send(`/parley.console.v1.${rpc}`, {
+        headers: { ...JSON_TYPE, cookie: cookies.get(who)! },
+        body: JSON.stringify(RPCS[rpc](step)),
+      });
+      expect([200, 400, 403], text).toContain(status);
+      seen.calls += 1;
+      seen[status === 200 ? "done" : "refused"] += 1;
+      for (const name of ACCOUNTS) {
+        const right = rights.get(name)!;
+        if (right === "nothing") expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
+        // Past requests of an account tell the name of a key that has another owner now.
+        const isPast = rpc.startsWith("RequestService/") && right !== "nothing";
+        if (keyRights.get(name) === "nothing" && !isPast)
+          expect(text, `${who} reads the key of ${name} by ${rpc}`).not.toContain(keyMarkOf(name));
+        if (right !== "write") expect(await stateOf(name), `${who} changes ${name} by ${rpc}`).toBe(before.get(name));
+      }
+    },
+  };
+}
+
+/** Makes the accounts, and for each a key, a request and an event. */
+async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
+  const nowMs = site.access.clock.now();
+  for (const name of ACCOUNTS) {
+    const person = NAMES.find((each) => each === name);
+    const account: AccountRecord = {
+      id: idOf(name),
+      kind: person === undefined ? (name === "bot" ? "service" : "team") : "person",
+      email: person && `${person}@example.com`,
+      name: titleOf(name),
+      role: person === undefined ? "developer" : PEOPLE[person].role,
+      passwordHash: person && "x",
+      limits: NO_LIMITS,
+      createdAtMs: nowMs,
+      disabledAtMs: undefined,
+    };
+    await store.accounts.insert(account);
+    const { store: keys, clock } = { store: store.keys, clock: systemClock };
+    const made = await createKey({ store: keys, clock }, { name: keyMarkOf(name), accountId: account.id });
+    await revokeKey({ store: keys, clock }, made.record.id);
+    await store.keys.insert({
+      hash: `hash of ${name}`,
+      record: { ...made.record, id: keyOf(name), keyFamilyId: keyOf(name) },
+    });
+    const [requestId, endedAtMs] = [markOf(name), nowMs - 1_000];
+    const facts = { requestId, accountId: account.id, keyId: keyOf(name), requestedModel: markOf(name) };
+    await store.ledger.insert([entry({ ...facts, servedModel: markOf(name), startedAtMs: endedAtMs - 1, endedAtMs })]);
+    await store.audit.append({
+      atMs: nowMs,
+      action: "key_created",
+      actor: { kind: "account", id: account.id },
+      network: undefined,
+      client: undefined,
+      object: { kind: "key", id: markOf(name) },
+      accountId: account.id,
+      result: "done",
+      before: undefined,
+      after: undefined,
+      details: undefined,
+    });
+  }
+  for (const name of NAMES) {
+    for (const [team, role] of Object.entries(PEOPLE[name].teams))
+      await store.accounts.changeMember(
+        { teamId: `acct_${team}`, accountId: idOf(name), role, atMs: nowMs },
+        { most: { members: 9, teams: 9 } },
+      );
+  }
+}
+
+async function openSession(store: Store, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
+  const id = generateToken();
+  const nowMs = access.clock.now();
+  const at = { createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs };
+  await store.accounts.insertSession({ hash: hashToken(id), accountId, ...at, network: undefined, browser: undefined });
+  return `sid=${id}`;
+}

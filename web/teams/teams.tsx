@@ -1,0 +1,176 @@
+import { lazy, Suspense, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Ban, CircleCheck, Pencil, Users } from "lucide-react";
+import { type Account, AccountKind } from "../../gen/parley/console/v1/account_pb.js";
+import type { Team } from "../../gen/parley/console/v1/team_pb.js";
+import { teamsQuery } from "../api/teams.ts";
+import { Administration } from "../administration/administration.tsx";
+import { Unavailable } from "../components/alert.tsx";
+import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
+import { TextField } from "../components/field.tsx";
+import { IconButton } from "../components/icon-button.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading } from "../components/page.tsx";
+import { Spent } from "../components/spent.tsx";
+import { Cell, Table } from "../components/table.tsx";
+import { describeLimits } from "../format/limits.ts";
+import { formatCount } from "../format/number.ts";
+import { hasWords } from "../format/search.ts";
+import { formatFromNow } from "../format/time.ts";
+
+const CreateTeam = lazy(() => import("./create-team.tsx"));
+const DIALOGS = {
+  members: lazy(() => import("./members.tsx")),
+  edit: lazy(() => import("../administration/edit-account.tsx")),
+  disable: lazy(() => import("../administration/disable-account.tsx")),
+} as const;
+
+type Act = keyof typeof DIALOGS;
+
+/** Number of teams shown initially, and added per click on "Show more". */
+const SHOWN = 50;
+/** Number of teams above which the search field is shown. */
+const MANY = 10;
+
+/** Page of all teams, for administrators. */
+export default function Teams() {
+  const [creation, setCreation] = useState<"open" | "closed">();
+  return (
+    <Administration
+      isWide
+      title="Teams"
+      description="Accounts without sign-in, whose members share keys, limits and usage."
+      actions={<Button onClick={() => setCreation("open")}>Create team</Button>}
+    >
+      {() => (
+        <>
+          <TeamList />
+          {creation && (
+            <Suspense>
+              <CreateTeam open={creation === "open"} onClose={() => setCreation("closed")} />
+            </Suspense>
+          )}
+        </>
+      )}
+    </Administration>
+  );
+}
+
+function TeamList() {
+  const list = useQuery(teamsQuery);
+  const [searchText, setSearchText] = useState("");
+  const [act, setAct] = useState<{ readonly what: Act; readonly target: Account; readonly isOpen: boolean }>();
+  const found = (list.data ?? []).filter(({ account }) => hasWords(`${account?.name} ${account?.id}`, searchText));
+  const shown = useShown(found, SHOWN);
+  if (list.isPending) return <Loading what="the teams" />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  const close = (): void => setAct(act && { ...act, isOpen: false });
+  return (
+    <>
+      {list.data.length > MANY && (
+        <div className="mb-5 max-w-sm">
+          <TextField
+            label="Find a team"
+            type="search"
+            autoComplete="off"
+            value={searchText}
+            onChange={(event) => setSearchText(event.target.value)}
+          />
+        </div>
+      )}
+      {found.length === 0 ? (
+        <Empty title={list.data.length === 0 ? "No teams yet" : "No teams match"}>
+          A team owns keys, so that they outlive the people who made them, and has limits of its own.
+        </Empty>
+      ) : (
+        <Table label="Teams" head={<TeamHead />}>
+          {shown.visible.map((team) => (
+            <TeamRow
+              key={team.account!.id}
+              team={team}
+              account={team.account!}
+              onAct={(what) => setAct({ what, target: team.account!, isOpen: true })}
+            />
+          ))}
+        </Table>
+      )}
+      <More {...shown} />
+      {act && (
+        <Suspense key={`${act.what} ${act.target.id}`}>
+          <ActDialog {...act} onClose={close} />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+interface ActDialogProps {
+  readonly what: Act;
+  readonly target: Account;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}
+
+function ActDialog({ what, target, isOpen, onClose }: ActDialogProps) {
+  if (what === "members") return <DIALOGS.members team={target} isWritable open={isOpen} onClose={onClose} />;
+  const Opened = DIALOGS[what];
+  return <Opened target={target} open={isOpen} onClose={onClose} />;
+}
+
+/** Grid columns on wide screens. On phones each team is a card. */
+const GRID =
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_6rem_6rem_minmax(0,1fr)_10rem_6rem] lg:gap-y-0";
+
+const COLUMNS = ["Team", "Members", "Active keys", "Limits", "Spent this month", "Actions"] as const;
+
+function TeamHead() {
+  return (
+    <div role="row" className={`${GRID} px-5 py-2`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader">
+          {column}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+interface TeamRowProps {
+  readonly team: Team;
+  readonly account: Account;
+  readonly onAct: (act: Act) => void;
+}
+
+function TeamRow({ team, account, onAct }: TeamRowProps) {
+  const { name, kind, limits, disableTime, workingKeys = 0n } = account;
+  const isDisabled = disableTime !== undefined;
+  return (
+    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-14 lg:items-center lg:py-1.5`}>
+      <Cell className="max-lg:col-span-2">
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
+          <bdi className="font-semibold wrap-anywhere">{name}</bdi>
+          {kind === AccountKind.SERVICE && <Badge look="plain">Service account</Badge>}
+          {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
+        </span>
+      </Cell>
+      <Cell label="Members">{formatCount(team.members)}</Cell>
+      <Cell label="Active keys">{formatCount(workingKeys)}</Cell>
+      <Cell label="Limits">{describeLimits(limits).join(", ") || "Default limits"}</Cell>
+      <Cell label="Spent this month">
+        <Spent micro={team.monthSpentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
+      </Cell>
+      <Cell className="max-lg:col-span-2">
+        <span className="-mx-1.5 flex" role="group" aria-label={`Team ${name}`}>
+          <IconButton name={`Members of ${name}`} Icon={Users} onClick={() => onAct("members")} />
+          <IconButton name={`Edit ${name}`} Icon={Pencil} onClick={() => onAct("edit")} />
+          <IconButton
+            name={`${isDisabled ? "Enable" : "Disable"} ${name}`}
+            Icon={isDisabled ? CircleCheck : Ban}
+            onClick={() => onAct("disable")}
+          />
+        </span>
+      </Cell>
+    </div>
+  );
+}
