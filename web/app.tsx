@@ -58,7 +58,7 @@ function Inside() {
   return (
     <Shell>
       <Breakage path={path}>
-        <Suspense fallback={<Loading what="the page" />}>
+        <Suspense fallback={<Loading what="the page" shape="page" />}>
           <Switch>
             <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />

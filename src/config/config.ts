@@ -391,7 +391,12 @@ export interface Config {
     readonly export: MetricExportConfig | undefined;
   };
   /** Traces, and from which duration on a call is exported whatever the sampler decided. `export` is undefined: nothing is traced. */
-  readonly tracing: { readonly slowMs: number; readonly export: TraceExportConfig | undefined };
+  readonly tracing: {
+    readonly slowMs: number;
+    /** Address of a trace, with `{trace_id}` in place of its ID. Default: the dashboard has no links to traces. */
+    readonly url?: string;
+    readonly export: TraceExportConfig | undefined;
+  };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
   /** Names with several models behind them; none is the ID of a model. */

@@ -148,6 +148,14 @@ export const httpsUrl = z
     'must be an address such as "https://example.com/jwks.json"',
   );
 
+/** Address of a trace, with `{trace_id}` in place of its ID. Shown as a link, so that no other scheme may be. */
+export const traceUrl = z
+  .string()
+  .refine(
+    (text) => /^https?:/.test(text) && URL.canParse(text) && text.includes("{trace_id}"),
+    'must be an address with {trace_id} in it, such as "https://jaeger.example.com/trace/{trace_id}"',
+  );
+
 /** ID of a key. */
 export const keyId = z
   .string()

@@ -26,6 +26,7 @@ import {
   publicUrl,
   redisUrl,
   region,
+  traceUrl,
   hedgeAfter,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
@@ -377,7 +378,7 @@ export const fileSchema = section({
     keys: z.int().min(0).max(1_000).default(0),
     tags: z.int().min(0).max(1_000).default(0),
   }).prefault({}),
-  tracing: section({ slow_ms: durationMs.default(60_000) }).prefault({}),
+  tracing: section({ slow_ms: durationMs.default(60_000), url: z.exactOptional(traceUrl) }).prefault({}),
   overload: section({
     max_calls: z.int().min(1).max(1_000_000).default(20_000),
     max_wait_ms: z.int().min(1).max(60_000).default(10_000),

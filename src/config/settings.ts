@@ -68,6 +68,7 @@ export function listSettings(config: Config): Setting[] {
     "metrics.keys": metrics.keys,
     "metrics.tags": metrics.tags,
     "tracing.slow_ms": tracing.slowMs,
+    "tracing.url": tracing.url,
     "limits.requests_per_minute": account.requestsPerMinute ?? UNLIMITED,
     "limits.tokens_per_minute": account.tokensPerMinute ?? UNLIMITED,
     "limits.concurrent_requests": account.concurrentRequests ?? UNLIMITED,

@@ -1,4 +1,4 @@
-import type { CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, type CompletionRequest, FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
@@ -14,6 +14,7 @@ import {
   type MostTokens,
   type Sending,
 } from "./cost.ts";
+import { toEntryDetails } from "./entry-details.ts";
 import { Failure, type FailureCode } from "./failure.ts";
 import { boundedUses, completeCounts, unboundedFees } from "./fees.ts";
 import {
@@ -133,6 +134,9 @@ export class CompletionAccounting {
   /** The booking of `usage`, computed on first use. */
   #counted: { readonly usage: Usage; readonly booking: Booking } | undefined;
   #firstContentMs: number | undefined;
+  #report: Report | undefined;
+  /** Of the first choice. */
+  #finishReason = FinishReason.UNSPECIFIED;
 
   constructor(ports: AccountingPorts, { request, call, mode }: Metered) {
     this.#ports = ports;
@@ -225,11 +229,14 @@ export class CompletionAccounting {
       this.#firstContentMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
     } else if (event.case === "usage") this.#usage = event.value;
     else if (event.case === "report") this.complete(event.value);
+    else if (event.case === "choiceFinish" && event.value.choiceIndex === 0)
+      this.#finishReason = event.value.finishReason;
   }
 
   answered(model: Model, { usage, choices }: Answer): void {
     this.#model = model;
     this.#usage = usage;
+    this.#finishReason = choices[0]?.finishReason ?? FinishReason.UNSPECIFIED;
     if (usage === undefined) this.#answer = sizeOfChoices(choices);
   }
 
@@ -237,6 +244,7 @@ export class CompletionAccounting {
   complete(report: Report): void {
     const costMicroUsd = this.#countedCost(this.#usage);
     if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
+    this.#report = report;
     this.#outcome = "served";
   }
 
@@ -313,7 +321,19 @@ export class CompletionAccounting {
     const partial = this.#model !== undefined && this.#outcome !== "served";
     const capped = Math.min(costMicroUsd, MAX_COST_MICRO_USD);
     const own = ownCostMicroUsd === 0 ? {} : { ownCostMicroUsd: Math.min(ownCostMicroUsd, capped) };
-    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd: capped, ...own, partial, estimated };
+    const details = toEntryDetails(this.#call, this.#report, this.#finishReason);
+    return {
+      ...noted,
+      accountId,
+      keyId,
+      keyFamilyId,
+      tokens,
+      costMicroUsd: capped,
+      ...own,
+      partial,
+      estimated,
+      ...(details !== undefined && { details }),
+    };
   }
 
   /** Cost by the provider's count plus the bookings of earlier attempts; undefined without a count or a price. */

@@ -20,6 +20,14 @@ export interface Attempt {
   readonly durationMs: number;
   /** Since the request arrived. */
   readonly startMs: number;
+  /** Since the request arrived: a connection was there, and the first byte of the request was written. Default: not known. */
+  readonly sentMs?: number | undefined;
+  /** Since the request arrived: the head of the provider's response. Default: not known. */
+  readonly headMs?: number | undefined;
+  /** Since the request arrived: the first content of a stream. Default: there was none. */
+  readonly firstContentMs?: number | undefined;
+  /** What the provider or the connection said of the failure, without credentials; for administrators only. Default: nothing else. */
+  readonly providerError?: string | undefined;
 }
 
 /** Converts an attempt to the contract. */

@@ -19,6 +19,10 @@ export interface Caller {
 /** What the inbound side knows of a call. */
 export interface Call extends Caller {
   readonly entrance: Entrance;
+  /** Name of the wire format, such as `openai-chat`. Absent: the contract's own. */
+  readonly format?: string | undefined;
+  /** What the caller says its program is (`User-Agent`), shortened. Absent: nothing. */
+  readonly client?: string | undefined;
   /** Aborts when the caller disconnects, the deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
   /** When the request arrived, by the clock's `monotonic`. */

@@ -74,11 +74,14 @@ export interface FailureOptions {
   readonly limits?: LimitFacts;
   /** What is unavailable, of `overloaded`. Default: `unknown`. */
   readonly unavailable?: Unavailable;
+  /** What the provider or its connection said, without credentials: for administrators, never shown to a caller. Default: nothing. */
+  readonly providerError?: string;
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;
 }
 
 const MAX_MESSAGE_CHARS = 1000;
+const MAX_PROVIDER_ERROR_CHARS = 500;
 const MAX_FIELD_CHARS = 256;
 const MAX_VIOLATIONS = 20;
 
@@ -116,6 +119,7 @@ export class Failure extends Error {
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
   readonly limits: LimitFacts | undefined;
+  readonly providerError: string | undefined;
   /** Undefined for other codes than `overloaded`. */
   readonly unavailable: Unavailable | undefined;
 
@@ -135,6 +139,7 @@ export class Failure extends Error {
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
     this.limits = options.limits;
+    this.providerError = options.providerError && toShownText(options.providerError, MAX_PROVIDER_ERROR_CHARS);
     this.unavailable = code === "overloaded" ? (options.unavailable ?? "unknown") : undefined;
   }
 
@@ -151,7 +156,7 @@ export class Failure extends Error {
     readonly message?: string;
   }): Failure {
     const { code, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
-    const { upstreamStatus, attempts, limits, cause } = this;
+    const { upstreamStatus, attempts, limits, providerError, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
@@ -163,6 +168,7 @@ export class Failure extends Error {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(upstreamStatus !== undefined && { upstreamStatus }),
       ...(limits !== undefined && { limits }),
+      ...(providerError !== undefined && { providerError }),
       ...changes,
     });
   }

@@ -1,5 +1,6 @@
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
+import type { EntryDetails } from "./entry-details.ts";
 import type { Failure, FailureCode } from "./failure.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Principal } from "./principal.ts";
@@ -154,6 +155,8 @@ export interface LedgerEntry {
   readonly estimated: boolean;
   /** The limits at admission, this completion included; undefined for entries written before they were stored. */
   readonly limits: LimitFacts | undefined;
+  /** Default: nothing is known. */
+  readonly details?: EntryDetails | undefined;
 }
 
 /** A new entry, with what its settlement needs. */

@@ -167,6 +167,9 @@ export interface EmbeddingAnswer {
 export interface CallProgress {
   /** True until the first byte of the request was written: then the provider bills nothing. */
   unsent: boolean;
+  /** By the clock's `monotonic`: a connection was there, and the first byte of the request was written; the head of the response. */
+  sentMs?: number;
+  headMs?: number;
   /** Called when the provider is not read until the promise settles: its time does not count. Default: it counts. */
   readonly paused?: (until: Promise<void>) => void;
 }

@@ -28,6 +28,27 @@ export interface LogQuery {
   readonly untilMs?: number | undefined;
 }
 
+/** What sorted entries are sorted by, the largest first: then the latest end, then the largest ID. */
+export type LogOrder = "cost" | "duration" | "tokens" | "firstContent";
+
+/** Which entries to sort. `sinceMs` must be that of the first page for later ones. */
+export interface SortedQuery extends Omit<LogQuery, "after"> {
+  readonly order: LogOrder;
+  readonly after?: (LogPosition & { readonly value: number }) | undefined;
+}
+
+/** Entries that are sorted at most. */
+export const SORTED_ENTRIES = 50_000;
+
+/** A page of sorted entries. */
+export interface SortedPage {
+  readonly entries: readonly LedgerEntry[];
+  /** Start of the next page; undefined after the last one. */
+  readonly next: SortedQuery["after"];
+  /** End of the earliest entry that was sorted, where there are earlier ones in the time of the query. */
+  readonly sortedSinceMs: number | undefined;
+}
+
 /** A page of the log. */
 export interface LogPage {
   readonly entries: readonly LedgerEntry[];
@@ -73,6 +94,11 @@ export interface LedgerStore {
    * entries: a page that is not full may have a next one.
    */
   list(query: LogQuery): Promise<LogPage>;
+  /**
+   * A page of entries by another order. Only the latest SORTED_ENTRIES of the query's time, account or key are sorted. Entries without
+   * first content are left out when they are sorted by it.
+   */
+  listSorted(query: SortedQuery): Promise<SortedPage>;
   /** Finds an entry by completion ID or request ID (the latest of several), of one account or of any. */
   find(id: string, accountIds?: readonly string[]): Promise<LedgerEntry | undefined>;
   /** Spending of each subject (`key:…` of a key family, `account:…`) in a month (`2026-11`), in the given order. */

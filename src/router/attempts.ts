@@ -46,6 +46,8 @@ export interface RunningAttempt {
   unseen: UnseenAnswer | undefined;
   /** Its content goes to the caller: a failure is final. */
   committed: boolean;
+  /** By the clock's `monotonic`: the first content of a stream. */
+  firstContentMs: number | undefined;
   /** Another attempt of the run had content first. */
   isLost: boolean;
 }
@@ -198,8 +200,9 @@ export class AttemptRun {
   committed(attempt: RunningAttempt): void {
     this.won(attempt);
     attempt.committed = true;
+    attempt.firstContentMs = this.#ports.clock.monotonic();
     const { call, limit, permit, loaded, translation } = attempt;
-    if (call.trace !== undefined) call.trace.firstContentMs = this.#ports.clock.monotonic();
+    if (call.trace !== undefined) call.trace.firstContentMs = attempt.firstContentMs;
     this.#call.answering(translation.sent);
     limit.stop();
     permit.committed();
@@ -413,6 +416,7 @@ export class AttemptRun {
       work: undefined,
       unseen: undefined,
       committed: false,
+      firstContentMs: undefined,
       isLost: false,
     };
     if (this.#inFlight === 0) this.#busySinceMs = attempt.startedMs;
@@ -483,6 +487,7 @@ export class AttemptRun {
     const beganMs = running?.startedMs ?? nowMs;
     const { trace, attempts } = this.#call;
     if (trace !== undefined) trace.attempts[attempts.length] = running?.call.trace;
+    const { arrivedMs } = this.#call;
     attempts.push({
       model: model.id,
       outcome,
@@ -491,9 +496,24 @@ export class AttemptRun {
       upstreamStatus,
       reason,
       durationMs: Math.round(nowMs - beganMs),
-      startMs: Math.round(beganMs - this.#call.arrivedMs),
+      startMs: Math.round(beganMs - arrivedMs),
+      ...(running !== undefined && timesOf(running, arrivedMs)),
+      ...(failure?.providerError !== undefined && { providerError: failure.providerError }),
     });
   }
+}
+
+/** Times within an attempt, since the request arrived; those that it has reached. */
+function timesOf(
+  { call: { progress }, firstContentMs }: RunningAttempt,
+  arrivedMs: number,
+): Pick<Attempt, "sentMs" | "headMs" | "firstContentMs"> {
+  const { sentMs, headMs } = progress!;
+  return {
+    ...(sentMs !== undefined && { sentMs: Math.round(sentMs - arrivedMs) }),
+    ...(headMs !== undefined && { headMs: Math.round(headMs - arrivedMs) }),
+    ...(firstContentMs !== undefined && { firstContentMs: Math.round(firstContentMs - arrivedMs) }),
+  };
 }
 
 interface AttemptNote {

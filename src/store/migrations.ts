@@ -480,6 +480,24 @@ const storedConfiguration: Migration = {
   },
 };
 
+const entryDetails: Migration = {
+  name: "details of the ledger's entries",
+  up: (database) => addColumn(database, "completions", ["details", "text"]),
+};
+
+const savedFilters: Migration = {
+  name: "saved filters of the page of requests",
+  async up({ schema }) {
+    await schema
+      .createTable("saved_filters")
+      .addColumn("account_id", "text", (column) => column.notNull())
+      .addColumn("name", "text", (column) => column.notNull())
+      .addColumn("query", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("saved_filters_primary", ["account_id", "name"])
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -510,5 +528,7 @@ export const MIGRATIONS: readonly Migration[] = [
   refusals,
   roles,
   teams,
+  entryDetails,
+  savedFilters,
   audit,
 ];

@@ -15,6 +15,7 @@ export interface Schema {
   readonly security_events: SecurityEventRow;
   readonly audit_entries: AuditEntryRow;
   readonly audit_chain: AuditChainRow;
+  readonly saved_filters: SavedFilterRow;
   readonly completions: CompletionRow;
   readonly ledger_segments: LedgerSegmentRow;
   readonly begun_completions: BegunCompletionRow;
@@ -175,6 +176,14 @@ export interface AuditChainRow {
   readonly head_hash: string;
 }
 
+/** A filter of the page of requests. */
+export interface SavedFilterRow {
+  readonly account_id: string;
+  readonly name: string;
+  /** Query of the page's address. */
+  readonly query: string;
+}
+
 /** An entry of the ledger. */
 export interface CompletionRow {
   readonly id: string;
@@ -212,6 +221,8 @@ export interface CompletionRow {
   readonly other_counts: string | null;
   /** Month of spending of an entry of a lost process, and of the one that has replaced it; null: that of its hold or start. */
   readonly spending_month: string | null;
+  /** An `EntryDetails` as JSON; null without any, and in rows older than this column. */
+  readonly details: string | null;
 }
 
 /** Durable entries that are not in the tables yet, as JSON, because they are never queried one by one. */

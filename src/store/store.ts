@@ -3,6 +3,7 @@ import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { AuditStore } from "../access/audit-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
+import type { SavedFilters } from "../access/saved-filters.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { RefusalStore } from "../ledger/refusal-store.ts";
@@ -14,6 +15,7 @@ import { createAuditStore } from "./access/audit-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
+import { createSavedFilters } from "./access/saved-filters.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
@@ -46,6 +48,7 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
   readonly audit: AuditStore;
+  readonly savedFilters: SavedFilters;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
@@ -121,6 +124,7 @@ export async function openStore(
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     audit: createAuditStore(database),
+    savedFilters: createSavedFilters(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({
       ...ledger,

@@ -163,7 +163,7 @@ describe("the form of a key", () => {
     await page.goto(`${site.product.url}/account`);
     await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
     await page.getByRole("button", { name: "Save name" }).click();
-    await page.getByText("Saved.").waitFor();
+    await page.getByText("Name saved.").waitFor();
     expect(await page.locator("img[src=x], script:not([src])").count()).toBe(0);
     expect(await page.title()).toBe("Account · Parley");
   });

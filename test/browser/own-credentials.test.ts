@@ -59,7 +59,7 @@ describe("the page of the account", () => {
     await panel.getByText("Must have 8 to 2048 characters").waitFor();
     await secret.fill(SECRET);
     await panel.getByRole("button", { name: "Save credential" }).click();
-    await panel.getByText("Saved. Requests use it").waitFor();
+    await page.getByText("Credential saved. Requests use it").waitFor();
     expect(await secret.inputValue()).toBe("");
     const item = panel.getByRole("listitem").filter({ hasText: "local" });
     await item.getByText(/Set .* by you/).waitFor();
@@ -95,7 +95,7 @@ describe("the page of the account", () => {
     await panel.getByText(/there is no model none/i).waitFor();
     await text.fill("gpt-5 = tiny\n\nclaude-* = tiny");
     await panel.getByRole("button", { name: "Save aliases" }).click();
-    await panel.getByText("Saved.").waitFor();
+    await page.getByText("Aliases saved.").waitFor();
     await page.reload();
     expect(await text.inputValue()).toBe("gpt-5 = tiny\nclaude-* = tiny");
     await page.goto(`${site.product.url}/keys`);

@@ -303,7 +303,8 @@ describe("a playground request", () => {
     await page.getByLabel("Pictures").setInputFiles({ name: "p.png", mimeType: "image/png", buffer: PIXEL });
     await ask(quoted);
     await complete();
-    const said = await answer().locator("p").first().innerText();
+    await answer().getByRole("button", { name: "Copy the answer" }).click();
+    const said = await page.evaluate<string>("navigator.clipboard.readText()");
     await page.getByRole("tab", { name: "Request" }).click();
     const env = { PATH: process.env["PATH"], PARLEY_API_KEY: secret };
     const copy = async (name: string): Promise<string> => {

@@ -180,7 +180,7 @@ describe("the request log", () => {
     await page.getByRole("button", { name: "1 new" }).waitFor();
     expect(await top()).toBe(before);
     await page.getByRole("button", { name: "1 new" }).click();
-    await expect.poll(() => rows().nth(1).getByRole("link").getAttribute("href")).toBe(`/requests/${id}`);
+    await expect.poll(() => rows().nth(1).getByRole("link").getAttribute("href")).toBe(`/requests?request=${id}`);
     await expect.poll(() => page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("Log");
   });
 });
@@ -203,11 +203,11 @@ describe("the page of a request", () => {
       ["beta-3-flash", "Success"],
     ]);
     expect(attempts[0]).toMatch(
-      /HTTP 529 · started at \d+ ms · took \d+ ms\s+The upstream provider is temporarily overloaded\./,
+      /HTTP 529 · started at \d+ ms · took \d+ ms\s+Connect and send \d+ ms · Wait for response \d+ ms.*\s+The upstream provider is temporarily overloaded\./,
     );
     expect(attempts[1]).toMatch(/waited [\d.]+ s · started at [\d.]+ s/);
     expect(await fact("Requested model").innerText()).toBe("alpha-opus-4.5");
-    expect(await fact("Endpoint").innerText()).toBe("HTTP (streamed)");
+    expect(await fact("Endpoint").innerText()).toBe("HTTP · Chat Completions (streamed)");
     expect(await fact("Requests per minute").innerText()).toMatch(/^\d+ of 600 remaining · resets in/);
     await page.getByText("Prompts and responses are never stored.").waitFor();
     await page.getByRole("button", { name: "Copy the completion ID" }).click();

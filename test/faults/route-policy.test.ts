@@ -173,9 +173,14 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { accountId, aliases: [{ name: "gpt-*", model: MODEL }] };
     case "RequestService/Get":
       return { id: completionId };
+    case "RequestService/SaveFilter":
+      return { filter: { name: "saved by the matrix", query: "outcome=failed" } };
+    case "RequestService/RemoveSavedFilter":
+      return { name: "saved by the matrix" };
     case "UsageService/Summarize":
     case "UsageService/GetLatency":
     case "RequestService/List":
+    case "RequestService/Export":
     case "RequestService/Watch":
     case "AuditService/List":
     case "AuditService/Export":

@@ -43,6 +43,7 @@ const OF_DASHBOARD: ReadonlySet<string> = new Set([
   "@tanstack/react-query",
   "dompurify",
   "lucide-react",
+  "marked",
   "mobx",
   "react",
   "react-dom",

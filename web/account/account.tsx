@@ -8,6 +8,7 @@ import { spendingQuery } from "../api/usage.ts";
 import { Button } from "../components/button.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { notify } from "../components/notify.ts";
 import { Page } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
@@ -65,7 +66,10 @@ export default function Account() {
 function NameForm({ id, name }: { readonly id: string; readonly name: string }) {
   const rename = useMutation({
     mutationFn: (next: string) => accounts.update({ id, name: next }),
-    onSuccess: () => queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey }),
+    onSuccess() {
+      notify("Name saved.");
+      return queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    },
   });
   return (
     <Form
@@ -77,7 +81,9 @@ function NameForm({ id, name }: { readonly id: string; readonly name: string }) 
       {(errors) => (
         <>
           <TextField label="Name" name="name" autoComplete="name" defaultValue={name} error={errors("name")} />
-          <Submit look="secondary" label="Save name" done="Saved." {...rename} />
+          <Button type="submit" look="secondary" busy={rename.isPending}>
+            Save name
+          </Button>
         </>
       )}
     </Form>
@@ -94,6 +100,7 @@ function PasswordForm() {
       }),
     onSuccess({ session }) {
       enter(session);
+      notify("Password changed. Other browsers were signed out.");
       void queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey });
       for (const input of fields.current?.querySelectorAll("input") ?? []) input.value = "";
     },
@@ -122,36 +129,11 @@ function PasswordForm() {
             hint="At least 12 characters. Four unrelated words work well."
             error={errors("new_password")}
           />
-          <Submit
-            look="primary"
-            label="Change password"
-            done="Password changed. Other browsers were signed out."
-            {...change}
-          />
+          <Button type="submit" busy={change.isPending}>
+            Change password
+          </Button>
         </div>
       )}
     </Form>
-  );
-}
-
-interface SubmitProps {
-  readonly look: "primary" | "secondary";
-  readonly label: string;
-  /** Message after success. */
-  readonly done: string;
-  readonly isPending: boolean;
-  readonly isSuccess: boolean;
-}
-
-function Submit({ look, label, done, isPending, isSuccess }: SubmitProps) {
-  return (
-    <div className="flex flex-wrap items-center gap-4">
-      <Button type="submit" look={look} busy={isPending}>
-        {label}
-      </Button>
-      <p role="status" className="text-sm text-good">
-        {isSuccess ? done : ""}
-      </p>
-    </div>
   );
 }

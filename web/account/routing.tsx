@@ -11,7 +11,8 @@ import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { SelectField, TextAreaField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { Panel } from "../components/panel.tsx";
-import { formatFromNow, formatMoment } from "../format/time.ts";
+import { notify } from "../components/notify.ts";
+import { RelativeTime } from "../components/relative-time.tsx";
 
 /** Panels of the account's own credentials, where the operator allows any, and of its aliases. */
 export function Routing() {
@@ -60,6 +61,7 @@ function Credential({ credential: { provider, setTime, setBy, inUse } }: { reado
     mutationFn: () => routing.removeCredential({ provider }),
     async onSuccess() {
       setRemoving(false);
+      notify(`Credential for ${provider} removed.`);
       await refreshRouting();
     },
   });
@@ -72,8 +74,8 @@ function Credential({ credential: { provider, setTime, setBy, inUse } }: { reado
           {!inUse && <Badge look="warn">Not in use: the operator no longer allows it</Badge>}
         </p>
         {setTime && (
-          <p className="mt-0.5 text-muted" title={formatMoment(setTime)}>
-            Set {formatFromNow(setTime)} {by}
+          <p className="mt-0.5 text-muted">
+            Set <RelativeTime time={setTime} /> {by}
           </p>
         )}
       </div>
@@ -100,6 +102,7 @@ function CredentialForm({ providers }: { readonly providers: readonly string[] }
       routing.setCredential({ provider: written.get("provider"), secret: written.get("secret") }),
     async onSuccess() {
       for (const input of fields.current?.querySelectorAll("input") ?? []) input.value = "";
+      notify("Credential saved. Requests use it within five seconds.");
       await refreshRouting();
     },
   });
@@ -125,7 +128,9 @@ function CredentialForm({ providers }: { readonly providers: readonly string[] }
             hint="Replaces the one before."
             error={errors("secret")}
           />
-          <Saving label="Save credential" done="Saved. Requests use it within five seconds." {...set} />
+          <Button type="submit" look="secondary" busy={set.isPending}>
+            Save credential
+          </Button>
         </div>
       )}
     </Form>
@@ -135,7 +140,10 @@ function CredentialForm({ providers }: { readonly providers: readonly string[] }
 function AliasForm({ aliases }: { readonly aliases: readonly AccountAlias[] }) {
   const set = useMutation({
     mutationFn: (text: string) => routing.setAliases({ aliases: readAliases(text) }),
-    onSuccess: () => refreshRouting(),
+    onSuccess() {
+      notify("Aliases saved.");
+      return refreshRouting();
+    },
   });
   const failing = set.isError ? readFailure(set.error) : undefined;
   const text = aliases.map(({ name, model }) => `${name} = ${model}`).join("\n");
@@ -153,7 +161,9 @@ function AliasForm({ aliases }: { readonly aliases: readonly AccountAlias[] }) {
             hint="A name may end with *, such as claude-* = alpha-sonnet-4.5. The first that fits is taken."
             className="font-mono text-sm"
           />
-          <Saving label="Save aliases" done="Saved." {...set} />
+          <Button type="submit" look="secondary" busy={set.isPending}>
+            Save aliases
+          </Button>
         </>
       )}
     </Form>
@@ -170,25 +180,4 @@ function readAliases(text: string): { name: string; model: string }[] {
       const [name, model] = at === -1 ? [line, ""] : [line.slice(0, at), line.slice(at + 1)];
       return { name: name.trim(), model: model.trim() };
     });
-}
-
-interface SavingProps {
-  readonly label: string;
-  /** Message after success. */
-  readonly done: string;
-  readonly isPending: boolean;
-  readonly isSuccess: boolean;
-}
-
-function Saving({ label, done, isPending, isSuccess }: SavingProps) {
-  return (
-    <div className="flex flex-wrap items-center gap-4">
-      <Button type="submit" look="secondary" busy={isPending}>
-        {label}
-      </Button>
-      <p role="status" className="text-sm text-good">
-        {isSuccess ? done : ""}
-      </p>
-    </div>
-  );
 }

@@ -6,16 +6,21 @@ import { openSessionsQuery, sessions } from "../api/session.ts";
 import { Alert, Unavailable } from "../components/alert.tsx";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
-import { formatFromNow, formatMoment } from "../format/time.ts";
+import { notify } from "../components/notify.ts";
+import { Loading } from "../components/page.tsx";
+import { RelativeTime } from "../components/relative-time.tsx";
 
 /** Open sessions of the account, with a button that ends all others. */
 export function Sessions() {
   const list = useQuery(openSessionsQuery);
   const signOut = useMutation({
     mutationFn: () => sessions.signOutElsewhere({}),
-    onSuccess: () => queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey }),
+    onSuccess: ({ ended }) => {
+      notify(describeEnded(ended));
+      return queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey });
+    },
   });
-  if (list.isPending) return <p className="text-sm text-muted">Loading …</p>;
+  if (list.isPending) return <Loading what="the sessions" shape="lines" />;
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   const others = list.data.filter(({ current }) => !current);
   const failing = signOut.isError ? readFailure(signOut.error) : undefined;
@@ -35,15 +40,7 @@ export function Sessions() {
         >
           Sign out other sessions
         </Button>
-        <p role="status" className="text-sm text-muted">
-          {signOut.isSuccess ? (
-            <span className="text-good">{describeEnded(signOut.data.ended)}</span>
-          ) : others.length === 0 ? (
-            "No other sessions."
-          ) : (
-            ""
-          )}
-        </p>
+        {others.length === 0 && <p className="text-sm text-muted">No other sessions.</p>}
       </div>
       {failing && (
         <div className="mt-4">
@@ -67,8 +64,16 @@ function Session({
       </p>
       <p className="mt-0.5 text-muted">
         {network === "" ? "Unknown network" : network}
-        {createTime && <span title={formatMoment(createTime)}>, signed in {formatFromNow(createTime)}</span>}
-        {lastUseTime && `, last active ${formatFromNow(lastUseTime)}`}
+        {createTime && (
+          <>
+            , signed in <RelativeTime time={createTime} />
+          </>
+        )}
+        {lastUseTime && (
+          <>
+            , last active <RelativeTime time={lastUseTime} />
+          </>
+        )}
       </p>
     </li>
   );

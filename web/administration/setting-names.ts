@@ -83,6 +83,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "metrics.keys": "Keys with metrics of their own",
   "metrics.tags": "Tags with metrics of their own",
   "tracing.slow_ms": "Always trace requests slower than",
+  "tracing.url": "Address of traces",
   "limits.requests_per_minute": "Requests per minute",
   "limits.tokens_per_minute": "Tokens per minute",
   "limits.concurrent_requests": "Concurrent requests",

@@ -6,6 +6,7 @@ import {
   type ListRequestsResponse,
   type LoggedRequest,
   type RequestFilterSchema,
+  type RequestOrder,
   RequestService,
 } from "../../gen/parley/console/v1/request_pb.js";
 import { queryClient } from "./query-client.ts";
@@ -46,6 +47,18 @@ export function logQuery(filter: LogFilter) {
     initialPageParam: "",
     getNextPageParam: ({ nextPageToken }: ListRequestsResponse) => nextPageToken || undefined,
     staleTime: Infinity,
+  });
+}
+
+/** The requests in another order than that of time, with pagination. */
+export function sortedQuery(filter: LogFilter, order: RequestOrder) {
+  return infiniteQueryOptions({
+    queryKey: ["requests", "sorted", order, filter],
+    queryFn: ({ pageParam, signal }) =>
+      requests.list({ filter: toFilterMessage(filter, "list"), pageToken: pageParam, order }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }: ListRequestsResponse) => nextPageToken || undefined,
+    staleTime: 60_000,
   });
 }
 

@@ -1,26 +1,40 @@
-import { SelectField } from "./field.tsx";
+import { Combobox } from "./combobox.tsx";
+import { type Named, SelectField } from "./field.tsx";
 
 export type Choice = readonly [value: string, name: string];
 
-interface ChooseProps {
-  readonly label: string;
-  /** Empty for `all`. */
+export interface ChooseProps extends Named {
+  /** Name in a form. */
+  readonly name?: string;
+  /** Empty for `all`, or while nothing is chosen. */
   readonly value: string;
-  /** Label of the option for all. */
-  readonly all: string;
+  /** Label of the choice of all. Default: there is none. */
+  readonly all?: string;
+  /** Shown while nothing is chosen, without `all`. */
+  readonly placeholder?: string;
   readonly choices: readonly Choice[];
   readonly onChange: (value: string) => void;
 }
 
-/** Select field with an option for all. */
-export function Choose({ label, value, all, choices, onChange }: ChooseProps) {
+/** Number of choices above which they are searched rather than read. */
+const MANY = 30;
+
+/** Field for one of several choices: a select, or with many choices a combobox with a search. */
+export function Choose({ choices, all, value, ...rest }: ChooseProps) {
   // Shows a value from a link even if it no longer exists or is not loaded yet.
   const isKnown = value === "" || choices.some(([choice]) => choice === value);
+  const known: readonly Choice[] = isKnown ? choices : [[value, value], ...choices];
+  const listed: readonly Choice[] = all === undefined ? known : [["", all], ...known];
+  if (choices.length > MANY) return <Combobox {...rest} choices={listed} value={value} />;
+  const { placeholder, onChange, ...field } = rest;
   return (
-    <SelectField label={label} value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="">{all}</option>
-      {!isKnown && <option value={value}>{value}</option>}
-      {choices.map(([choice, name]) => (
+    <SelectField {...field} value={value} onChange={(event) => onChange(event.target.value)}>
+      {all === undefined && value === "" && (
+        <option value="" disabled>
+          {placeholder}
+        </option>
+      )}
+      {listed.map(([choice, name]) => (
         <option key={choice} value={choice}>
           {name}
         </option>

@@ -11,9 +11,10 @@ interface CopyButtonProps {
 /** Copies text to the clipboard, and shows whether that succeeded. */
 export function CopyButton({ text, what, look = "secondary" }: CopyButtonProps) {
   const { outcome, copy } = useCopy(text);
+  const word = outcome === undefined ? "Copy" : WORDS[outcome];
   return (
-    <Button look={look} size="small" onClick={() => void copy()} aria-label={`Copy ${what}`}>
-      <span aria-live="polite">{outcome === undefined ? "Copy" : WORDS[outcome]}</span>
+    <Button look={look} size="small" onClick={() => void copy()} aria-label={`${word} ${what}`}>
+      <span aria-live="polite">{word}</span>
     </Button>
   );
 }

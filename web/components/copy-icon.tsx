@@ -1,8 +1,19 @@
 import { Check, Copy, X } from "lucide-react";
 import { useCopy } from "./use-copy.ts";
 
-/** Small button that copies text to the clipboard, and shows whether that succeeded. `what`: name of the content, for screen readers. */
-export function CopyIcon({ text, what }: { readonly text: string; readonly what: string }) {
+interface CopyIconProps {
+  readonly text: string;
+  /** Name of the content, for screen readers. */
+  readonly what: string;
+  /** Classes in place of those of a small button. */
+  readonly className?: string;
+}
+
+const SMALL =
+  "flex size-6 items-center justify-center rounded-md text-muted hover:bg-accent-soft hover:text-accent-strong";
+
+/** Small button that copies text to the clipboard, and shows whether that succeeded. */
+export function CopyIcon({ text, what, className = SMALL }: CopyIconProps) {
   const { outcome, copy } = useCopy(text);
   const Icon = outcome === undefined ? Copy : outcome === "copied" ? Check : X;
   return (
@@ -11,7 +22,7 @@ export function CopyIcon({ text, what }: { readonly text: string; readonly what:
       onClick={() => void copy()}
       aria-label={`Copy ${what}`}
       title={`Copy ${what}`}
-      className="flex size-6 items-center justify-center rounded-md text-muted hover:bg-accent-soft hover:text-accent-strong"
+      className={className}
     >
       <Icon aria-hidden className="size-3.5" />
       <span aria-live="polite" className="sr-only">

@@ -1,10 +1,12 @@
 import { type ComponentProps, type ReactNode, useId } from "react";
+import { ChevronDown } from "lucide-react";
 
-const BOX =
+/** Classes of an input. */
+export const BOX =
   "block w-full min-h-11 sm:min-h-10 rounded-lg border border-edge bg-surface px-3 py-2 text-base sm:text-[0.9375rem] " +
   "placeholder:text-muted aria-invalid:border-danger";
 
-interface Named {
+export interface Named {
   readonly label: string;
   /** Help text. */
   readonly hint?: ReactNode;
@@ -37,9 +39,12 @@ export function SelectField({ label, hint, error, children, ...rest }: Named & C
   const id = useId();
   return (
     <Frame {...{ id, label, hint, error }}>
-      <select {...rest} id={id} {...describedBy(id, hint, error)} className={BOX}>
-        {children}
-      </select>
+      <div className="relative">
+        <select {...rest} id={id} {...describedBy(id, hint, error)} className={`${BOX} appearance-none truncate pr-9`}>
+          {children}
+        </select>
+        <ChevronDown aria-hidden className="pointer-events-none absolute inset-y-0 right-3 my-auto size-4 text-muted" />
+      </div>
     </Frame>
   );
 }
@@ -66,7 +71,14 @@ export function FieldGroup({ label, hint, error, children }: Named & { readonly 
   );
 }
 
-function Frame({ id, label, hint, error, children }: Named & { readonly id: string; readonly children: ReactNode }) {
+/** Label, hint and validation error around an input with this ID. */
+export function Frame({
+  id,
+  label,
+  hint,
+  error,
+  children,
+}: Named & { readonly id: string; readonly children: ReactNode }) {
   return (
     <div className="min-w-0 space-y-1.5">
       <label htmlFor={id} className="block text-sm font-medium">
@@ -95,7 +107,8 @@ function Notes({ id, hint, error }: Omit<Named, "label"> & { readonly id: string
   );
 }
 
-function describedBy(id: string, hint: ReactNode, error: string | undefined) {
+/** Attributes of an input in a `Frame`. */
+export function describedBy(id: string, hint: ReactNode, error: string | undefined) {
   const notes = [error === undefined ? "" : `${id}-error`, hint === undefined ? "" : `${id}-hint`].join(" ").trim();
   return { "aria-invalid": error === undefined ? undefined : true, "aria-describedby": notes || undefined } as const;
 }

@@ -55,20 +55,94 @@ export function Starting() {
   );
 }
 
-/** Loading placeholder. */
-export function Loading({ what, rows = 3 }: { readonly what: string; readonly rows?: number }) {
+/** What a placeholder stands for, so that the page changes little when its content arrives. */
+type LoadingShape = "table" | "page" | "tiles" | "charts" | "columns" | "lines";
+
+interface LoadingProps {
+  /** What is loaded, for screen readers: `the keys`. */
+  readonly what: string;
+  /** Default: the rows of a table. */
+  readonly shape?: LoadingShape;
+}
+
+/** Placeholder in the shape of what is loaded. */
+export function Loading({ what, shape = "table" }: LoadingProps) {
   return (
-    <div role="status" className="space-y-3">
+    <div role="status">
       <span className="sr-only">Loading {what}</span>
-      {Array.from({ length: rows }, (_, row) => (
-        <div
-          key={row}
-          className="h-28 animate-pulse rounded-xl border border-line bg-surface motion-reduce:animate-none"
-        />
-      ))}
+      <div aria-hidden className="animate-pulse motion-reduce:animate-none">
+        {SHAPES[shape]}
+      </div>
     </div>
   );
 }
+
+const BOX = "rounded-xl border border-line bg-surface";
+const BAR = "h-3.5 rounded bg-line";
+
+const ROWS = (
+  <div className={`${BOX} divide-y divide-line`}>
+    {["w-64", "w-52", "w-72", "w-44", "w-60", "w-56"].map((width) => (
+      <div key={width} className="flex h-14 items-center justify-between gap-8 px-5">
+        <div className={`${BAR} ${width} max-w-[50%]`} />
+        <div className={`${BAR} w-24`} />
+        <div className={`${BAR} w-32 max-sm:hidden`} />
+      </div>
+    ))}
+  </div>
+);
+
+const TILES = (
+  <div className="grid grid-cols-2 gap-3 lg:grid-cols-4">
+    {["w-16", "w-14", "w-12", "w-20"].map((width) => (
+      <div key={width} className={`${BOX} h-30 p-5`}>
+        <div className={`${BAR} ${width}`} />
+        <div className="mt-3 h-6 w-24 rounded bg-line" />
+      </div>
+    ))}
+  </div>
+);
+
+const CHART = (
+  <div className={`${BOX} h-80 p-6`}>
+    <div className={`${BAR} w-32`} />
+  </div>
+);
+
+const SHAPES: Readonly<Record<LoadingShape, ReactNode>> = {
+  table: ROWS,
+  tiles: (
+    <div className="space-y-6">
+      {TILES}
+      {TILES}
+    </div>
+  ),
+  charts: (
+    <div className="space-y-6">
+      {TILES}
+      {CHART}
+      {CHART}
+    </div>
+  ),
+  columns: (
+    <div className="grid gap-6 lg:grid-cols-[minmax(0,1fr)_19rem]">
+      {CHART}
+      {CHART}
+    </div>
+  ),
+  lines: (
+    <div className="space-y-3">
+      <div className={`${BAR} w-64`} />
+      <div className={`${BAR} w-48`} />
+    </div>
+  ),
+  page: (
+    <>
+      <div className="mb-8 h-7 w-40 rounded bg-line" />
+      {ROWS}
+    </>
+  ),
+};
 
 /** Empty state: title, and what to do. */
 export function Empty({ title, children }: { readonly title: string; readonly children: ReactNode }) {

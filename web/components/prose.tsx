@@ -10,6 +10,6 @@ function Code({ children }: { readonly children: string }) {
 }
 
 /** Renders static parts as arguments, so that they need no keys. */
-function inOrder<T>(parts: readonly T[], render: (part: T, index: number) => ReactNode): ReactNode {
+export function inOrder<T>(parts: readonly T[], render: (part: T, index: number) => ReactNode): ReactNode {
   return createElement(Fragment, undefined, ...parts.map(render));
 }

@@ -39,7 +39,7 @@ export default function AddProvider({ list, open, onClose, onSaved }: ChangeDial
       onClose={onClose}
     >
       {presets.isPending ? (
-        <Loading what="the services" rows={1} />
+        <Loading what="the services" shape="lines" />
       ) : presets.isLoadingError ? (
         <Unavailable error={presets.error} onRetry={() => void presets.refetch()} />
       ) : (

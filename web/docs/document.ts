@@ -1,4 +1,4 @@
-import { PROGRAMS } from "../playground/programs.ts";
+import { CHAT_PROGRAMS } from "../playground/formats/formats.ts";
 
 /** The parts of an OpenAPI document that this page uses. */
 export interface ApiDocument {
@@ -21,7 +21,7 @@ const HELLO = {
 /** Adds the server URL, the code samples with that URL, and a section for each schema. */
 export function forRedoc(document: ApiDocument, origin: string): ApiDocument {
   const programs: Readonly<Record<string, readonly object[]>> = {
-    "/v1/chat/completions": PROGRAMS.map(({ name, write }) => sample(name, write(HELLO, origin))),
+    "/v1/chat/completions": CHAT_PROGRAMS.map(({ name, write }) => sample(name, write(HELLO, origin))),
     "/v1/models": [sample("curl", `curl '${origin}/v1/models' \\\n  -H "authorization: Bearer $PARLEY_API_KEY"`)],
   };
   const { schemas } = document.components;

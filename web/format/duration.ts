@@ -1,5 +1,7 @@
-const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const FINE = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+import { LOCALE } from "./locale.ts";
+
+const WHOLE = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 0 });
+const FINE = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 /** Formats milliseconds: `320 ms`, `1.2 s`, `2 min 5 s`, `15 min`. */
 export function formatDuration(ms: number): string {

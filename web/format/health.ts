@@ -1,8 +1,6 @@
 import { type Breaker, BreakerState, type Latency } from "../../gen/parley/console/v1/model_pb.js";
 import { formatDuration } from "./duration.ts";
-import { formatCount } from "./number.ts";
-
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
+import { formatCount, formatPercent } from "./number.ts";
 
 /** The health fields of a model or an upstream model. */
 export interface Observed {
@@ -44,5 +42,5 @@ export function formatLatency(latency: Latency | undefined, attempts: bigint): s
 export function formatShare(part: bigint, whole: bigint): string {
   if (whole === 0n) return "No recent traffic";
   if (part === 0n) return `0% (0 of ${formatCount(whole)})`;
-  return `${PERCENT.format(Number(part) / Number(whole))} (${formatCount(part)} of ${formatCount(whole)})`;
+  return `${formatPercent(Number(part) / Number(whole))} (${formatCount(part)} of ${formatCount(whole)})`;
 }

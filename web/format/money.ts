@@ -1,9 +1,15 @@
-const WHOLE = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2 });
-const FINE = new Intl.NumberFormat("en-US", {
-  style: "currency",
-  currency: "USD",
-  minimumSignificantDigits: 2,
-  maximumSignificantDigits: 2,
+import { readDecimal, writeDecimal } from "./decimal.ts";
+import { LOCALE } from "./locale.ts";
+
+/** US dollars in the reader's locale. */
+const USD = { style: "currency", currency: "USD" } as const;
+const WHOLE = new Intl.NumberFormat(LOCALE, { ...USD, minimumFractionDigits: 2 });
+const FINE = new Intl.NumberFormat(LOCALE, { ...USD, minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
+const SHORT = new Intl.NumberFormat(LOCALE, {
+  ...USD,
+  notation: "compact",
+  minimumSignificantDigits: 1,
+  maximumSignificantDigits: 3,
 });
 
 /** Formats micro-USD: `$1,234.50`, and `$0.0042` below a cent. */
@@ -12,13 +18,19 @@ export function formatMicroUsd(micro: bigint): string {
   return dollars > 0 && dollars < 0.01 ? FINE.format(dollars) : WHOLE.format(dollars);
 }
 
+/** Formats micro-USD for an axis: `$1.2K`. */
+export function formatShortUsd(micro: number): string {
+  return SHORT.format(micro / 1e6);
+}
+
 /** Parses US dollars to micro-USD. Undefined for an invalid amount. */
 export function parseUsd(text: string): bigint | undefined {
-  const [, whole, fraction = ""] = /^\$?\s*(\d{1,10})(?:\.(\d{1,6}))?$/.exec(text.replaceAll(",", "")) ?? [];
+  const decimal = readDecimal(text.replace(/US\$|USD|\$/, ""));
+  const [, whole, fraction = ""] = /^(\d{1,10})(?:\.(\d{1,6}))?$/.exec(decimal ?? "") ?? [];
   return whole === undefined ? undefined : BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, "0"));
 }
 
 /** Formats micro-USD as an amount that `parseUsd` accepts. */
 export function writeUsd(micro: bigint): string {
-  return (Number(micro) / 1e6).toFixed(6).replace(/\.?0{1,6}$/, "");
+  return writeDecimal((Number(micro) / 1e6).toFixed(6).replace(/\.?0{1,6}$/, ""));
 }

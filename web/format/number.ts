@@ -1,5 +1,10 @@
-const COUNT = new Intl.NumberFormat("en");
-const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+import { readDecimal } from "./decimal.ts";
+import { LOCALE } from "./locale.ts";
+
+const COUNT = new Intl.NumberFormat(LOCALE);
+const SHORT = new Intl.NumberFormat(LOCALE, { notation: "compact", maximumFractionDigits: 1 });
+const PERCENT = new Intl.NumberFormat(LOCALE, { style: "percent", maximumFractionDigits: 1 });
+const WHOLE_PERCENT = new Intl.NumberFormat(LOCALE, { style: "percent", maximumFractionDigits: 0 });
 
 /** Formats a count: `1,234,567`. */
 export function formatCount(count: bigint | number): string {
@@ -11,8 +16,18 @@ export function formatShort(count: bigint | number): string {
   return SHORT.format(count);
 }
 
+/** Formats a ratio: `12.5%`. */
+export function formatPercent(ratio: number): string {
+  return PERCENT.format(ratio);
+}
+
+/** Formats a ratio without a fraction: `80%`. */
+export function formatWholePercent(ratio: number): string {
+  return WHOLE_PERCENT.format(ratio);
+}
+
 /** Parses a whole number, with or without separators. Undefined for an invalid number. */
 export function parseCount(text: string): bigint | undefined {
-  const digits = text.replaceAll(/[\s,_]/g, "");
-  return /^\d{1,18}$/.test(digits) ? BigInt(digits) : undefined;
+  const digits = readDecimal(text);
+  return digits !== undefined && /^\d{1,18}$/.test(digits) ? BigInt(digits) : undefined;
 }

@@ -1,12 +1,13 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import { ENGLISH, LOCALE } from "./locale.ts";
 
-const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
-const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
-const DATE = new Intl.DateTimeFormat("en", { dateStyle: "short" });
-const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
-const UTC_DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
-const PRECISE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
+const RELATIVE = new Intl.RelativeTimeFormat(ENGLISH, { numeric: "auto" });
+const EXACT = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "short" });
+const CLOCK = new Intl.DateTimeFormat(LOCALE, { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "short" });
+const DAY = new Intl.DateTimeFormat(LOCALE, { month: "short", day: "numeric" });
+const UTC_DATE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeZone: "UTC" });
+const PRECISE = new Intl.DateTimeFormat(LOCALE, { dateStyle: "medium", timeStyle: "long" });
 
 const STEPS = [
   ["year", 365 * 24 * 60 * 60_000],

@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { keys, refreshKeys } from "../api/keys.ts";
@@ -5,6 +6,7 @@ import { modelsQuery } from "../api/models.ts";
 import { ownerChoices, useOwners } from "../api/owners.ts";
 import { useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
+import { Choose } from "../components/choose.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
@@ -101,15 +103,17 @@ function KeyPermissions({ errors }: { readonly errors: (field: string) => string
 function Owner({ error }: { readonly error: string | undefined }) {
   const account = useAccount();
   const owners = useOwners();
+  const [ownerId, setOwnerId] = useState(account.id);
   if (owners.length < 2) return null;
   const writable = owners.filter(({ isWritable }) => isWritable);
   return (
-    <SelectField label="Owner" name="account_id" error={error} defaultValue={account.id}>
-      {ownerChoices(writable, account.id).map(([id, name]) => (
-        <option key={id} value={id}>
-          {name}
-        </option>
-      ))}
-    </SelectField>
+    <Choose
+      label="Owner"
+      name="account_id"
+      error={error}
+      value={ownerId}
+      choices={ownerChoices(writable, account.id)}
+      onChange={setOwnerId}
+    />
   );
 }

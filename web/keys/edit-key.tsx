@@ -7,6 +7,7 @@ import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { notify } from "../components/notify.ts";
 import { changesModels, CHOICE_FIELDS, readChoices } from "./choices.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 import { Limits } from "./limits.tsx";
@@ -24,6 +25,7 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
     },
     async onSuccess() {
       await refreshKeys();
+      notify("Key saved.");
       onClose();
     },
   });

@@ -2,12 +2,12 @@ import { ArrowRightLeft, Pencil, RefreshCw, Trash2 } from "lucide-react";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
+import { RelativeTime } from "../components/relative-time.tsx";
 import { Spent } from "../components/spent.tsx";
 import { Cell } from "../components/table.tsx";
-import { formatFromNow, formatMoment } from "../format/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeLimits } from "../format/limits.ts";
-import { CAPABILITY_NAMES } from "./permissions.tsx";
+import { CAPABILITY_NAMES } from "./capabilities.ts";
 
 interface KeyRowProps {
   readonly value: Key;
@@ -65,13 +65,7 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
         {describePermissions(key)}
       </Cell>
       <Cell label="Limits">{describeLimits(key.limits).join(", ") || "Account limits"}</Cell>
-      <Cell label="Last used">
-        {key.lastUseTime === undefined ? (
-          "Never"
-        ) : (
-          <span title={formatMoment(key.lastUseTime)}>{formatFromNow(key.lastUseTime)}</span>
-        )}
-      </Cell>
+      <Cell label="Last used">{key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}</Cell>
       <Cell
         label="Spent this month"
         detail={
@@ -97,10 +91,18 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
 }
 
 function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
-  if (state === KeyState.REVOKED) return <Badge look="danger">Revoked {revokeTime && formatFromNow(revokeTime)}</Badge>;
-  if (state === KeyState.EXPIRED) return <Badge look="plain">Expired {expireTime && formatFromNow(expireTime)}</Badge>;
-  if (replacedBy !== "") return <Badge look="warn">Rotated, expires {expireTime && formatFromNow(expireTime)}</Badge>;
-  if (expireTime !== undefined) return <Badge look="good">Active, expires {formatFromNow(expireTime)}</Badge>;
+  if (state === KeyState.REVOKED)
+    return <Badge look="danger">Revoked {revokeTime && <RelativeTime time={revokeTime} />}</Badge>;
+  if (state === KeyState.EXPIRED)
+    return <Badge look="plain">Expired {expireTime && <RelativeTime time={expireTime} />}</Badge>;
+  if (replacedBy !== "")
+    return <Badge look="warn">Rotated, expires {expireTime && <RelativeTime time={expireTime} />}</Badge>;
+  if (expireTime !== undefined)
+    return (
+      <Badge look="good">
+        Active, expires <RelativeTime time={expireTime} />
+      </Badge>
+    );
   return <Badge look="good">Active</Badge>;
 }
 

@@ -1,5 +1,6 @@
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "wouter";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { keysQuery } from "../api/keys.ts";
 import { ownerChoices, useOwners } from "../api/owners.ts";
@@ -11,6 +12,7 @@ import { Choose } from "../components/choose.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { Table } from "../components/table.tsx";
+import { useFind } from "../components/use-find.ts";
 import { hasWords } from "../format/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { KeyHead, KeyRow } from "./key-row.tsx";
@@ -33,6 +35,20 @@ const SHOWN = 100;
 export default function Keys() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const create = (): void => setCreation("open");
+  const [search, setSearch] = useSearchParams();
+  const isAsked = search.has("create");
+  if (isAsked && creation !== "open") setCreation("open");
+  // The address opens the dialog once, not again after a reload.
+  useEffect(() => {
+    if (!isAsked) return;
+    setSearch(
+      (before) => {
+        before.delete("create");
+        return before;
+      },
+      { replace: true },
+    );
+  }, [isAsked, setSearch]);
   const account = useAccount();
   const owners = useOwners();
   return (
@@ -58,7 +74,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const owners = useOwners();
   const [ownerId, setOwnerId] = useState("");
   const [withEnded, setWithEnded] = useState(false);
-  const [searchText, setSearchText] = useState("");
+  const [searchText, setSearchText] = useFind();
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
   const names = new Map(owners.map(({ id, name }) => [id, name]));
   const writable = new Set(owners.filter(({ isWritable }) => isWritable).map(({ id }) => id));
@@ -88,7 +104,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   return (
     <>
       <div className="mb-5 grid gap-4 empty:hidden sm:max-w-xl sm:grid-cols-2">
-        {list.data.length > MANY && (
+        {(list.data.length > MANY || searchText !== "") && (
           <TextField
             label="Find a key"
             type="search"

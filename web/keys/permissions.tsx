@@ -1,19 +1,13 @@
 import { useState } from "react";
 import { type Key } from "../../gen/parley/console/v1/key_pb.js";
-import { KeyCapability } from "../../gen/parley/v1/key_pb.js";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { CheckField, FieldGroup } from "../components/field.tsx";
 import { Fold } from "../components/fold.tsx";
-
-/** Display names of the capabilities. */
-export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [
-  [KeyCapability.CHAT, "Chat"],
-  [KeyCapability.IMAGES, "Image generation"],
-  [KeyCapability.EMBEDDINGS, "Embeddings"],
-];
+import { CAPABILITY_NAMES } from "./capabilities.ts";
+import { ModelSelection } from "./model-selection.tsx";
 
 interface PermissionsProps {
-  readonly models: readonly Pick<Model, "id">[];
+  readonly models: readonly Model[];
   /** The edited key; undefined for a new one. */
   readonly current?: Key | undefined;
   readonly errors: (field: string) => string | undefined;
@@ -53,19 +47,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
           />
           Selected models only
         </label>
-        {!isAll && (
-          <div className="ml-2 border-l border-line pl-5">
-            {models.map(({ id }) => (
-              <CheckField
-                key={id}
-                name="model"
-                value={id}
-                label={id}
-                defaultChecked={current?.models?.ids.includes(id)}
-              />
-            ))}
-          </div>
-        )}
+        {!isAll && <ModelSelection models={models} chosen={current?.models?.ids ?? []} />}
       </FieldGroup>
       <FieldGroup label="Capabilities" error={capabilityError}>
         {CAPABILITY_NAMES.map(([capability, name]) => (

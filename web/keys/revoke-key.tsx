@@ -4,6 +4,7 @@ import { type Key, KeyState, RevocationScope } from "../../gen/parley/console/v1
 import { keys, keysQuery, refreshKeys } from "../api/keys.ts";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { CheckField } from "../components/field.tsx";
+import { notify } from "../components/notify.ts";
 import { formatFromNow } from "../format/time.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 
@@ -20,6 +21,7 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
       }),
     async onSuccess() {
       await refreshKeys();
+      notify(`Key ${target.name} revoked.`);
       onClose();
     },
   });

@@ -1,50 +1,32 @@
-import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
+import { lazy, type ReactNode, Suspense, useCallback, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
-import {
-  BookOpen,
-  ChartColumn,
-  CircleUserRound,
-  House,
-  KeyRound,
-  Layers,
-  ListTree,
-  type LucideIcon,
-  MessageSquareText,
-  Settings,
-} from "lucide-react";
+import { Search } from "lucide-react";
 import { passwordRequest } from "../api/password-request.ts";
-import { isAdministrator, mayWrite, useAccount } from "../api/session.ts";
+import { useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
+import { Kbd } from "../components/kbd.tsx";
 import { Mark } from "../components/mark.tsx";
+import { notices } from "../components/notify.ts";
 import { roleName } from "../format/roles.ts";
-import { PATHS } from "../paths.ts";
+import { isAround, type Place, placesOf, REFERENCE } from "./places.ts";
+import { COMMAND_KEY, type Overlay, useShortcuts } from "./shortcuts.ts";
 import { SignOutButton } from "./sign-out-button.tsx";
 import { Outdated } from "./outdated.tsx";
 import { ThemeSwitch } from "./theme-switch.tsx";
 
+const Palette = lazy(() => import("../palette/palette.tsx"));
+const ShortcutHelp = lazy(() => import("../palette/shortcut-help.tsx"));
+const Toasts = lazy(() => import("./toasts.tsx"));
 const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
-
-const PLACES: readonly (readonly [path: string, name: string, Icon: LucideIcon])[] = [
-  [PATHS.home, "Overview", House],
-  [PATHS.keys, "Keys", KeyRound],
-  [PATHS.usage, "Usage", ChartColumn],
-  [PATHS.requests, "Requests", ListTree],
-  [PATHS.playground, "Playground", MessageSquareText],
-  [PATHS.models, "Models", Layers],
-  [PATHS.adminAccounts, "Administration", Settings],
-  [PATHS.account, "Account", CircleUserRound],
-];
 
 /** Classes of an entry of the navigation. */
 const ENTRY =
   "flex min-h-10 items-center gap-3 rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong";
 
-/** Path prefix of the pages for administrators. */
-const ADMINISTRATION = "/admin/";
-
 /** Layout of all pages of a session. The navigation is beside the page on wide screens and above it on phones. */
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isOpen, setOpen] = useState(false);
+  const overlays = useOverlays();
   return (
     <div className="lg:grid lg:min-h-dvh lg:grid-cols-[14rem_1fr]">
       <a
@@ -68,12 +50,13 @@ export function Shell({ children }: { readonly children: ReactNode }) {
               {isOpen ? "Close" : "Menu"}
             </Button>
           </div>
-          <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
+          <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-4 lg:mt-6 lg:flex`}>
+            <SearchButton onClick={() => overlays.open("palette")} />
             <Places onGo={() => setOpen(false)} />
             <div className="mt-auto space-y-4">
-              <a href={PATHS.docs} className={ENTRY}>
-                <BookOpen aria-hidden className="size-4.5" />
-                API reference
+              <a href={REFERENCE.path} className={ENTRY}>
+                <REFERENCE.Icon aria-hidden className="size-4.5" />
+                {REFERENCE.name}
               </a>
               <Person />
             </div>
@@ -85,21 +68,65 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         {children}
       </main>
       <PasswordOnDemand />
+      <ToastsOnDemand />
+      {overlays.shown}
     </div>
   );
+}
+
+function SearchButton({ onClick }: { readonly onClick: () => void }) {
+  return (
+    <button
+      type="button"
+      onClick={onClick}
+      aria-keyshortcuts="Control+K Meta+K"
+      className="flex min-h-9 items-center gap-3 rounded-lg border border-line bg-canvas px-3 text-sm text-muted hover:border-edge hover:text-ink"
+    >
+      <Search aria-hidden className="size-4" />
+      Search
+      <span aria-hidden className="ml-auto flex gap-1 max-lg:hidden">
+        <Kbd>{COMMAND_KEY}</Kbd>
+        <Kbd>K</Kbd>
+      </span>
+    </button>
+  );
+}
+
+/** The palette and the list of shortcuts, loaded when first opened, with the keys that open them. */
+function useOverlays() {
+  const account = useAccount();
+  const [overlay, setOverlay] = useState<Overlay>();
+  const [loaded, setLoaded] = useState<ReadonlySet<Overlay>>(new Set());
+  const [, navigate] = useLocation();
+  const open = useCallback((next: Overlay): void => {
+    setLoaded((before) => new Set([...before, next]));
+    setOverlay(next);
+  }, []);
+  const go = useCallback(
+    (place: Place): void => (place === REFERENCE ? location.assign(place.path) : navigate(place.path)),
+    [navigate],
+  );
+  const places = useMemo(() => [...placesOf(account), REFERENCE], [account]);
+  useShortcuts({ places, go, open });
+  const close = (): void => setOverlay(undefined);
+  const shown = (
+    <Suspense>
+      {loaded.has("palette") && (
+        <Palette open={overlay === "palette"} onClose={close} onShortcuts={() => open("shortcuts")} />
+      )}
+      {loaded.has("shortcuts") && <ShortcutHelp open={overlay === "shortcuts"} onClose={close} />}
+    </Suspense>
+  );
+  return { open, shown } as const;
 }
 
 function Places({ onGo }: { readonly onGo: () => void }) {
   const [here] = useLocation();
   const account = useAccount();
-  const places = PLACES.filter(([path]) => {
-    if (path.startsWith(ADMINISTRATION)) return isAdministrator(account);
-    return path !== PATHS.playground || mayWrite(account);
-  });
   return (
     <nav aria-label="Pages">
       <ul className="space-y-1">
-        {places.map(([path, name, Icon]) => (
+        {placesOf(account).map(({ path, name, Icon }) => (
           <li key={path}>
             <Link
               href={path}
@@ -115,11 +142,6 @@ function Places({ onGo }: { readonly onGo: () => void }) {
       </ul>
     </nav>
   );
-}
-
-/** Whether the current path is below a navigation entry, but not its first page. */
-function isAround(path: string, here: string): boolean {
-  return path !== PATHS.home && here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
 }
 
 function Person() {
@@ -140,6 +162,19 @@ function Person() {
         Sign out
       </SignOutButton>
     </div>
+  );
+}
+
+/** Loads the toasts for the first notice. */
+function ToastsOnDemand() {
+  const isWaiting = useSyncExternalStore(notices.subscribe, notices.isWaiting);
+  const [isLoaded, setLoaded] = useState(false);
+  if (isWaiting && !isLoaded) setLoaded(true);
+  if (!isLoaded) return null;
+  return (
+    <Suspense>
+      <Toasts />
+    </Suspense>
   );
 }
 

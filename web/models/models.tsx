@@ -7,6 +7,7 @@ import { SelectField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { Table } from "../components/table.tsx";
+import { useFind } from "../components/use-find.ts";
 import { healthOf } from "../format/health.ts";
 import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
@@ -40,7 +41,7 @@ export default function Models() {
 }
 
 function ModelList({ models }: { readonly models: readonly Model[] }) {
-  const [searchText, setSearchText] = useState("");
+  const [searchText, setSearchText] = useFind();
   const [filter, setFilter] = useState("");
   const has = FILTERS.find(([name]) => name === filter)?.[1] ?? (() => true);
   const found = models.filter(

@@ -1,13 +1,11 @@
 import type { KeyNotice } from "../../gen/parley/console/v1/overview_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { Panel } from "../components/panel.tsx";
+import { RelativeTime } from "../components/relative-time.tsx";
 import { TextLink } from "../components/text-link.tsx";
 import { formatMicroUsd } from "../format/money.ts";
-import { formatCount } from "../format/number.ts";
-import { formatFromNow, formatMoment } from "../format/time.ts";
+import { formatCount, formatWholePercent } from "../format/number.ts";
 import { PATHS } from "../paths.ts";
-
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 
 /** Keys that expire soon, or are near or over a limit. */
 export function KeyNotices({ keys }: { readonly keys: readonly KeyNotice[] }) {
@@ -45,15 +43,15 @@ function Notices({ notice }: { readonly notice: KeyNotice }) {
       {budget > 0n && (
         <span title={`${formatMicroUsd(spent)} of ${formatMicroUsd(budget)} this month`}>
           <Badge look={spent >= budget ? "danger" : "warn"}>
-            {PERCENT.format(Number(spent) / Number(budget))} of its budget
+            {formatWholePercent(Number(spent) / Number(budget))} of its budget
           </Badge>
         </span>
       )}
       {limitedRequests > 0n && <Badge look="warn">{formatCount(limitedRequests)} refused for a limit</Badge>}
       {expireTime && (
-        <span title={formatMoment(expireTime)}>
-          <Badge look="warn">Expires {formatFromNow(expireTime)}</Badge>
-        </span>
+        <Badge look="warn">
+          Expires <RelativeTime time={expireTime} />
+        </Badge>
       )}
     </>
   );

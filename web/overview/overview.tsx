@@ -19,7 +19,7 @@ export default function Overview() {
       {found.data !== undefined ? (
         <Shown overview={found.data} isAll={isAll} />
       ) : found.isPending ? (
-        <Loading what="the overview" />
+        <Loading what="the overview" shape="tiles" />
       ) : (
         <Unavailable error={found.error} onRetry={() => void found.refetch()} />
       )}

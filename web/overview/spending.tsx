@@ -1,10 +1,11 @@
 import type { SpendingOverview } from "../../gen/parley/console/v1/overview_pb.js";
+import { ENGLISH } from "../format/locale.ts";
 import { formatMicroUsd } from "../format/money.ts";
+import { formatWholePercent } from "../format/number.ts";
 import { PATHS } from "../paths.ts";
 import { Tile } from "./tile.tsx";
 
-const MONTH = new Intl.DateTimeFormat("en", { month: "long", timeZone: "UTC" });
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
+const MONTH = new Intl.DateTimeFormat(ENGLISH, { month: "long", timeZone: "UTC" });
 
 /** Cost of today and of the month, with its forecast and its budget. */
 export function Spending({ spending }: { readonly spending: SpendingOverview }) {
@@ -49,7 +50,7 @@ export function Spending({ spending }: { readonly spending: SpendingOverview }) 
 }
 
 function shareOf(part: bigint, whole: bigint): string {
-  return PERCENT.format(whole === 0n ? 1 : Number(part) / Number(whole));
+  return formatWholePercent(whole === 0n ? 1 : Number(part) / Number(whole));
 }
 
 function Bar({ share }: { readonly share: number }) {

@@ -4,14 +4,13 @@ import type { TrafficOverview } from "../../gen/parley/console/v1/overview_pb.js
 import { type LatencyPoint, type UsageSums, UsageSumsSchema } from "../../gen/parley/console/v1/usage_pb.js";
 import { Sparkline } from "../components/sparkline.tsx";
 import { formatDuration } from "../format/duration.ts";
-import { formatCount, formatShort } from "../format/number.ts";
+import { formatCount, formatPercent, formatShort } from "../format/number.ts";
 import { PATHS } from "../paths.ts";
 import { errorsOf, requestsOf } from "../usage/measures.ts";
 import { latencySeries, totalSeries } from "../usage/series.ts";
 import { HOUR_MS, stepsOf } from "../usage/steps.ts";
 import { Tile } from "./tile.tsx";
 
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 const NOTHING = create(UsageSumsSchema);
 
 /** Requests, errors and time to the first token in the last 24 hours. */
@@ -42,7 +41,7 @@ export function Traffic({ traffic }: { readonly traffic: TrafficOverview }) {
         </Tile>
         <Tile
           name="Error rate"
-          value={PERCENT.format(Number(errorsOf(total)) / Math.max(Number(requestsOf(total)), 1))}
+          value={formatPercent(Number(errorsOf(total)) / Math.max(Number(requestsOf(total)), 1))}
           note={`${formatShort(total.failed)} failed, ${formatShort(total.refused)} refused`}
           href={`${PATHS.usage}?range=24h&by=outcome&outcome=failed`}
         >

@@ -1,9 +1,12 @@
+import { lazy, Suspense } from "react";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import type { Image, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import type { Answer } from "./answer.ts";
 import { DataImage } from "./data-image.tsx";
+
+const Markdown = lazy(() => import("./markdown.tsx"));
 
 /** Renders an answer: reasoning, text, refusal, images and tool calls. */
 export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; readonly isGrowing: boolean }) {
@@ -20,7 +23,11 @@ export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; rea
           <p className="pb-3 wrap-anywhere whitespace-pre-wrap">{reasoning}</p>
         </details>
       )}
-      {text !== "" && <p className="wrap-anywhere whitespace-pre-wrap">{text}</p>}
+      {text !== "" && (
+        <Suspense fallback={<p className="wrap-anywhere whitespace-pre-wrap">{text}</p>}>
+          <Markdown text={text} />
+        </Suspense>
+      )}
       {refusal !== "" && <p className="wrap-anywhere whitespace-pre-wrap text-danger">{refusal}</p>}
       {Array.from(images.entries(), ([index, image]) => (
         <Picture key={index} image={image} number={index + 1} />

@@ -2,6 +2,7 @@ import { type ChangeEvent, useRef, useState } from "react";
 import { Button } from "../components/button.tsx";
 import { TextAreaField } from "../components/field.tsx";
 import { DataImage } from "./data-image.tsx";
+import { Estimate } from "./estimate.tsx";
 import { Pace } from "./pace.tsx";
 import { ACCEPTED, readPictures } from "./pictures.ts";
 import { openCalls, type Picture } from "./turns.ts";
@@ -11,12 +12,13 @@ import { useWorkspace, workspace } from "./workspace.ts";
 export function Composer() {
   const message = useWorkspace((state) => state.message);
   const pictures = useWorkspace((state) => state.pictures);
-  const turns = useWorkspace((state) => state.turns);
-  const isRunning = useWorkspace((state) => state.run?.state === "running");
+  const threads = useWorkspace((state) => state.threads);
+  const isRunning = threads.some(({ run }) => run?.state === "running");
+  const isCompared = threads.length > 1;
   const [error, setError] = useState<string>();
-  const isWaiting = openCalls(turns).length > 0;
+  const isWaiting = threads.some(({ turns }) => openCalls(turns).length > 0);
   const hasMessage = message.trim() !== "" || pictures.length > 0;
-  const canGoOn = turns.length > 0 && turns.at(-1)?.role !== "assistant";
+  const canGoOn = threads.some(({ turns }) => turns.length > 0 && turns.at(-1)?.role !== "assistant");
 
   const send = (): void => {
     if (isRunning) return;
@@ -60,7 +62,7 @@ export function Composer() {
         <div className="flex flex-wrap items-center gap-3">
           {isRunning ? (
             <Button look="secondary" onClick={() => workspace.stop()}>
-              Stop
+              {isCompared ? "Stop all" : "Stop"}
             </Button>
           ) : (
             <Button type="submit">{hasMessage || !canGoOn ? "Send" : "Run"}</Button>
@@ -68,8 +70,9 @@ export function Composer() {
           <PicturePicker onPick={(files) => void attach(files)} />
           <span className="text-sm text-muted max-sm:hidden">Ctrl or ⌘ + Enter</span>
         </div>
-        <Pace />
+        {!isCompared && <Pace />}
       </div>
+      <Estimate />
     </form>
   );
 }

@@ -1,5 +1,5 @@
 import { type ComponentProps, useMemo } from "react";
-import { dataUrl } from "./chat-json.ts";
+import { dataUrl } from "./formats/json.ts";
 
 interface DataImageProps extends Omit<ComponentProps<"img">, "src"> {
   readonly mediaType: string;

@@ -12,6 +12,8 @@ export interface Draft {
   readonly parameters: Readonly<Partial<Record<ParameterField, string>>>;
   /** JSON in the OpenAI tools format; empty for none. */
   readonly tools: string;
+  /** JSON object of simulated results by function name; empty for none. */
+  readonly results: string;
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -23,6 +25,7 @@ export const EMPTY_DRAFT: Draft = {
   system: "",
   parameters: {},
   tools: "",
+  results: "",
 };
 
 /** A numeric parameter. The hint is the range of the contract. */

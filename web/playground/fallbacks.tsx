@@ -1,6 +1,6 @@
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import { Button } from "../components/button.tsx";
-import { SelectField } from "../components/field.tsx";
+import { Choose } from "../components/choose.tsx";
 import { Fold } from "../components/fold.tsx";
 import { useWorkspace, workspace } from "./workspace.ts";
 
@@ -55,22 +55,15 @@ export function Fallbacks({ models, model, error }: FallbacksProps) {
         <p className="text-sm text-muted">This key has no other models.</p>
       )}
       {left.length > 0 && fallbacks.length < MAX && (
-        <SelectField
+        <Choose
           label="Add a model"
           value=""
+          placeholder="Select …"
           error={error}
           hint="Tried in order if a model fails before sending its first token."
-          onChange={(event) => change([...fallbacks, event.target.value])}
-        >
-          <option value="" disabled>
-            Select …
-          </option>
-          {left.map(({ id }) => (
-            <option key={id} value={id}>
-              {id}
-            </option>
-          ))}
-        </SelectField>
+          choices={left.map(({ id }) => [id, id])}
+          onChange={(id) => change([...fallbacks, id])}
+        />
       )}
     </Fold>
   );

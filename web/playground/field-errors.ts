@@ -3,7 +3,9 @@ import { useWorkspace } from "./workspace.ts";
 
 /** Returns the validation error of a request field, from the playground or the service. */
 export function useFieldErrors(): (field: string) => string | undefined {
-  const error = useWorkspace(({ refusal, run }) => refusal ?? run?.error);
+  const error = useWorkspace(({ threads }) =>
+    threads.map(({ refusal, run }) => refusal ?? run?.error).find((each) => each != null),
+  );
   const fields = error == null ? undefined : readFailure(error)?.fields;
   return (field) => {
     if (fields === undefined) return undefined;

@@ -11,11 +11,11 @@ import { Attempts, attemptsOf } from "./attempts.tsx";
 import { Events } from "./events.tsx";
 import { RequestCode } from "./request-code.tsx";
 import type { Run } from "./run.ts";
-import { useWorkspace } from "./workspace.ts";
+import { useThread } from "./workspace.ts";
 
 /** Details of the latest completion: response facts, request, events and attempts. */
 export function Inspector() {
-  const run = useWorkspace((state) => state.run);
+  const { run } = useThread();
   if (run === undefined) return null;
   const attempts = attemptsOf(run);
   const tabs: readonly (readonly [name: string, panel: ReactNode])[] = [

@@ -1,7 +1,9 @@
 import { useEffect, useState } from "react";
 import { formatDuration } from "../format/duration.ts";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount } from "../format/number.ts";
 import type { Run } from "./run.ts";
-import { useWorkspace } from "./workspace.ts";
+import { useThread } from "./workspace.ts";
 
 const TICK_MS = 200;
 /** Approximate characters per token, for estimates before the provider reports usage. */
@@ -9,9 +11,9 @@ const CHARS_PER_TOKEN = 4;
 /** Shortest time span for a rate. A faster response counts as a single burst. */
 const MIN_SPAN_MS = 50;
 
-/** Timing of the latest response: time to first token, tokens per second, elapsed time. */
+/** Figures of the latest response of a thread: time to first token, tokens per second, time and cost. */
 export function Pace() {
-  const run = useWorkspace((state) => state.run);
+  const { run } = useThread();
   if (run === undefined) return null;
   return run.state === "running" ? <Running run={run} /> : <Facts run={run} nowMs={run.endedMs ?? run.startedMs} />;
 }
@@ -26,7 +28,8 @@ function Running({ run }: { readonly run: Run }) {
 }
 
 function Facts({ run, nowMs }: { readonly run: Run; readonly nowMs: number }) {
-  const { startedMs, firstMs } = run;
+  const { startedMs, firstMs, answer } = run;
+  const cost = answer.report?.costMicroUsd;
   const perSecond = tokensPerSecond(run, nowMs);
   const unknown = run.state === "running" ? "…" : "–";
   return (
@@ -34,6 +37,7 @@ function Facts({ run, nowMs }: { readonly run: Run; readonly nowMs: number }) {
       <Fact name="Time to first token">{firstMs === undefined ? unknown : formatDuration(firstMs - startedMs)}</Fact>
       <Fact name="Tokens/s">{perSecond ?? unknown}</Fact>
       <Fact name="Elapsed">{formatDuration(nowMs - startedMs)}</Fact>
+      {cost !== undefined && <Fact name="Cost">{formatMicroUsd(cost)}</Fact>}
     </dl>
   );
 }
@@ -54,5 +58,5 @@ function tokensPerSecond({ answer, firstMs, endedMs }: Run, nowMs: number): stri
   const counted = answer.usage?.outputTokens;
   const estimated = (answer.text.length + answer.reasoning.length) / CHARS_PER_TOKEN;
   const rate = Math.round(((counted ?? estimated) / spanMs) * 1000);
-  return counted === undefined ? `~${rate}` : String(rate);
+  return counted === undefined ? `~${formatCount(rate)}` : formatCount(rate);
 }

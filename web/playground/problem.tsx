@@ -1,15 +1,16 @@
+import { use } from "react";
 import { ConnectError } from "@connectrpc/connect";
 import { Link } from "wouter";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { readFailure } from "../api/failure.ts";
 import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
-import { useWorkspace, workspace } from "./workspace.ts";
+import { ThreadContext, useThread, workspace } from "./workspace.ts";
 
 /** Error of a failed or stopped run, with a retry button. */
 export function Problem() {
-  const error = useWorkspace(({ refusal, run }) => refusal ?? run?.error);
-  const run = useWorkspace((state) => state.run);
+  const { run, refusal } = useThread();
+  const error = refusal ?? run?.error;
   if (run?.state === "stopped") return <Again text="You stopped this response." label="Regenerate" />;
   const failing = error == null ? undefined : readFailure(error);
   if (failing === undefined) return null;
@@ -33,11 +34,17 @@ export function Problem() {
   );
 }
 
-function Again({ text, label }: { readonly text?: string; readonly label: string }) {
+interface AgainProps {
+  readonly text?: string;
+  readonly label: string;
+}
+
+function Again({ text, label }: AgainProps) {
+  const threadId = use(ThreadContext);
   return (
     <div className="mt-3 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-muted">
       {text !== undefined && <p role="status">{text}</p>}
-      <Button look="secondary" size="small" onClick={() => workspace.retry()}>
+      <Button look="secondary" size="small" onClick={() => workspace.retry(threadId)}>
         {label}
       </Button>
     </div>

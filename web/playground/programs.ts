@@ -1,4 +1,4 @@
-import type { ChatJson } from "./chat-json.ts";
+import type { Json } from "./formats/json.ts";
 
 /** A request as a program that reads the API key from `PARLEY_API_KEY` and runs as pasted. */
 export interface Program {
@@ -6,63 +6,75 @@ export interface Program {
   /** Prerequisites. */
   readonly needs: string;
   /** `origin` is the origin of this page, such as `http://127.0.0.1:8080`. */
-  readonly write: (request: ChatJson, origin: string) => string;
+  readonly write: (request: Json, origin: string) => string;
 }
 
-/** Fields without an argument in the official Python client, sent as `extra_body`. */
-const EXTRAS: ReadonlySet<string> = new Set(["fallback_models", "image_config", "parley", "modalities"]);
-
-export const PROGRAMS: readonly Program[] = [
-  {
+/** A POST with a header for the key. */
+export function curl(path: string, headers: readonly string[]): Program {
+  const lines = [...headers, "content-type: application/json"].map((header) =>
+    // A shell replaces variables in double quotes only.
+    header.includes("$") ? `  -H "${header}" \\` : `  -H '${header}' \\`,
+  );
+  return {
     name: "curl",
     needs: "Shell, with PARLEY_API_KEY set",
     // A quoted here-document needs no escaping, and the length of command-line arguments is limited.
-    write: (request, origin) => `curl -N '${origin}/v1/chat/completions' \\
-  -H "authorization: Bearer $PARLEY_API_KEY" \\
-  -H 'content-type: application/json' \\
+    write: (request, origin) => `curl -N '${origin}${path}' \\
+${lines.join("\n")}
   --data-binary @- <<'REQUEST'
 ${JSON.stringify(request, null, 2)}
 REQUEST`,
-  },
-  {
+  };
+}
+
+/** Fields without an argument in the official Python clients, sent as `extra_body`. */
+const EXTRAS: ReadonlySet<string> = new Set(["fallback_models", "image_config", "parley", "modalities"]);
+
+interface Sdk {
+  readonly needs: string;
+  readonly imports: string;
+  /** The lines that make the client, at an origin. */
+  readonly client: (origin: string) => string;
+  /** The call before its arguments, and what prints the stream. */
+  readonly call: string;
+  readonly print: string;
+}
+
+/** A program for an official Python client. */
+export function python({ needs, imports, client, call, print }: Sdk): Program {
+  return {
     name: "Python",
-    needs: "pip install openai",
+    needs,
     write: (request, origin) => `import os
 
-from openai import OpenAI
+${imports}
 
-client = OpenAI(
-    base_url="${origin}/v1",
-    api_key=os.environ["PARLEY_API_KEY"],
-)
+${client(origin)}
 
-stream = client.chat.completions.create(
+${call}(
 ${pythonArguments(request)}
 )
-for chunk in stream:
-    for choice in chunk.choices:
-        print(choice.delta.content or "", end="", flush=True)
+${print}
 print()`,
-  },
-  {
-    name: "Node",
-    needs: "npm install openai; save as try.mjs",
-    write: (request, origin) => `import OpenAI from "openai";
-
-const client = new OpenAI({
-  baseURL: "${origin}/v1",
-  apiKey: process.env.PARLEY_API_KEY,
-});
-
-const stream = await client.chat.completions.create(${JSON.stringify(request, null, 2)});
-for await (const chunk of stream) {
-  for (const { delta } of chunk.choices) process.stdout.write(delta.content ?? "");
+  };
 }
-console.log();`,
-  },
-];
 
-function pythonArguments(request: ChatJson): string {
+/** A program for an official Node client. */
+export function node({ needs, imports, client, call, print }: Sdk): Program {
+  return {
+    name: "Node",
+    needs,
+    write: (request, origin) => `${imports}
+
+${client(origin)}
+
+${call}(${JSON.stringify(request, null, 2)});
+${print}
+console.log();`,
+  };
+}
+
+function pythonArguments(request: Json): string {
   const known = Object.entries(request).filter(([name]) => !EXTRAS.has(name));
   const extra = Object.entries(request).filter(([name]) => EXTRAS.has(name));
   const all = extra.length === 0 ? known : [...known, ["extra_body", Object.fromEntries(extra)] as const];

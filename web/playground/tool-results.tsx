@@ -1,18 +1,19 @@
-import { useState } from "react";
+import { use, useState } from "react";
 import { Button } from "../components/button.tsx";
 import { TextAreaField } from "../components/field.tsx";
 import type { ToolCall } from "../../gen/parley/v1/message_pb.js";
-import { workspace } from "./workspace.ts";
+import { ThreadContext, workspace } from "./workspace.ts";
 
 /** Form for the results of tool calls, entered by hand. */
 export function ToolResults({ calls }: { readonly calls: readonly ToolCall[] }) {
+  const threadId = use(ThreadContext);
   const [texts, setTexts] = useState<readonly string[]>(calls.map(() => ""));
   return (
     <form
       className="mt-3 space-y-3"
       onSubmit={(event) => {
         event.preventDefault();
-        workspace.sendResults(texts);
+        workspace.sendResults(threadId, texts);
       }}
     >
       {calls.map(({ id, name }, index) => (

@@ -2,6 +2,9 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
 
+/** A result of the example. */
+export const RESULTS_EXAMPLE = JSON.stringify({ get_weather: { sky: "clear", celsius: 21 } }, null, 2);
+
 export const TOOLS_EXAMPLE = JSON.stringify(
   [
     {
@@ -27,6 +30,22 @@ export function readTools(text: string): MessageInitShape<typeof ToolSchema>[] {
   const tools = parseJson("tools", text);
   if (!Array.isArray(tools)) throw failureOfField("tools", "must be a list: [ … ]");
   return tools.map(readTool);
+}
+
+/**
+ * Parses simulated results: an object with what each function returns. Texts are returned as they are, anything else as
+ * JSON. Throws a field error.
+ */
+export function readResults(text: string): ReadonlyMap<string, string> {
+  if (text.trim() === "") return new Map();
+  const results = parseJson("results", text);
+  if (!isObject(results)) throw failureOfField("results", "must be an object of results by function name");
+  return new Map(
+    Object.entries(results).map(([name, result]) => [
+      name,
+      typeof result === "string" ? result : JSON.stringify(result),
+    ]),
+  );
 }
 
 /** Parses JSON. Throws a field error, with the line if the browser reports it. */

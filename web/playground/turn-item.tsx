@@ -1,11 +1,15 @@
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, use, useEffect, useRef, useState } from "react";
+import { Pencil, RotateCcw, Trash2 } from "lucide-react";
 import { Button } from "../components/button.tsx";
+import { CopyIcon } from "../components/copy-icon.tsx";
+import { IconButton } from "../components/icon-button.tsx";
+import { ICON_BUTTON } from "../components/table.tsx";
 import { TextAreaField } from "../components/field.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import { DataImage } from "./data-image.tsx";
 import { ToolResults } from "./tool-results.tsx";
 import type { Turn } from "./turns.ts";
-import { workspace } from "./workspace.ts";
+import { ThreadContext, workspace } from "./workspace.ts";
 
 const NAMES = { user: "You", assistant: "Model", tool: "Tool result" } as const;
 
@@ -20,30 +24,28 @@ interface TurnItemProps {
 
 /** One turn of the conversation. Memoized, so that chunks of the last turn do not render the others. */
 export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
+  const threadId = use(ThreadContext);
   const [isEditing, setEditing] = useState(false);
   const name = turn.role === "tool" ? `Result of ${turn.name}` : NAMES[turn.role];
   return (
     <li data-role={turn.role}>
       <div className="flex min-h-9 items-center justify-between gap-3">
-        <h3 className="min-w-0 text-sm font-semibold wrap-anywhere">
+        <h3 className="min-w-0 truncate text-sm font-semibold">
           {name}
           {turn.role === "assistant" && turn.answer.model !== "" && (
             <span className="ml-2 font-mono text-xs font-normal text-muted">{turn.answer.model}</span>
           )}
         </h3>
         {!isFixed && !isEditing && (
-          <div className="-mr-3 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
-            {isLast && turn.role === "assistant" && (
-              <Button look="quiet" size="small" onClick={() => workspace.retry()}>
-                Retry
-              </Button>
+          <div className="-mr-2 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
+            {turn.role === "assistant" && turn.answer.text !== "" && (
+              <CopyIcon text={turn.answer.text} what="the answer" className={ICON_BUTTON} />
             )}
-            <Button look="quiet" size="small" onClick={() => setEditing(true)}>
-              Edit
-            </Button>
-            <Button look="quiet danger" size="small" onClick={() => workspace.remove(turn.id)}>
-              Remove
-            </Button>
+            {isLast && turn.role === "assistant" && (
+              <IconButton name="Retry" Icon={RotateCcw} onClick={() => workspace.retry(threadId)} />
+            )}
+            <IconButton name="Edit" Icon={Pencil} onClick={() => setEditing(true)} />
+            <IconButton name="Remove" Icon={Trash2} onClick={() => workspace.remove(threadId, turn.id)} />
           </div>
         )}
       </div>
@@ -78,6 +80,7 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
 });
 
 function Editor({ turn, onDone }: { readonly turn: Turn; readonly onDone: () => void }) {
+  const threadId = use(ThreadContext);
   const [text, setText] = useState(turn.role === "assistant" ? turn.answer.text : turn.text);
   const area = useRef<HTMLTextAreaElement>(null);
   useEffect(() => area.current?.focus(), []);
@@ -86,7 +89,7 @@ function Editor({ turn, onDone }: { readonly turn: Turn; readonly onDone: () => 
       className="space-y-2"
       onSubmit={(event) => {
         event.preventDefault();
-        workspace.edit(turn.id, text);
+        workspace.edit(threadId, turn.id, text);
         onDone();
       }}
     >

@@ -7,12 +7,15 @@ import { PATHS } from "../paths.ts";
 import { keyLabel, NO_CALLER } from "../format/callers.ts";
 import { formatDuration } from "../format/duration.ts";
 import { formatPreciseMoment } from "../format/time.ts";
-import { ENTRANCES } from "./entrances.ts";
+import { describeEndpoint } from "./entrances.ts";
+import { describeFinish, tokensPerSecond } from "./measures.ts";
 
 /** Details of a request: IDs, models, key, account, endpoint and times. */
 export function Facts({ request }: { readonly request: LoggedRequest }) {
-  const { id, requestId, requestedModel, servedModel, keyId, entrance, streamed } = request;
+  const { id, requestId, requestedModel, servedModel, keyId, streamed, client, traceId } = request;
   const { startTime, endTime, durationMs, firstContentMs } = request;
+  const finish = describeFinish(request);
+  const perSecond = tokensPerSecond(request);
   return (
     <dl className="grid gap-x-6 gap-y-4 text-sm sm:grid-cols-2">
       <Fact name="Request ID">
@@ -39,13 +42,25 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
         <Owner id={request.accountId} />
       </Fact>
       <Fact name="Endpoint">
-        {ENTRANCES[entrance] ?? entrance}
+        {describeEndpoint(request)}
         {streamed ? " (streamed)" : " (not streamed)"}
       </Fact>
-      <Fact name="Duration">{formatDuration(durationMs)}</Fact>{" "}
+      {client !== "" && (
+        <Fact name="Client">
+          <bdi>{client}</bdi>
+        </Fact>
+      )}
+      {finish !== undefined && <Fact name="Finish reason">{finish}</Fact>}
+      <Fact name="Duration">{formatDuration(durationMs)}</Fact>
       {firstContentMs !== undefined && <Fact name="Time to first token">{formatDuration(firstContentMs)}</Fact>}
+      {perSecond !== undefined && <Fact name="Tokens per second">{perSecond.toFixed(1)}</Fact>}
       <Fact name="Started">{startTime && formatPreciseMoment(startTime)}</Fact>
       <Fact name="Ended">{endTime && formatPreciseMoment(endTime)}</Fact>
+      {traceId !== "" && (
+        <Fact name="Trace ID">
+          <Copied text={traceId} what="the trace ID" />
+        </Fact>
+      )}
     </dl>
   );
 }

@@ -1,42 +1,89 @@
 import { useMemo } from "react";
 import { useSearchParams } from "wouter";
+import { RequestOrder } from "../../gen/parley/console/v1/request_pb.js";
 import type { LogFilter } from "../api/requests.ts";
+import { isRange, type Range, RANGES } from "../usage/period.ts";
+import { MINUTE_MS } from "../usage/steps.ts";
 
-/** Query parameters by filter field. */
-const NAMES = { accountId: "account", keyId: "key", model: "model", outcome: "outcome" } as const;
-const TIMES = { sinceMs: "since", untilMs: "until" } as const;
+/** Sort orders by name in the URL: the latest, or the highest value, first. */
+export const ORDERS = {
+  time: RequestOrder.UNSPECIFIED,
+  tokens: RequestOrder.TOKENS,
+  cost: RequestOrder.COST,
+  duration: RequestOrder.DURATION,
+  ttft: RequestOrder.FIRST_CONTENT,
+} as const;
 
-export type FilterField = keyof typeof NAMES | keyof typeof TIMES;
+export type Order = keyof typeof ORDERS;
 
-/** Returns the filter from the URL, so that links can be shared, and a function to change it. */
-export function useFilter(): readonly [LogFilter, (changes: Partial<Record<FilterField, string>>) => void] {
+/** Query parameters of the page, as in the URL. Empty: not set. */
+const NAMES = ["account", "key", "model", "outcome", "range", "since", "until", "order"] as const;
+
+export type Parameter = (typeof NAMES)[number];
+
+/** What the log shows, as in the URL, so that links can be shared. */
+export interface LogView {
+  readonly filter: LogFilter;
+  readonly order: Order;
+  /** A period up to now. Undefined for any time, and for a period with ends of its own. */
+  readonly range: Range | undefined;
+  /** The query of this view, without the request that is shown beside it. */
+  readonly query: string;
+  /** Changes parameters; an empty text removes one. */
+  readonly change: (changes: Partial<Record<Parameter, string>>) => void;
+}
+
+/**
+ * Reads `?model=…&key=…&outcome=…&account=…&range=…&since=…&until=…&order=…`; times are ISO 8601 or Unix milliseconds. A range is counted
+ * from when it is chosen, so that the same list can be paged.
+ */
+export function useLogView(): LogView {
   const [search, setSearch] = useSearchParams();
-  const filter = useMemo(() => readFilter(search), [search]);
-  const change = (changes: Partial<Record<FilterField, string>>): void =>
+  const query = new URLSearchParams(
+    NAMES.flatMap((name) => (search.get(name) ? [[name, search.get(name)!]] : [])),
+  ).toString();
+  const view = useMemo(() => readView(new URLSearchParams(query)), [query]);
+  const change: LogView["change"] = (changes) =>
     setSearch(
       (before) => {
         const after = new URLSearchParams(before);
-        for (const [field, value] of Object.entries(changes)) {
-          const name = { ...NAMES, ...TIMES }[field as FilterField];
+        for (const [name, value] of Object.entries(changes)) {
           if (value === "") after.delete(name);
           else after.set(name, value);
         }
+        after.delete("request");
         return after;
       },
       { replace: true },
     );
-  return [filter, change];
+  return { ...view, query, change };
 }
 
-/** Reads `?model=…&key=…&outcome=…&account=…&since=…&until=…`; times are ISO 8601 or Unix milliseconds. */
-function readFilter(search: URLSearchParams): LogFilter {
-  const texts = Object.entries(NAMES).map(([field, name]) => [field, search.get(name) ?? ""] as const);
-  const times = Object.entries(TIMES).map(([field, name]) => [field, readTime(search.get(name) ?? "")] as const);
-  const given = [...texts.filter(([, text]) => text !== ""), ...times.filter(([, ms]) => ms !== undefined)];
-  return Object.fromEntries(given) as LogFilter;
+function readView(search: URLSearchParams): Pick<LogView, "filter" | "order" | "range"> {
+  const range = search.get("range") ?? "";
+  const order = search.get("order") ?? "";
+  const since = readTime(search.get("since"));
+  const until = readTime(search.get("until"));
+  const isRanged = isRange(range) && since === undefined && until === undefined;
+  const sinceMs = isRanged ? Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS - RANGES[range].lengthMs : since;
+  const texts = {
+    accountId: search.get("account"),
+    keyId: search.get("key"),
+    model: search.get("model"),
+    outcome: search.get("outcome"),
+  };
+  return {
+    filter: Object.fromEntries([
+      ...Object.entries(texts).filter(([, text]) => text !== null && text !== ""),
+      ...(sinceMs === undefined ? [] : [["sinceMs", sinceMs]]),
+      ...(until === undefined ? [] : [["untilMs", until]]),
+    ]) as LogFilter,
+    order: Object.hasOwn(ORDERS, order) ? (order as Order) : "time",
+    range: isRanged ? range : undefined,
+  };
 }
 
-function readTime(text: string): number | undefined {
-  const ms = /^\d{1,15}$/.test(text) ? Number(text) : Date.parse(text);
+function readTime(text: string | null): number | undefined {
+  const ms = text !== null && /^\d{1,15}$/.test(text) ? Number(text) : Date.parse(text ?? "");
   return Number.isSafeInteger(ms) && ms >= 0 ? ms : undefined;
 }

@@ -1,74 +1,81 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { LogFilter } from "../api/requests.ts";
+import type { ReactNode } from "react";
 import { useScopes } from "../api/scopes.ts";
 import { Button } from "../components/button.tsx";
 import { Choose } from "../components/choose.tsx";
-import { formatMoment } from "../format/time.ts";
-import type { FilterField } from "./filter.ts";
+import type { LogView } from "./filter.ts";
+import { TimeFields } from "./time-fields.tsx";
 
 interface FiltersProps {
-  readonly filter: LogFilter;
-  readonly onChange: (changes: Partial<Record<FilterField, string>>) => void;
+  readonly view: LogView;
+  /** Buttons beside the fields. */
+  readonly children: ReactNode;
 }
 
 /** Filter fields of the request log. */
-export function Filters({ filter, onChange }: FiltersProps) {
+export function Filters({ view, children }: FiltersProps) {
+  const { filter, order, query, change } = view;
   const { accountId = "", keyId = "", model = "", outcome = "" } = filter;
   const { models, keys, outcomes, accounts } = useScopes(accountId);
   return (
-    <div className="space-y-3">
-      <div className={`grid grid-cols-2 gap-x-3 gap-y-3 ${accounts ? "lg:grid-cols-4" : "lg:grid-cols-3"}`}>
+    <div className="mb-2 space-y-2">
+      <div className="grid grid-cols-2 gap-3 lg:grid-cols-[repeat(auto-fit,minmax(9rem,1fr))]">
+        <TimeFields {...view} />
         <Choose
           label="Status"
           value={outcome}
           all="All statuses"
           choices={outcomes}
-          onChange={(value) => onChange({ outcome: value })}
+          onChange={(value) => change({ outcome: value })}
         />
         <Choose
           label="Model"
           value={model}
           all="All models"
           choices={models}
-          onChange={(value) => onChange({ model: value })}
+          onChange={(value) => change({ model: value })}
         />
-        <Choose
-          label="Key"
-          value={keyId}
-          all="All keys"
-          choices={keys}
-          onChange={(value) => onChange({ keyId: value })}
-        />
+        <Choose label="Key" value={keyId} all="All keys" choices={keys} onChange={(value) => change({ key: value })} />
         {accounts && (
           <Choose
             label="Account"
             value={accountId}
             all={accounts.all}
             choices={accounts.choices}
-            onChange={(value) => onChange({ accountId: value, keyId: "" })}
+            onChange={(value) => change({ account: value, key: "" })}
           />
         )}
+        {/* Wide screens have the names of the columns. */}
+        <div className="lg:hidden">
+          <Choose
+            label="Sort by"
+            value={order === "time" ? "" : order}
+            all="Latest first"
+            choices={SORTED}
+            onChange={(value) => change({ order: value })}
+          />
+        </div>
       </div>
-      {Object.keys(filter).length > 0 && (
-        <div className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-muted">
-          {describeTime(filter)}
+      <div className="flex flex-wrap items-center gap-2">
+        {query !== "" && (
           <Button
             look="quiet"
             size="small"
-            className="-ml-3"
-            onClick={() => onChange({ accountId: "", keyId: "", model: "", outcome: "", sinceMs: "", untilMs: "" })}
+            onClick={() =>
+              change({ account: "", key: "", model: "", outcome: "", range: "", since: "", until: "", order: "" })
+            }
           >
             Clear filters
           </Button>
-        </div>
-      )}
+        )}
+        {children}
+      </div>
     </div>
   );
 }
 
-function describeTime({ sinceMs, untilMs }: LogFilter): string {
-  const since = sinceMs === undefined ? "" : formatMoment(timestampFromMs(sinceMs));
-  const until = untilMs === undefined ? "" : formatMoment(timestampFromMs(untilMs));
-  if (since === "") return until === "" ? "" : `Ended before ${until}.`;
-  return until === "" ? `Ended after ${since}.` : `Ended between ${since} and ${until}.`;
-}
+const SORTED = [
+  ["tokens", "Most tokens first"],
+  ["cost", "Highest cost first"],
+  ["duration", "Longest first"],
+  ["ttft", "Slowest first token first"],
+] as const;

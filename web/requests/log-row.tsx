@@ -1,103 +1,111 @@
-import type { ReactNode } from "react";
+import type { CSSProperties, ReactNode } from "react";
+import { ArrowDown } from "lucide-react";
 import { Link } from "wouter";
-import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { noteRequest } from "../api/requests.ts";
-import { requestPath } from "../paths.ts";
-import { keyLabel } from "../format/callers.ts";
-import { formatDuration } from "../format/duration.ts";
-import { formatMicroUsd } from "../format/money.ts";
-import { formatShort } from "../format/number.ts";
-import { formatClock, formatPreciseMoment } from "../format/time.ts";
-import { ENTRANCES } from "./entrances.ts";
-import { OutcomeBadge } from "../components/outcome-badge.tsx";
-import { None } from "../components/table.tsx";
+import { COLUMN_IDS, type ColumnId, columnOf, type RowFacts } from "./columns.tsx";
+import type { Order } from "./filter.ts";
 
-/** Grid columns on wide screens, where a request is one line. On phones each request is a card. */
-const GRID =
-  "grid gap-x-4 lg:gap-x-3 lg:grid-cols-[8.5rem_minmax(0,1.6fr)_minmax(0,1fr)_11rem_5.5rem_4.75rem_4.25rem_4.25rem] lg:items-center lg:gap-y-0";
+/** Columns of a table, with their tracks for wide screens, where a request is one line. On phones each request is a card. */
+export interface Tracks {
+  readonly columns: readonly ColumnId[];
+  readonly style: CSSProperties;
+}
 
-const COLUMNS = ["Time", "Model", "Key", "Status", "Tokens", "Cost", "Duration", "TTFT"] as const;
+export function tracksOf(columns: readonly ColumnId[]): Tracks {
+  const facts = columns.map(columnOf);
+  // Gaps and the padding of a row, in rem.
+  const rem = facts.reduce((sum, { minRem }) => sum + minRem + GAP_REM, 2.5 - GAP_REM);
+  const style = { "--tracks": facts.map(({ track }) => track).join(" "), "--room": `${rem}rem` };
+  return { columns, style: style as CSSProperties };
+}
 
-/** Column headers. On phones only for screen readers. */
-export function LogHead() {
+const GAP_REM = 0.75;
+const GRID = "grid gap-x-4 px-5 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tracks) lg:items-center lg:gap-y-0";
+
+interface LogHeadProps {
+  readonly tracks: Tracks;
+  readonly order: Order;
+  readonly onOrder: (order: Order) => void;
+}
+
+/** Column headers. Not on phones. */
+export function LogHead({ tracks: { columns }, order, onOrder }: LogHeadProps) {
   return (
-    <div role="rowgroup" className="max-lg:sr-only">
-      <div role="row" className={`${GRID} border-b border-line px-5 py-2 font-medium text-muted`}>
-        {COLUMNS.map((column, index) => (
-          <span key={column} role="columnheader" className={index > 3 ? "text-right" : ""}>
-            {column === "TTFT" ? <abbr title="Time to first token">{column}</abbr> : column}
-          </span>
-        ))}
+    <div role="rowgroup" className="max-lg:hidden">
+      <div role="row" className={`${GRID} border-b border-line py-1.5 font-medium text-muted`}>
+        {columns.map((id) => {
+          const { name, title, isRight, order: sorts } = columnOf(id);
+          const shown = title === undefined ? name : <abbr title={title}>{name}</abbr>;
+          return (
+            <span
+              key={id}
+              role="columnheader"
+              aria-sort={sorts === order ? "descending" : undefined}
+              className={`flex ${isRight ? "justify-end" : ""}`}
+            >
+              {sorts === undefined ? (
+                shown
+              ) : (
+                <button
+                  type="button"
+                  title={`Sort by ${(title ?? name).toLowerCase()}, ${sorts === "time" ? "latest" : "highest"} first`}
+                  onClick={() => onOrder(sorts)}
+                  className={`-mx-1 flex items-center gap-1 rounded px-1 hover:text-ink ${sorts === order ? "text-ink" : ""}`}
+                >
+                  {shown}
+                  {sorts === order && <ArrowDown aria-hidden className="size-3.5" />}
+                </button>
+              )}
+            </span>
+          );
+        })}
       </div>
     </div>
   );
 }
 
-interface LogRowProps {
-  readonly request: LoggedRequest;
-  /** Name of the account, if it is another than the signed-in one. */
-  readonly owner: string | undefined;
+interface LogRowProps extends RowFacts {
+  readonly tracks: Tracks;
+  /** Whether its details are shown beside the log, or those of another request. */
+  readonly isOpen: boolean;
+  readonly isOtherOpen: boolean;
+  readonly href: string;
 }
 
-/** One request in the log. The whole row links to its page. */
-export function LogRow({ request, owner }: LogRowProps) {
-  const { endTime, outcome, refused, durationMs, firstContentMs } = request;
-  const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
-  const isFree = request.promptTokens === 0n && request.completionTokens === 0n && request.costMicroUsd === 0n;
-  const mark = refused ? "shadow-[inset_3px_0_0_var(--color-warn)]" : "";
+/** One request in the log. The whole row is a link. */
+export function LogRow({ tracks, isOpen, isOtherOpen, href, ...facts }: LogRowProps) {
+  const { request } = facts;
+  const mark = request.refused ? "shadow-[inset_3px_0_0_var(--color-warn)]" : "";
+  const look = isOpen ? "bg-accent-soft" : "hover:bg-sunken has-focus-visible:bg-sunken";
   return (
     <div
       role="row"
-      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-1 px-5 py-3 tabular-nums lg:h-7.5 lg:py-0 hover:bg-sunken has-focus-visible:bg-sunken ${GRID} ${mark}`}
+      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-1 py-3 tabular-nums lg:h-7.5 lg:py-0 ${GRID} ${look} ${mark}`}
     >
-      <Cell className="order-3 text-muted lg:order-none">
-        <Link
-          href={requestPath(request.id)}
-          onClick={() => noteRequest(request)}
-          className="whitespace-nowrap after:absolute after:inset-0 lg:font-medium lg:text-ink"
-          title={endTime && formatPreciseMoment(endTime)}
-        >
-          {clock}
-        </Link>
-        {day !== undefined && <span className="ml-2 text-xs whitespace-nowrap text-muted">{day}</span>}
-      </Cell>
-      <Cell className="order-1 lg:order-none">
-        <Model request={request} />
-      </Cell>
-      {/* Limited width, so that a long name leaves room for the model on phones. */}
-      <Cell className="order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:order-none lg:col-span-1 lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink">
-        <span className="lg:flex lg:items-baseline lg:gap-2" title={keyLabel(request)}>
-          <bdi className="line-clamp-2 lg:line-clamp-1">{keyLabel(request)}</bdi>
-          {owner !== undefined && (
-            <span className="line-clamp-1 text-xs text-muted">
-              of <bdi>{owner}</bdi>
-            </span>
-          )}
-        </span>
-      </Cell>
-      <Cell className="order-2 col-span-2 text-right lg:order-none lg:col-span-1 lg:text-left">
-        <OutcomeBadge code={outcome} refused={refused} />
-      </Cell>
-      <Cell className="order-6 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
-        {isFree ? <None /> : <Tokens request={request} />}
-      </Cell>
-      <Cell className="order-7 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
-        {isFree ? <None /> : formatMicroUsd(request.costMicroUsd)}
-      </Cell>
-      <Cell className="order-5 text-muted lg:order-none lg:text-right lg:text-ink">{formatDuration(durationMs)}</Cell>
-      <Cell className="order-8 text-right whitespace-nowrap text-muted lg:order-none">
-        {firstContentMs === undefined ? (
-          <None />
-        ) : (
-          <>
-            <span className="sr-only">time to first token </span>
-            <span aria-hidden className="lg:hidden">
-              TTFT{" "}
-            </span>
-            {formatDuration(firstContentMs)}
-          </>
-        )}
-      </Cell>
+      {COLUMN_IDS.map((id) => {
+        const { isRight, phone, cell } = columnOf(id);
+        const isShown = tracks.columns.includes(id);
+        if (!isShown && phone === undefined) return null;
+        const where = `${phone ?? "max-lg:hidden"} lg:order-none lg:col-span-1 ${isShown ? "" : "lg:hidden"}`;
+        return (
+          <Cell key={id} className={`${where} ${isRight ? "lg:text-right lg:whitespace-nowrap" : ""}`}>
+            {id === "time" ? (
+              <Link
+                href={href}
+                replace={isOpen || isOtherOpen}
+                onClick={() => noteRequest(request)}
+                data-request={request.id}
+                aria-current={isOpen ? "true" : undefined}
+                className="after:absolute after:inset-0"
+              >
+                {cell(facts)}
+              </Link>
+            ) : (
+              cell(facts)
+            )}
+          </Cell>
+        );
+      })}
     </div>
   );
 }
@@ -107,45 +115,5 @@ function Cell({ className, children }: { readonly className: string; readonly ch
     <div role="cell" className={`min-w-0 wrap-anywhere ${className}`}>
       {children}
     </div>
-  );
-}
-
-/** The model that served the request, the requested one if it was another, and the endpoint. */
-function Model({ request }: { readonly request: LoggedRequest }) {
-  const { requestedModel, servedModel, entrance, streamed, attempts } = request;
-  const isOther = servedModel !== "" && servedModel !== requestedModel;
-  // A name with several models is never tried itself.
-  const isFallback = isOther && attempts.some(({ model }) => model === requestedModel);
-  const name = servedModel || requestedModel || "Unknown";
-  return (
-    <span className="lg:flex lg:items-baseline lg:gap-2" title={name}>
-      <bdi className="line-clamp-2 font-medium lg:line-clamp-1 lg:max-w-full lg:shrink-0">{name}</bdi>
-      {isFallback && (
-        <span className="line-clamp-2 text-xs text-warn lg:line-clamp-1">
-          <span aria-hidden>↪ </span>fallback for <bdi>{requestedModel}</bdi>
-        </span>
-      )}
-      {isOther && !isFallback && (
-        <span className="line-clamp-2 text-xs text-muted lg:line-clamp-1">
-          asked for <bdi>{requestedModel}</bdi>
-        </span>
-      )}
-      <span className="text-xs text-muted max-lg:block lg:line-clamp-1">
-        {ENTRANCES[entrance] ?? entrance}
-        {streamed && ", streamed"}
-      </span>
-    </span>
-  );
-}
-
-function Tokens({ request: { promptTokens, completionTokens } }: { readonly request: LoggedRequest }) {
-  return (
-    <>
-      {formatShort(promptTokens)}
-      <span aria-hidden> → </span>
-      <span className="sr-only"> input, </span>
-      {formatShort(completionTokens)}
-      <span className="sr-only"> output</span>
-    </>
   );
 }

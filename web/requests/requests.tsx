@@ -1,29 +1,44 @@
 import { useState } from "react";
 import { isAdministrator, useAccount, useTeams } from "../api/session.ts";
 import { Page } from "../components/page.tsx";
-import { useFilter } from "./filter.ts";
+import { ColumnMenu } from "./column-menu.tsx";
+import { ExportMenu } from "./export-menu.tsx";
+import { useLogView } from "./filter.ts";
 import { Filters } from "./filters.tsx";
 import { FindRequest } from "./find-request.tsx";
 import { Log } from "./log.tsx";
+import { SavedFilters } from "./saved-filters.tsx";
+import { SortedLog } from "./sorted-log.tsx";
+import { useColumns } from "./use-columns.ts";
 
 /** Page of the request log. */
 export default function Requests() {
-  const [filter, change] = useFilter();
+  const view = useLogView();
+  const [columns, setColumns] = useColumns();
   const [isLive, setLive] = useState(true);
+  const [slot, setSlot] = useState<HTMLElement | null>(null);
   const isAll = isAdministrator(useAccount());
   const hasTeams = useTeams().length > 0;
+  // A new instance per filter, so that no state of the previous filter remains.
+  const key = JSON.stringify([view.filter, view.order]);
   return (
     <Page
       isWide
       title="Requests"
       description={`${isAll ? "Requests of all accounts" : hasTeams ? "Requests of your account and teams" : "Requests of your account"}, and samples of refused ones. Prompts and responses are never stored.`}
+      actions={<FindRequest />}
     >
-      <div className="grid gap-x-3 gap-y-3 xl:grid-cols-[minmax(0,1fr)_24rem]">
-        <Filters filter={filter} onChange={change} />
-        <FindRequest />
-      </div>
-      {/* A new instance per filter, so that no state of the previous filter remains. */}
-      <Log key={JSON.stringify(filter)} filter={filter} isLive={isLive} onLive={setLive} />
+      <Filters view={view}>
+        <SavedFilters query={view.query} />
+        <ColumnMenu columns={columns} onChange={setColumns} />
+        <ExportMenu filter={view.filter} />
+        <div ref={setSlot} className="ml-auto flex items-center gap-2" />
+      </Filters>
+      {view.order === "time" ? (
+        <Log key={key} view={view} columns={columns} isLive={isLive} onLive={setLive} slot={slot} />
+      ) : (
+        <SortedLog key={key} view={view} columns={columns} />
+      )}
     </Page>
   );
 }

@@ -50,7 +50,7 @@ function MemberList({ team, isWritable }: Pick<MembersProps, "team" | "isWritabl
     },
     onSuccess: refreshTeams,
   });
-  if (list.isPending) return <Loading what="the members" rows={1} />;
+  if (list.isPending) return <Loading what="the members" shape="lines" />;
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   return (
     <>

@@ -19,17 +19,19 @@ const TICKS_MS = [
   ...[1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 84 * 24].map((hours) => hours * HOUR_MS),
 ];
 
-/** Renders a chart into an element. `onStep` reports the step under the pointer. */
+/** Renders a chart into an element. `onStep` reports the step under the pointer, `onPick` one that was clicked. */
 export function drawChart(
   element: HTMLElement,
   {
     content,
     width,
     onStep,
+    onPick,
   }: {
     readonly content: ChartContent;
     readonly width: number;
     readonly onStep: (step: number | undefined) => void;
+    readonly onPick: (step: number) => void;
   },
 ): Chart {
   const { steps, step, series, kind, format } = content;
@@ -75,7 +77,7 @@ export function drawChart(
           space: 64,
           values: (_plot, splits) => splits.map((position) => shortStep(timeAt(position), step)),
         },
-        { ...axis, size: 64, space: 36, values: (_plot, splits) => splits.map((value) => format(value)) },
+        { ...axis, size: widthOf, space: 36, values: (_plot, splits) => splits.map((value) => format(value)) },
       ],
       hooks: {
         setCursor: [({ cursor: { idx, left } }) => onStep(left == null || left < 0 ? undefined : (idx ?? undefined))],
@@ -84,6 +86,10 @@ export function drawChart(
     [positions.map((position) => position + lengthMs / 2), ...order.map((index) => values[index]!)],
     element,
   );
+  plot.over.addEventListener("click", () => {
+    const { idx } = plot.cursor;
+    if (idx != null) onPick(idx);
+  });
   return {
     mark(index) {
       const left = index === undefined ? -10 : plot.valToPos(positions[index]! + lengthMs / 2, "x");
@@ -91,6 +97,11 @@ export function drawChart(
     },
     destroy: () => plot.destroy(),
   };
+}
+
+/** Room for the labels of the y axis, in pixels. */
+function widthOf(_plot: uPlot, labels: readonly string[] | null): number {
+  return Math.max(...(labels ?? []).map((label) => label.length), 3) * 7 + 20;
 }
 
 /** Returns cumulative values of each series. A zero value is null, because its edge would be drawn otherwise. */

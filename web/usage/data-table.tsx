@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { Button } from "../components/button.tsx";
-import { type CsvCell, toCsv } from "./csv.ts";
+import { type CsvCell, toCsv } from "../../src/encoding/csv.ts";
 import { download } from "../format/download.ts";
 
 /** Content of a table, for a chart or for groups. */

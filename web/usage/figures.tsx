@@ -1,11 +1,10 @@
 import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
 import { formatMicroUsd } from "../format/money.ts";
-import { formatCount, formatShort } from "../format/number.ts";
+import { LOCALE } from "../format/locale.ts";
+import { formatCount, formatPercent, formatShort, formatWholePercent } from "../format/number.ts";
 import { errorsOf, requestsOf, tokensOf } from "./measures.ts";
 
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-const WHOLE_PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
-const POINTS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const POINTS = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 1 });
 
 interface FiguresProps {
   readonly now: UsageSums;
@@ -46,7 +45,7 @@ export function Figures({ now, before, length }: FiguresProps) {
       />
       <Figure
         name="Error rate"
-        value={PERCENT.format(failedShare(now))}
+        value={formatPercent(failedShare(now))}
         title={formatCount(errorsOf(now))}
         change={before === undefined ? UNKNOWN : pointsOf(now, before)}
         length={length}
@@ -108,7 +107,7 @@ function changeOf(now: number, before: number): Change {
   if (before === 0) return { direction: "none", text: "–" };
   const ratio = now / before - 1;
   if (Math.abs(ratio) < 0.005) return { direction: "none", text: "No change" };
-  const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)}×` : WHOLE_PERCENT.format(Math.abs(ratio));
+  const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)}×` : formatWholePercent(Math.abs(ratio));
   return { direction: ratio > 0 ? "up" : "down", text };
 }
 

@@ -51,7 +51,7 @@ interface LatencyPlotsProps {
 /** Charts of the latency of successful requests. */
 export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
   const known = useQuery(latencyQuery(filter, step));
-  if (known.isPending) return <Loading what="latency" rows={1} />;
+  if (known.isPending) return <Loading what="latency" shape="lines" />;
   if (known.isLoadingError) return <Unavailable error={known.error} onRetry={() => void known.refetch()} />;
   const { latency, ...asked } = known.data;
   if (latency.overall === undefined) return null;

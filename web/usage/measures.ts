@@ -1,5 +1,5 @@
 import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
-import { formatMicroUsd } from "../format/money.ts";
+import { formatMicroUsd, formatShortUsd } from "../format/money.ts";
 import { formatCount, formatShort } from "../format/number.ts";
 import type { Colour } from "./series.ts";
 
@@ -24,13 +24,6 @@ export const requestsOf = ({ completions, refused }: UsageSums): bigint => compl
 export const errorsOf = ({ failed, refused }: UsageSums): bigint => failed + refused;
 
 export const tokensOf = ({ promptTokens, completionTokens }: UsageSums): bigint => promptTokens + completionTokens;
-
-const DOLLARS = new Intl.NumberFormat("en-US", {
-  style: "currency",
-  currency: "USD",
-  minimumFractionDigits: 0,
-  maximumSignificantDigits: 3,
-});
 
 const unchanged = (value: number): number => value;
 
@@ -64,14 +57,9 @@ export const MEASURES: readonly Measure[] = [
     title: "Cost",
     of: ({ costMicroUsd }) => costMicroUsd,
     parts: [["Cost", ({ costMicroUsd }) => costMicroUsd, 1]],
-    formatShort: formatDollars,
+    formatShort: formatShortUsd,
     format: (value) => formatMicroUsd(BigInt(value)),
     toCsv: (value) => value / 1e6,
     csvUnit: "usd",
   },
 ];
-
-/** Formats micro-USD in compact notation: `$0.015` or `$1.2K`. */
-function formatDollars(micro: number): string {
-  return micro < 1e9 ? DOLLARS.format(micro / 1e6) : `$${formatShort(micro / 1e6)}`;
-}

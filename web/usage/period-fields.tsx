@@ -29,15 +29,22 @@ export function PeriodFields({ view, onChange }: PeriodFieldsProps) {
         ))}
         <option value={OWN}>Custom…</option>
       </SelectField>
-      {isOwn && <Ends key={`${view.since} ${view.until}`} view={view} onChange={onChange} />}
+      {isOwn && <Ends key={`${view.since} ${view.until}`} since={view.since} until={view.until} onChange={onChange} />}
     </>
   );
 }
 
-/** The ends as they are typed; valid ones are applied. */
-function Ends({ view, onChange }: PeriodFieldsProps) {
-  const [since, setSince] = useState(toLocal(view.since));
-  const [until, setUntil] = useState(toLocal(view.until));
+interface EndsProps {
+  /** ISO 8601. */
+  readonly since: string;
+  readonly until: string;
+  readonly onChange: (ends: { readonly since: string; readonly until: string }) => void;
+}
+
+/** The ends of a period as they are typed; valid ones are applied. */
+export function Ends({ since: sinceIso, until: untilIso, onChange }: EndsProps) {
+  const [since, setSince] = useState(toLocal(sinceIso));
+  const [until, setUntil] = useState(toLocal(untilIso));
   const isValid = readPeriod(since, until) !== undefined;
   const apply = (): void => {
     const period = readPeriod(since, until);

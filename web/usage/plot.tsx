@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useEffect, useEffectEvent, useRef, useState, useSyncExternalStore } from "react";
+import { useLocation } from "wouter";
 import { onThemeChange, shownTheme } from "../theme.ts";
 import { Panel } from "../components/panel.tsx";
 import type { Chart } from "./chart.ts";
@@ -48,6 +49,14 @@ export function Plot({ title, description, content, summary, formatFull, overall
   const [step, setStep] = useState<number>();
   const theme = useSyncExternalStore(onThemeChange, shownTheme);
   const at = step === undefined ? undefined : content.steps[step];
+  const [, navigate] = useLocation();
+  const hrefOf = (index: number): string | undefined =>
+    table.rows.find(({ id }) => id === String(content.steps[index]))?.href;
+  const open = (index: number): void => {
+    const href = hrefOf(index);
+    if (href !== undefined) navigate(href);
+  };
+  const href = step === undefined ? undefined : hrefOf(step);
   const read = (series: Series): string => {
     const value = at === undefined ? overall(series) : series.values[step!];
     return value === undefined ? "–" : formatFull(value);
@@ -57,12 +66,15 @@ export function Plot({ title, description, content, summary, formatFull, overall
       <Legend
         series={content.series}
         moment={at === undefined ? "Whole period" : fullStep(at, content.step)}
+        hint={href === undefined ? "" : " · click for its requests"}
         read={read}
       />
-      <Canvas key={theme} content={content} summary={summary} step={step} onStep={setStep} />
+      <div className={href === undefined ? "" : "[&_.u-over]:cursor-pointer"}>
+        <Canvas key={theme} content={content} summary={summary} step={step} onStep={setStep} onPick={open} />
+      </div>
       <input
         type="range"
-        aria-label={`Values of ${title.toLowerCase()}`}
+        aria-label={`Values of ${title.toLowerCase()}; Enter shows the requests`}
         aria-valuetext={
           at === undefined
             ? "Whole period"
@@ -74,6 +86,7 @@ export function Plot({ title, description, content, summary, formatFull, overall
         onChange={(event) => setStep(Number(event.target.value))}
         onFocus={() => setStep((before) => before ?? content.steps.length - 1)}
         onBlur={() => setStep(undefined)}
+        onKeyDown={(event) => event.key === "Enter" && step !== undefined && open(step)}
         className="sr-only accent-accent focus:not-sr-only focus:w-full"
       />
       <DataTable {...table} />
@@ -84,13 +97,18 @@ export function Plot({ title, description, content, summary, formatFull, overall
 interface LegendProps {
   readonly series: readonly Series[];
   readonly moment: string;
+  /** What a click does. */
+  readonly hint: string;
   readonly read: (series: Series) => string;
 }
 
-function Legend({ series, moment, read }: LegendProps) {
+function Legend({ series, moment, hint, read }: LegendProps) {
   return (
     <div className="mb-3 text-sm">
-      <p className="text-muted">{moment}</p>
+      <p className="text-muted">
+        {moment}
+        <span aria-hidden>{hint}</span>
+      </p>
       <ul className="mt-1 flex flex-wrap gap-x-5 gap-y-1">
         {series.map((each) => (
           <li key={each.id} className="flex min-w-0 items-center gap-2">
@@ -111,10 +129,12 @@ interface CanvasProps {
   readonly summary: string;
   readonly step: number | undefined;
   readonly onStep: (step: number | undefined) => void;
+  readonly onPick: (step: number) => void;
 }
 
 /** Canvas of the chart. The chart library is loaded when the first chart is shown. */
-function Canvas({ content, summary, step, onStep }: CanvasProps) {
+function Canvas({ content, summary, step, onStep, onPick }: CanvasProps) {
+  const pick = useEffectEvent(onPick);
   const element = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart>(undefined);
   const [isMissing, setMissing] = useState(false);
@@ -128,7 +148,12 @@ function Canvas({ content, summary, step, onStep }: CanvasProps) {
       // Also reports the initial width.
       observer = new ResizeObserver(() => {
         chart.current?.destroy();
-        chart.current = drawChart(target, { content, width: target.clientWidth, onStep });
+        chart.current = drawChart(target, {
+          content,
+          width: target.clientWidth,
+          onStep,
+          onPick: (index) => pick(index),
+        });
       });
       observer.observe(target);
     };

@@ -1,9 +1,10 @@
+import { LOCALE } from "../format/locale.ts";
 import { DAY_MS, type Period, type Step } from "./steps.ts";
 
-const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
-const DAY_OF_YEAR = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", year: "numeric" });
-const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const ZONE = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
+const DAY = new Intl.DateTimeFormat(LOCALE, { month: "short", day: "numeric" });
+const DAY_OF_YEAR = new Intl.DateTimeFormat(LOCALE, { month: "short", day: "numeric", year: "numeric" });
+const CLOCK = new Intl.DateTimeFormat(LOCALE, { timeStyle: "short" });
+const ZONE = new Intl.DateTimeFormat(LOCALE, { timeZoneName: "short" });
 
 /** Formats a step in short form: `Nov 3`, or `17:00`. All times are in the reader's time zone. */
 export function shortStep(atMs: number, { lengthMs }: Pick<Step, "lengthMs">): string {

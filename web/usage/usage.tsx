@@ -34,7 +34,7 @@ export default function Usage() {
 function Report({ view }: { readonly view: View }) {
   const sums = useQuery(usageQuery(usePieces(view)));
   const order = useMemo(() => sums.data?.groups.map(({ group }) => group) ?? [], [sums.data]);
-  if (sums.isPending) return <Loading what="the usage" rows={2} />;
+  if (sums.isPending) return <Loading what="the usage" shape="charts" />;
   if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
   const { asked, total = NOTHING, previous, groups, steps, isChosenByDay } = sums.data;
   const { filter, step, grouping, length } = asked;

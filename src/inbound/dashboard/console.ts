@@ -15,6 +15,7 @@ import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import type { AuditStore } from "../../access/audit-store.ts";
+import type { SavedFilters } from "../../access/saved-filters.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
@@ -56,9 +57,10 @@ export interface ConsolePorts {
   readonly audit: Pick<AuditStore, "list">;
   readonly keys: KeyStore;
   readonly keyNotices: KeyNotices;
-  readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
+  readonly ledger: Pick<LedgerStore, "spending" | "list" | "listSorted" | "find">;
   readonly usage: UsageStore;
   readonly refusals: Pick<RefusalStore, "list" | "find">;
+  readonly savedFilters: SavedFilters;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
@@ -74,6 +76,8 @@ export interface ConsolePorts {
   readonly completions: Pick<Completions, "stream">;
   /** Undefined where nothing is traced. */
   readonly traces?: Traces | undefined;
+  /** The setting `tracing.url`. */
+  readonly traceUrl: () => string | undefined;
   readonly explain: ModelServicePorts["explain"];
   /** Of accounts' credentials; the models are those of `models`. */
   readonly credentials: Omit<RoutingServicePorts["rules"], "models">;

@@ -133,6 +133,10 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     list: reading("requests.read"),
     get: reading("requests.read"),
     watch: { who: "requests.read", endsWithDrain: true },
+    export: reading("requests.read"),
+    listSavedFilters: SIGNED_IN,
+    saveFilter: PLAIN_CHANGE,
+    removeSavedFilter: PLAIN_CHANGE,
   }),
   ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: reading("configuration.read") }),
   ...entries(ConfigurationService.method, {

@@ -1,34 +1,48 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ServiceImpl } from "@connectrpc/connect";
-import type {
-  LimitSnapshotSchema,
-  LoggedRequestSchema,
-  RequestService,
-} from "../../../gen/parley/console/v1/request_pb.js";
-import { toAttemptMessage } from "../../core/attempt.ts";
-import { invalidField } from "../../core/failure.ts";
-import type { LimitState } from "../../core/limiter.ts";
-import type { LedgerStore, LogPosition } from "../../ledger/ledger-store.ts";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { RequestOrder, type RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { permitsEverywhere } from "../../access/permissions.ts";
+import { MAX_SAVED_FILTERS, type SavedFilters } from "../../access/saved-filters.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import type { LedgerStore, LogOrder, LogPosition } from "../../ledger/ledger-store.ts";
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
 import { accountsInView, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
+import { exportRequests } from "./request-export.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
 import { listRequests, withKeyNames } from "./request-list.ts";
+import { toRequestMessage, type Viewer } from "./request-messages.ts";
+import { sortRequests } from "./request-sort.ts";
 import { type WatchPorts, watchRequests } from "./request-watch.ts";
+import { readName, readSavedFilter } from "./saved-filter.ts";
 import type { Streams } from "./streams.ts";
 
 /** Ports of the request log. */
 export interface RequestServicePorts extends WatchPorts {
-  readonly ledger: Pick<LedgerStore, "list" | "find">;
+  readonly ledger: Pick<LedgerStore, "list" | "listSorted" | "find">;
   readonly refusals: Pick<RefusalStore, "list" | "find">;
+  readonly savedFilters: SavedFilters;
   readonly streams: Streams;
+  /** The setting `tracing.url`, which a reload changes. */
+  readonly traceUrl: () => string | undefined;
 }
+
+const ORDERS: ReadonlyMap<RequestOrder, LogOrder | undefined> = new Map([
+  [RequestOrder.UNSPECIFIED, undefined],
+  [RequestOrder.COST, "cost"],
+  [RequestOrder.DURATION, "duration"],
+  [RequestOrder.TOKENS, "tokens"],
+  [RequestOrder.FIRST_CONTENT, "firstContent"],
+]);
 
 /** Single requests: of the accounts in which the caller has the permission. */
 export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
-  const { ledger, refusals, feed, streams } = ports;
+  const { ledger, refusals, feed, streams, savedFilters } = ports;
+  const viewerOf = (context: Pick<HandlerContext, "values">): Viewer => {
+    const isAdministrator = permitsEverywhere(signedInOf(context), "requests.read");
+    return { isAdministrator, traceUrl: ports.traceUrl() };
+  };
   /** The request with this completion ID, or else the latest with this request ID. */
   const find = async (id: string, accountIds: readonly string[] | undefined): Promise<EndedRequest | undefined> => {
     // Length and characters of callers' own request IDs.
@@ -47,14 +61,23 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
   };
 
   return {
-    async list({ filter, pageToken, limit }, context) {
-      const { requests, next } = await listRequests(ports, {
-        ...readFilter(filter, signedInOf(context)),
-        limit: pageSize(limit),
-        after: toPosition(readMoment(pageToken, "endedAtMs")),
-      });
+    async list({ filter, pageToken, limit, order: asked }, context) {
+      if (!ORDERS.has(asked)) throw invalidField("order", "is not known to this version");
+      const order = ORDERS.get(asked);
+      const query = { ...readFilter(filter, signedInOf(context)), limit: pageSize(limit) };
+      const viewer = viewerOf(context);
+      if (order !== undefined) {
+        const page = await sortRequests(ports, { ...query, order, pageToken });
+        return {
+          requests: page.requests.map((each) => toRequestMessage(each, viewer)),
+          nextPageToken: page.nextPageToken,
+          ...(page.sortedSinceMs !== undefined && { sortedSince: timestampFromMs(page.sortedSinceMs) }),
+        };
+      }
+      const after = toPosition(readMoment(pageToken, "endedAtMs"));
+      const { requests, next } = await listRequests(ports, { ...query, after });
       return {
-        requests: requests.map(toRequestMessage),
+        requests: requests.map((each) => toRequestMessage(each, viewer)),
         nextPageToken: next === undefined ? "" : writeMoment(next.endedAtMs, next.completionId),
       };
     },
@@ -63,7 +86,7 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       const found = await find(id, accountsInView(signedInOf(context), "requests.read"));
       if (found === undefined) throw invalidField("id", "request not found");
       const [request] = found.keyName === undefined ? await withKeyNames(ports, [found]) : [found];
-      return { request: toRequestMessage(request!) };
+      return { request: toRequestMessage(request!, viewerOf(context)) };
     },
 
     watch({ filter }, context) {
@@ -75,69 +98,40 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
           readFilter(filter, signedInOf(context)),
           signal,
         )) {
-          yield { requests: requests.map(toRequestMessage), skipped: BigInt(skipped) };
+          yield {
+            requests: requests.map((each) => toRequestMessage(each, viewerOf(context))),
+            skipped: BigInt(skipped),
+          };
         }
       });
+    },
+
+    export({ filter, format }, context) {
+      return streams.run(context, ({ open: { signal } }) =>
+        exportRequests(ports, { filter: readFilter(filter, signedInOf(context)), format, signal }),
+      );
+    },
+
+    async listSavedFilters(_, context) {
+      return { filters: [...(await savedFilters.list(signedInOf(context).account.id))] };
+    },
+
+    async saveFilter({ filter }, context) {
+      const saved = readSavedFilter(filter);
+      if (await savedFilters.save(signedInOf(context).account.id, saved)) return {};
+      throw new Failure(
+        "rate_limited",
+        `An account can save at most ${MAX_SAVED_FILTERS} filters. Remove one, then save this one.`,
+      );
+    },
+
+    async removeSavedFilter({ name }, context) {
+      await savedFilters.remove(signedInOf(context).account.id, readName("name", name));
+      return {};
     },
   };
 }
 
 function toPosition(moment: ReturnType<typeof readMoment<"endedAtMs">>): LogPosition | undefined {
   return moment && { endedAtMs: moment.endedAtMs, completionId: moment.id };
-}
-
-/** A request for pages. */
-function toRequestMessage(ended: EndedRequest): MessageInitShape<typeof LoggedRequestSchema> {
-  const { entry, keyName = "", message, refused } = ended;
-  const { requestId, accountId, keyId, entrance, requestedModel, servedModel = "", streamed, outcome } = entry;
-  const { tokens, durationMs, firstContentMs, partial, estimated, limits } = entry;
-  return {
-    id: entry.completionId,
-    requestId,
-    accountId,
-    keyId,
-    keyName,
-    entrance,
-    startTime: timestampFromMs(entry.startedAtMs),
-    endTime: timestampFromMs(entry.endedAtMs),
-    requestedModel,
-    servedModel,
-    streamed,
-    outcome,
-    message,
-    attempts: entry.attempts.map(toAttemptMessage),
-    promptTokens: BigInt(tokens.prompt),
-    cachedTokens: BigInt(tokens.cached),
-    completionTokens: BigInt(tokens.completion),
-    reasoningTokens: BigInt(tokens.reasoning),
-    imageTokens: BigInt(tokens.image),
-    cacheWriteTokens: BigInt(tokens.cacheWrite ?? 0),
-    cacheWriteHourTokens: BigInt(tokens.cacheWriteHour ?? 0),
-    promptAudioTokens: BigInt(tokens.promptAudio ?? 0),
-    promptImageTokens: BigInt(tokens.promptImage ?? 0),
-    cachedAudioTokens: BigInt(tokens.cachedAudio ?? 0),
-    cachedImageTokens: BigInt(tokens.cachedImage ?? 0),
-    completionAudioTokens: BigInt(tokens.completionAudio ?? 0),
-    webSearches: BigInt(tokens.webSearches ?? 0),
-    fileSearches: BigInt(tokens.fileSearches ?? 0),
-    codeExecutions: BigInt(tokens.codeExecutions ?? 0),
-    unknownUnits: [...(tokens.unknown ?? [])],
-    costMicroUsd: BigInt(entry.costMicroUsd),
-    ownCostMicroUsd: BigInt(entry.ownCostMicroUsd ?? 0),
-    durationMs,
-    ...(firstContentMs !== undefined && { firstContentMs }),
-    partial,
-    estimated,
-    refused,
-    ...(limits?.requests !== undefined && { requestLimit: toSnapshot(limits.requests) }),
-    ...(limits?.tokens !== undefined && { tokenLimit: toSnapshot(limits.tokens) }),
-  };
-}
-
-function toSnapshot({ limit, remaining, resetMs }: LimitState): MessageInitShape<typeof LimitSnapshotSchema> {
-  return {
-    limit: BigInt(Math.round(limit)),
-    remaining: BigInt(Math.round(remaining)),
-    resetMs: BigInt(Math.round(resetMs)),
-  };
 }

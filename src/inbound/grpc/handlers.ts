@@ -32,6 +32,7 @@ import type { Trace } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall, requestIdFrom } from "../calls.ts";
+import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
 import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
@@ -187,7 +188,7 @@ export function modelHandlers(services: CallServices): {
   return {
     list: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
-        const models = await services.models.list(toCall(opened, { principal }));
+        const models = await services.models.list(toCall(opened, principal));
         // Afterwards, so that a refused request counts as well.
         requireKnownFields(request, ListModelsRequestSchema);
         const page = pageOfModels(models, request);
@@ -196,7 +197,7 @@ export function modelHandlers(services: CallServices): {
       }),
     get: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
-        const model = await services.models.get(request.id, toCall(opened, { principal }));
+        const model = await services.models.get(request.id, toCall(opened, principal));
         requireKnownFields(request, GetModelRequestSchema);
         call.sendMetadata(toMetadata(opened, []));
         return model;
@@ -400,17 +401,14 @@ function meteredCall(
   const forwarded = readUnrecognized(firstText(call.metadata, UNRECOGNIZED_HEADER));
   const unknown = unknownFields(request, desc);
   const unrecognized = forwarded.length === 0 ? unknown : [...new Set([...forwarded, ...unknown])];
-  return toCall(opened, { principal, unrecognized });
+  const client = clientName(firstText(call.metadata, "user-agent"));
+  return { ...toCall(opened, principal), unrecognized, client };
 }
 
-function toCall(
-  opened: Opened,
-  { principal, unrecognized }: { readonly principal: Principal; readonly unrecognized?: readonly string[] },
-): Call {
+function toCall(opened: Opened, principal: Principal): Call {
   const { requestId, open, arrivedMs, hops, trace } = opened;
   return {
     principal,
-    unrecognized,
     requestId,
     completionId: newCompletionId(),
     entrance: "grpc",

@@ -17,6 +17,7 @@ import type {
 import type { JsonText } from "../../formats/held-strings.ts";
 import { writeRoutePlan } from "../../formats/route-plan.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
+import { clientName } from "../client-name.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { serveCompletion } from "../serve-completion.ts";
@@ -216,6 +217,8 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
         requestId,
         completionId: newCompletionId(),
         entrance: "http",
+        format: exchange.format.name,
+        client: clientName(request.headers["user-agent"]),
         signal: open.signal,
         expiresMs: open.expiresMs,
         arrivedMs,

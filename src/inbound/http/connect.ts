@@ -25,6 +25,7 @@ import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
+import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
 import { toConnectError } from "../error-details.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
@@ -83,6 +84,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       requestId,
       completionId: path.startsWith(EMBEDDINGS) ? newEmbeddingId() : newCompletionId(),
       entrance: "connect",
+      client: clientName(request.headers["user-agent"]),
       signal: open.signal,
       expiresMs: open.expiresMs,
       arrivedMs,

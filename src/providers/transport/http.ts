@@ -265,8 +265,12 @@ class Exchange implements ResponseListener, UpstreamResponse {
   }
 
   onSent(): void {
-    if (this.#progress !== undefined) this.#progress.unsent = false;
-    if (this.#trace !== undefined) this.#trace.sentMs = performance.now();
+    const sentMs = performance.now();
+    if (this.#progress !== undefined) {
+      this.#progress.unsent = false;
+      this.#progress.sentMs = sentMs;
+    }
+    if (this.#trace !== undefined) this.#trace.sentMs = sentMs;
   }
 
   onUnsent(): void {
@@ -276,6 +280,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   onHead(status: number, headers: ResponseHeaders): void {
     this.status = status;
     this.headers = headers;
+    if (this.#progress !== undefined) this.#progress.headMs = performance.now();
     this.#state = "open";
     this.#readScheduler.take(this.#keyFamilyId, () => {
       this.#resolve(this);

@@ -23,16 +23,17 @@ export function toTransportFailure(
   { answered, sentBytes }: { readonly answered: boolean; readonly sentBytes: number },
 ): Failure {
   const code = "code" in error ? String(error.code) : "";
+  const said = { cause: error, ...(error.message !== "" && { providerError: error.message }) };
   if (code === "CONNECT_TIMEOUT") {
     return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", {
-      cause: error,
+      ...said,
       transient: true,
     });
   }
   if (code === "NO_CONNECTION") {
     // Not the provider's fault. The call has already waited, so a fallback is better than a retry.
     return new Failure("upstream_unavailable", "All connections to the upstream provider are in use.", {
-      cause: error,
+      ...said,
       transient: false,
       requestBound: true,
     });
@@ -40,43 +41,43 @@ export function toTransportFailure(
   if (isOutOfDescriptors(error)) {
     // Not the provider's fault. A fallback may have a connection that several requests share.
     const message = "The gateway has no file descriptor left for a connection to the upstream provider.";
-    return new Failure("upstream_unavailable", message, { cause: error, transient: false, requestBound: true });
+    return new Failure("upstream_unavailable", message, { ...said, transient: false, requestBound: true });
   }
   if (code === NO_HTTP2 || code === "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL") {
     return new Failure("upstream_unavailable", "The upstream provider does not offer HTTP/2.", {
-      cause: error,
+      ...said,
       transient: false,
     });
   }
   if (code === "SILENCE") {
     return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
-      cause: error,
+      ...said,
     });
   }
   if (error instanceof ProxyError) {
     return new Failure("upstream_unavailable", "The proxy did not connect to the upstream provider.", {
-      cause: error,
+      ...said,
       transient: error.status === undefined || error.status >= 500,
     });
   }
   if (error instanceof ResponseError || code === "ERR_HTTP2_ERROR") {
-    return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
+    return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { ...said });
   }
   if (answered) {
     const kind = code === "ECONNRESET" ? "upstream_unavailable" : "upstream_protocol";
     const message = "The upstream provider closed the connection before its answer was complete.";
-    return new Failure(kind, message, { cause: error });
+    return new Failure(kind, message, { ...said });
   }
   const untrusted = code.startsWith("CERT_") || code.startsWith("ERR_TLS_") || /SIGNATURE|CERT|SELF_SIGNED/.test(code);
   if (untrusted) {
     return new Failure("upstream_unavailable", "The upstream provider's certificate is not valid.", {
-      cause: error,
+      ...said,
       transient: false,
     });
   }
   const transient = code !== PRIVATE_ADDRESS;
   return new Failure("upstream_unavailable", "The upstream provider could not be reached.", {
-    cause: error,
+    ...said,
     transient,
     // Otherwise one caller's large requests would open the circuit breaker for all.
     requestBound: sentBytes > LARGE_BODY_BYTES && CLOSED.has(code),

@@ -84,7 +84,17 @@ const MONEY = /quota|billing|credit|balance|payment/i;
  */
 export function scrub(text: string, redact: Redact): string {
   const read = redact(cutText(text, MAX_READ_CHARS));
-  if (MONEY.test(read) || /<(?:!doctype|html|head|body)\b/i.test(read)) return "";
+  return MONEY.test(read) ? "" : withoutSecrets(read);
+}
+
+/** The same as administrators may see it: also about billing. */
+export function scrubForOperators(text: string, redact: Redact): string {
+  return withoutSecrets(redact(cutText(text, MAX_READ_CHARS)));
+}
+
+/** Empty for a page of HTML. */
+function withoutSecrets(read: string): string {
+  if (/<(?:!doctype|html|head|body)\b/i.test(read)) return "";
   const shown = SECRETS.reduce((out, [pattern, word]) => out.replace(pattern, word), read);
   return cutText(shown.replace(/[\s\p{Cc}]+/gu, " ").trim(), MAX_SHOWN_CHARS);
 }

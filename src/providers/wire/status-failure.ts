@@ -1,7 +1,7 @@
 import { Failure, type FailureCode, type FailureOptions } from "../../core/failure.ts";
 import { keepAll, type Redact } from "./redaction.ts";
 import type { Refusal } from "./response.ts";
-import { scrub } from "./scrub.ts";
+import { scrub, scrubForOperators } from "./scrub.ts";
 
 /**
  * Subject of an error whose status alone is ambiguous: the conversation's length (`context`), our credential, our
@@ -67,6 +67,8 @@ export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }
   if (!begun) return toFailure(error, { upstreamStatus: 200, refused: true }, redact);
   const failure = toFailure(error, { upstreamStatus: 200 }, redact);
   const { code, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = failure;
+  // A rejection has the upstream's words as its message.
+  const providerError = failure.providerError ?? (code === "upstream_rejected" ? failure.message : undefined);
   return new Failure(code, FAILED_GENERATING, {
     transient,
     requestBound,
@@ -76,6 +78,7 @@ export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }
     ...(detail === "context_length_exceeded" && { violations }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(upstreamStatus !== undefined && { upstreamStatus }),
+    ...(providerError !== undefined && { providerError }),
   });
 }
 
@@ -85,7 +88,9 @@ function toFailure(
   redact: Redact,
 ): Failure {
   const { code, message, ...options } = classify(error, redact);
-  return new Failure(code, message, { ...options, ...where });
+  const providerError = scrubForOperators(error.message, redact);
+  const isSaid = providerError === "" || providerError === message;
+  return new Failure(code, message, { ...options, ...where, ...(!isSaid && { providerError }) });
 }
 
 interface Classified extends FailureOptions {

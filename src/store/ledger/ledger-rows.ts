@@ -1,3 +1,4 @@
+import type { EntryDetails } from "../../core/entry-details.ts";
 import { type LedgerEntry, type NewLedgerEntry, NO_TOKENS, type TokenCounts } from "../../core/ledger.ts";
 import type { LimitState } from "../../core/limiter.ts";
 import type { CompletionRow } from "../schema.ts";
@@ -42,6 +43,7 @@ export function toCompletionRow(entry: NewLedgerEntry): CompletionRow {
     token_limit_reset_ms: tokenRate === undefined ? null : whole(tokenRate.resetMs),
     other_counts: toOtherCounts(tokens),
     spending_month: entry.spendingMonth ?? null,
+    details: entry.details === undefined ? null : JSON.stringify(entry.details),
   };
 }
 
@@ -75,6 +77,7 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
     partial: row.partial === 1,
     estimated: row.estimated === 1,
     limits: limitsOf(row),
+    ...(row.details !== null && { details: JSON.parse(row.details) as EntryDetails }),
   };
 }
 

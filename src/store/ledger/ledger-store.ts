@@ -6,6 +6,7 @@ import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
 import { createRequestLog } from "./request-log.ts";
+import { createSortedLog } from "./sorted-log.ts";
 
 /** Entries removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -24,6 +25,7 @@ export interface LedgerPlaces {
 export function createLedgerStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): LedgerStore {
   const { query } = database;
   const log = createRequestLog(reports);
+  const sorted = createSortedLog(reports);
   // A request is looked up right after its end, when a read replica may not have it yet.
   const { find } = createRequestLog(database);
   return {
@@ -64,6 +66,11 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
     async list(selection) {
       await compaction.flushed();
       return log.list(selection);
+    },
+
+    async listSorted(selection) {
+      await compaction.flushed();
+      return sorted.listSorted(selection);
     },
 
     async find(id, accountId) {

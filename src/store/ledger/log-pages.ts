@@ -17,6 +17,7 @@ export const COMPLETIONS: LogTable = { name: "completions", models: ["requested_
 export const REFUSALS: LogTable = { name: "refusals", models: ["requested_model"] };
 
 /** The columns that both tables have. */
+type LogFilters = Pick<LogQuery, "accountId" | "keyId" | "model" | "outcome">;
 type LogRow = Omit<RefusalRow, "message" | "entry">;
 type Selection<O> = SelectQueryBuilder<Schema, "refusals", O>;
 
@@ -58,8 +59,8 @@ export function logPage(
   query: LogQuery,
   { table = COMPLETIONS, fromMs = 0 }: { readonly table?: LogTable; readonly fromMs?: number | undefined } = {},
 ): Selection<RefusalRow> {
-  const { limit, after, accountId, keyId, model, outcome } = query;
-  let page = inTime(from(database, table).selectAll(), query)
+  const { limit, after } = query;
+  let page = narrowed(inTime(from(database, table).selectAll(), query), query, table)
     .where("ended_at_ms", ">=", fromMs)
     .orderBy("ended_at_ms", "desc")
     .orderBy(inCodeUnits(database, "id"), "desc")
@@ -69,6 +70,13 @@ export function logPage(
       row.or([row("ended_at_ms", "<", after.endedAtMs), row(inCodeUnits(database, "id"), "<", after.completionId)]),
     );
   }
+  return page;
+}
+
+/** The rows that match the filters, except for the time. */
+export function narrowed<O>(selection: Selection<O>, query: LogFilters, table: LogTable): Selection<O> {
+  const { accountId, keyId, model, outcome } = query;
+  let page = selection;
   if (accountId !== undefined) page = page.where("account_id", "=", accountId);
   if (keyId !== undefined) page = page.where("key_id", "=", keyId);
   if (model !== undefined)
@@ -81,7 +89,7 @@ export function logPage(
 /** Query of the time up to which a page looks back; no row when there are fewer rows than the window. */
 export function windowEnd(
   database: Database,
-  query: LogQuery,
+  query: Partial<LogQuery>,
   { table = COMPLETIONS, window }: { readonly table?: LogTable; readonly window: number },
 ): Selection<Pick<RefusalRow, "ended_at_ms">> {
   const { accountId, keyId } = query;
@@ -94,12 +102,14 @@ export function windowEnd(
   return accountId === undefined ? end : end.where("account_id", "=", accountId);
 }
 
+type LogTime = Pick<LogQuery, "after" | "sinceMs" | "untilMs">;
+
 /** Typed as the smaller table: only columns that both have are named here. */
-function from({ query }: Database, { name }: LogTable): Selection<object> {
+export function from({ query }: Database, { name }: LogTable): Selection<object> {
   return query.selectFrom(name as "refusals");
 }
 
-function inTime<O>(selection: Selection<O>, { after, sinceMs, untilMs }: LogQuery): Selection<O> {
+export function inTime<O>(selection: Selection<O>, { after, sinceMs, untilMs }: LogTime): Selection<O> {
   let within = selection;
   if (after !== undefined) within = within.where("ended_at_ms", "<=", after.endedAtMs);
   if (sinceMs !== undefined) within = within.where("ended_at_ms", ">=", sinceMs);

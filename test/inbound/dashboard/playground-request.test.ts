@@ -1,16 +1,27 @@
 import { create, equals, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { CompletionChunkSchema, CompletionRequestSchema, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  CompletionChunkSchema,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  FinishReason,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, type Part, ReasoningSchema, ToolCallSchema } from "../../../gen/parley/v1/message_pb.js";
 import { addChunk, type Answer, NOTHING } from "../../../web/playground/answer.ts";
-import { toChatJson } from "../../../web/playground/chat-json.ts";
+import { toChatJson } from "../../../web/playground/formats/chat.ts";
+import { CHAT_PROGRAMS, FORMATS } from "../../../web/playground/formats/formats.ts";
+import { toGeminiJson } from "../../../web/playground/formats/gemini.ts";
+import { toMessagesJson } from "../../../web/playground/formats/messages.ts";
+import { toResponsesJson } from "../../../web/playground/formats/responses.ts";
 import { type Draft, EMPTY_DRAFT } from "../../../web/playground/draft.ts";
-import { PROGRAMS } from "../../../web/playground/programs.ts";
 import { toRequest } from "../../../web/playground/request.ts";
 import { TOOLS_EXAMPLE } from "../../../web/playground/tools.ts";
 import { openCalls, type Turn, withoutTurn, withText } from "../../../web/playground/turns.ts";
 import { ChoiceWriter, toPart } from "../../../src/core/chunks.ts";
+import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
+import { readGeminiRequest } from "../../../src/formats/gemini/request.ts";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
+import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { fold } from "../../support/fold.ts";
 
 const DRAFT: Draft = { ...EMPTY_DRAFT, keyId: "key_1", model: "words" };
@@ -76,6 +87,32 @@ const CHOSEN: Draft["parameters"] = {
   strict: "yes",
 };
 
+/** What is said and done in a request, in order, without who says it. */
+function partsOf({ messages }: CompletionRequest): unknown[] {
+  return messages.flatMap(({ parts }) =>
+    parts.map(({ kind }) => {
+      switch (kind.case) {
+        case "toolCall":
+          return { call: kind.value.name, input: JSON.parse(kind.value.input.value ?? "{}") as unknown };
+        case "toolResult":
+          return { result: partTexts(kind.value.parts).map((text) => JSON.parse(text) as unknown) };
+        case "image":
+          return { image: kind.value.mediaType, data: Buffer.from(kind.value.source.value ?? "").toString("hex") };
+        // Not all formats have refusals.
+        case "refusal":
+        case "text":
+          return { text: kind.value };
+        default:
+          return kind.case;
+      }
+    }),
+  );
+}
+
+function partTexts(parts: readonly Part[]): string[] {
+  return parts.flatMap(({ kind }) => (kind.case === "text" ? [kind.value] : []));
+}
+
 describe("the request of the playground", () => {
   it.each<[string, Partial<Draft>, readonly Turn[]]>([
     ["of one message", {}, [HELLO]],
@@ -90,6 +127,59 @@ describe("the request of the playground", () => {
     expect(toJson(CompletionRequestSchema, read.request)).toEqual(toJson(CompletionRequestSchema, request));
     expect(equals(CompletionRequestSchema, read.request, request)).toBe(true);
     expect(read).toMatchObject({ stream: true, includeUsage: true });
+  });
+
+  /** Fields that formats other than Chat Completions have, or say otherwise. */
+  const COMMON: Draft["parameters"] = {
+    temperature: "0.5",
+    top_p: ".9",
+    max_output_tokens: "50",
+    "reasoning.effort": "high",
+    tool_choice: "required",
+    response_format: "json_schema",
+    "response_format.json_schema.schema_json": '{"type":"object"}',
+    strict: "yes",
+  };
+  const CALLS: readonly Turn[] = CONVERSATION.map((turn) =>
+    turn.id === 2
+      ? {
+          id: 2,
+          role: "assistant",
+          answer: { ...CALLING, parts: PARTS.filter(({ kind }) => kind.case === "toolCall") },
+        }
+      : turn,
+  );
+  const asJson = (json: unknown): unknown => JSON.parse(JSON.stringify(json));
+
+  it.each<[string, (request: CompletionRequest) => CompletionRequest]>([
+    ["Responses", (request) => readResponsesRequest(asJson(toResponsesJson(request))).request],
+    [
+      "Anthropic Messages",
+      (request) => readMessagesRequest({ json: asJson(toMessagesJson(request)), headers: {} }).request,
+    ],
+    ["Gemini", (request) => readGeminiRequest(asJson(toGeminiJson(request)), request.model).request],
+  ])("says the same in the format %s", (_, readBack) => {
+    const draft = { ...DRAFT, parameters: COMMON, tools: TOOLS_EXAMPLE, system: "Be brief.", fallbacks: ["other"] };
+    const request = toRequest(draft, CALLS);
+    const read = readBack(request);
+    const { model, temperature, topP, maxOutputTokens, fallbackModels, reasoning, strict } = request;
+    expect(read).toMatchObject({ model, temperature, topP, maxOutputTokens, fallbackModels, strict });
+    expect(read.reasoning?.effort).toBe(reasoning?.effort);
+    expect(read.toolChoice?.choice).toEqual(request.toolChoice?.choice);
+    expect(read.tools.map(({ kind }) => kind.case === "function" && kind.value.name)).toEqual(["get_weather"]);
+    const { format } = read.responseFormat!;
+    expect(format.case === "jsonSchema" && JSON.parse(format.value.schemaJson)).toEqual({ type: "object" });
+    expect(partsOf(read)).toEqual(partsOf(request));
+  });
+
+  it("names what a format does not have", () => {
+    const request = toRequest({ ...DRAFT, parameters: CHOSEN }, [HELLO]);
+    expect(FORMATS.map(({ name, lacks }) => [name, lacks(request)])).toEqual([
+      ["Chat Completions", []],
+      ["Responses", ["stop sequences", "seed", "penalties", "generated images"]],
+      ["Anthropic Messages", ["seed", "penalties", "verbosity", "generated images"]],
+      ["Gemini", ["verbosity"]],
+    ]);
   });
 
   it("leaves to the model what was left alone", () => {
@@ -119,7 +209,7 @@ describe("the request of the playground", () => {
 describe("a program", () => {
   const write = (name: string): string => {
     const request = toChatJson(toRequest({ ...DRAFT, parameters: { strict: "yes" } }, [HELLO]));
-    return PROGRAMS.find((program) => program.name === name)!.write(request, "http://127.0.0.1:8080");
+    return CHAT_PROGRAMS.find((program) => program.name === name)!.write(request, "http://127.0.0.1:8080");
   };
 
   it("in Python has its own words for what JSON says, and a place for what its client does not know", () => {
@@ -133,7 +223,7 @@ describe("a program", () => {
     );
   });
 
-  it.each(PROGRAMS.map(({ name }) => name))("in %s reads the secret from the environment", (name) => {
+  it.each(CHAT_PROGRAMS.map(({ name }) => name))("in %s reads the secret from the environment", (name) => {
     expect(write(name)).toContain("PARLEY_API_KEY");
   });
 });

@@ -17,6 +17,7 @@ import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
+import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
@@ -40,6 +41,7 @@ import { errorOf } from "./errors.ts";
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
   list: async () => ({ entries: [], next: undefined }),
+  listSorted: async () => ({ entries: [], next: undefined, sortedSinceMs: undefined }),
   find: async () => undefined,
   async spending(subjects) {
     return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
@@ -52,6 +54,22 @@ const NO_REFUSALS: ConsolePorts["refusals"] = {
 };
 
 const NO_NOTICES: ConsolePorts["keyNotices"] = { expiring: async () => [], nearBudget: async () => [] };
+
+/** Saved filters of one account after the other, in memory. */
+function memoryFilters(): ConsolePorts["savedFilters"] {
+  const saved = new Map<string, Map<string, string>>();
+  const of = (accountId: string): Map<string, string> => saved.get(accountId) ?? new Map<string, string>();
+  return {
+    list: async (accountId) => [...of(accountId)].map(([name, query]) => ({ name, query })),
+    async save(accountId, { name, query }) {
+      const filters = of(accountId);
+      if (filters.size >= MAX_SAVED_FILTERS && !filters.has(name)) return false;
+      saved.set(accountId, filters.set(name, query));
+      return true;
+    },
+    remove: async (accountId, name) => void of(accountId).delete(name),
+  };
+}
 
 /** Usage that remembers what it was asked, and answers that there is none. */
 export interface AskedUsage extends UsageStore {
@@ -153,7 +171,9 @@ export const JSON_TYPE = { "content-type": "application/json" };
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
-    Partial<Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission">> &
+    Partial<
+      Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission" | "savedFilters" | "traceUrl">
+    > &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
@@ -171,6 +191,8 @@ export async function startConsole(
     usage: used = store?.usage,
     refusals: refusedBefore = store?.refusals ?? NO_REFUSALS,
     keyNotices = store?.keyNotices ?? NO_NOTICES,
+    savedFilters = memoryFilters(),
+    traceUrl = () => undefined,
     stream = never,
     explain = never,
     testModel = never,
@@ -200,6 +222,8 @@ export async function startConsole(
       usage: used ?? usage,
       refusals: refusedBefore,
       keyNotices,
+      savedFilters,
+      traceUrl,
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
       models: () => models,

@@ -10,7 +10,9 @@ import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeRefusalStore } from "./refusal-store.ts";
 import { describeResponseStore } from "./response-store.ts";
+import { describeSavedFilters } from "./saved-filters.ts";
 import { describeSecrets } from "./secrets.ts";
+import { describeSortedLog } from "./sorted-log.ts";
 import { describeUsageLeaders } from "./usage-leaders.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
@@ -28,6 +30,7 @@ export function describeStore(open: OpenStore): void {
   describeSharedAccounts(open);
   describeAuditStore(open);
   describeLedgerStore(open);
+  describeSortedLog(open);
   describeBegunCompletions(open);
   describeUsageStore(open);
   describeUsageLeaders(open);
@@ -36,5 +39,6 @@ export function describeStore(open: OpenStore): void {
   describeResponseStore(open);
   describeConfigurationStore(open);
   describeHealthNotes(open);
+  describeSavedFilters(open);
   describeSecrets(open);
 }

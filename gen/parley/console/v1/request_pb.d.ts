@@ -2,10 +2,11 @@
 // @generated from file parley/console/v1/request.proto (package parley.console.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Attempt } from "../../v1/report_pb.js";
+import type { Attempt, Clamp, Omission } from "../../v1/report_pb.js";
+import type { FinishReason } from "../../v1/completion_pb.js";
 
 /**
  * Describes the file parley/console/v1/request.proto.
@@ -66,6 +67,49 @@ export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> &
  * Use `create(RequestFilterSchema)` to create a new message.
  */
 export declare const RequestFilterSchema: GenMessage<RequestFilter>;
+
+/**
+ * Times within an attempt, and what its provider said. Times are milliseconds since the request arrived, as `Attempt.start_offset` is; absent
+ * where the attempt did not come so far, and for entries from before they were kept.
+ *
+ * @generated from message parley.console.v1.AttemptDetails
+ */
+export declare type AttemptDetails = Message<"parley.console.v1.AttemptDetails"> & {
+  /**
+   * A connection was there, and the first byte of the request was written.
+   *
+   * @generated from field: optional double sent_ms = 1;
+   */
+  sentMs?: number | undefined;
+
+  /**
+   * The head of the provider's response had arrived.
+   *
+   * @generated from field: optional double head_ms = 2;
+   */
+  headMs?: number | undefined;
+
+  /**
+   * The first content of a stream had arrived.
+   *
+   * @generated from field: optional double first_content_ms = 3;
+   */
+  firstContentMs?: number | undefined;
+
+  /**
+   * What the provider or the connection to it said of the failure, without credentials, where callers are told less. Only for
+   * administrators; empty without it.
+   *
+   * @generated from field: string provider_error = 4;
+   */
+  providerError: string;
+};
+
+/**
+ * Describes the message parley.console.v1.AttemptDetails.
+ * Use `create(AttemptDetailsSchema)` to create a new message.
+ */
+export declare const AttemptDetailsSchema: GenMessage<AttemptDetails>;
 
 /**
  * What one side of the limits was like when the request was let in: that of the key or of its account, whichever was
@@ -381,6 +425,69 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
    * @generated from field: int64 own_cost_micro_usd = 39;
    */
   ownCostMicroUsd: bigint;
+
+  /**
+   * For each of `attempts`.
+   *
+   * @generated from field: repeated parley.console.v1.AttemptDetails attempt_details = 40;
+   */
+  attemptDetails: AttemptDetails[];
+
+  /**
+   * Why the first choice ended. Unspecified without an answer. This and all that follow are absent for entries from before they were kept.
+   *
+   * @generated from field: parley.v1.FinishReason finish_reason = 41;
+   */
+  finishReason: FinishReason;
+
+  /**
+   * Request fields that were not honoured, the first 20.
+   *
+   * @generated from field: repeated parley.v1.Omission omitted = 42;
+   */
+  omitted: Omission[];
+
+  /**
+   * Number of all request fields that were not honoured.
+   *
+   * @generated from field: int32 omitted_count = 43;
+   */
+  omittedCount: number;
+
+  /**
+   * Request fields with another value than the request's, the first 20.
+   *
+   * @generated from field: repeated parley.v1.Clamp clamped = 44;
+   */
+  clamped: Clamp[];
+
+  /**
+   * The format of the request, such as `openai-chat`; empty for the contract's own.
+   *
+   * @generated from field: string format = 45;
+   */
+  format: string;
+
+  /**
+   * What the caller's program says it is (`User-Agent`), at most 120 characters; empty for the playground.
+   *
+   * @generated from field: string client = 46;
+   */
+  client: string;
+
+  /**
+   * 32 hexadecimal digits; empty for a request that was not traced.
+   *
+   * @generated from field: string trace_id = 47;
+   */
+  traceId: string;
+
+  /**
+   * Address of the trace, by the setting `tracing.url`. Only for administrators; empty without it.
+   *
+   * @generated from field: string trace_url = 48;
+   */
+  traceUrl: string;
 };
 
 /**
@@ -415,6 +522,14 @@ export declare type ListRequestsRequest = Message<"parley.console.v1.ListRequest
    * @generated from field: int32 limit = 3;
    */
   limit: number;
+
+  /**
+   * By what they are sorted. By anything but time, the latest 50,000 of the time, account or key of the filter are looked through, and
+   * refused requests, which have nothing to sort by, are left out.
+   *
+   * @generated from field: parley.console.v1.RequestOrder order = 4;
+   */
+  order: RequestOrder;
 };
 
 /**
@@ -430,7 +545,7 @@ export declare const ListRequestsRequestSchema: GenMessage<ListRequestsRequest>;
  */
 export declare type ListRequestsResponse = Message<"parley.console.v1.ListRequestsResponse"> & {
   /**
-   * The latest to end first.
+   * In the order that was asked for.
    *
    * @generated from field: repeated parley.console.v1.LoggedRequest requests = 1;
    */
@@ -442,6 +557,13 @@ export declare type ListRequestsResponse = Message<"parley.console.v1.ListReques
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * Where only the latest were sorted: those that ended earlier are not among them. Absent: all were.
+   *
+   * @generated from field: google.protobuf.Timestamp sorted_since = 3;
+   */
+  sortedSince?: Timestamp | undefined;
 };
 
 /**
@@ -538,6 +660,270 @@ export declare type WatchRequestsResponse = Message<"parley.console.v1.WatchRequ
 export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsResponse>;
 
 /**
+ * Which requests to export, and how.
+ *
+ * @generated from message parley.console.v1.ExportRequestsRequest
+ */
+export declare type ExportRequestsRequest = Message<"parley.console.v1.ExportRequestsRequest"> & {
+  /**
+   * Which.
+   *
+   * @generated from field: parley.console.v1.RequestFilter filter = 1;
+   */
+  filter?: RequestFilter | undefined;
+
+  /**
+   * The form of the file.
+   *
+   * @generated from field: parley.console.v1.ExportFormat format = 2;
+   */
+  format: ExportFormat;
+};
+
+/**
+ * Describes the message parley.console.v1.ExportRequestsRequest.
+ * Use `create(ExportRequestsRequestSchema)` to create a new message.
+ */
+export declare const ExportRequestsRequestSchema: GenMessage<ExportRequestsRequest>;
+
+/**
+ * The next piece of the file.
+ *
+ * @generated from message parley.console.v1.ExportRequestsResponse
+ */
+export declare type ExportRequestsResponse = Message<"parley.console.v1.ExportRequestsResponse"> & {
+  /**
+   * Whole lines.
+   *
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+
+  /**
+   * How many requests these are; 0 in a sign of life.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+
+  /**
+   * In the last piece: whether there are more requests than the file has.
+   *
+   * @generated from field: bool is_cut = 3;
+   */
+  isCut: boolean;
+};
+
+/**
+ * Describes the message parley.console.v1.ExportRequestsResponse.
+ * Use `create(ExportRequestsResponseSchema)` to create a new message.
+ */
+export declare const ExportRequestsResponseSchema: GenMessage<ExportRequestsResponse>;
+
+/**
+ * A filter of the page of requests.
+ *
+ * @generated from message parley.console.v1.SavedFilter
+ */
+export declare type SavedFilter = Message<"parley.console.v1.SavedFilter"> & {
+  /**
+   * At most 60 characters.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The query of the page's address, such as `model=m&outcome=failed&range=24h`: at most 2,000 characters.
+   *
+   * @generated from field: string query = 2;
+   */
+  query: string;
+};
+
+/**
+ * Describes the message parley.console.v1.SavedFilter.
+ * Use `create(SavedFilterSchema)` to create a new message.
+ */
+export declare const SavedFilterSchema: GenMessage<SavedFilter>;
+
+/**
+ * Asks for the account's saved filters.
+ *
+ * @generated from message parley.console.v1.ListSavedFiltersRequest
+ */
+export declare type ListSavedFiltersRequest = Message<"parley.console.v1.ListSavedFiltersRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.ListSavedFiltersRequest.
+ * Use `create(ListSavedFiltersRequestSchema)` to create a new message.
+ */
+export declare const ListSavedFiltersRequestSchema: GenMessage<ListSavedFiltersRequest>;
+
+/**
+ * The account's saved filters.
+ *
+ * @generated from message parley.console.v1.ListSavedFiltersResponse
+ */
+export declare type ListSavedFiltersResponse = Message<"parley.console.v1.ListSavedFiltersResponse"> & {
+  /**
+   * By name.
+   *
+   * @generated from field: repeated parley.console.v1.SavedFilter filters = 1;
+   */
+  filters: SavedFilter[];
+};
+
+/**
+ * Describes the message parley.console.v1.ListSavedFiltersResponse.
+ * Use `create(ListSavedFiltersResponseSchema)` to create a new message.
+ */
+export declare const ListSavedFiltersResponseSchema: GenMessage<ListSavedFiltersResponse>;
+
+/**
+ * What to save.
+ *
+ * @generated from message parley.console.v1.SaveFilterRequest
+ */
+export declare type SaveFilterRequest = Message<"parley.console.v1.SaveFilterRequest"> & {
+  /**
+   * Replaces that of the same name.
+   *
+   * @generated from field: parley.console.v1.SavedFilter filter = 1;
+   */
+  filter?: SavedFilter | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.SaveFilterRequest.
+ * Use `create(SaveFilterRequestSchema)` to create a new message.
+ */
+export declare const SaveFilterRequestSchema: GenMessage<SaveFilterRequest>;
+
+/**
+ * It is saved.
+ *
+ * @generated from message parley.console.v1.SaveFilterResponse
+ */
+export declare type SaveFilterResponse = Message<"parley.console.v1.SaveFilterResponse"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.SaveFilterResponse.
+ * Use `create(SaveFilterResponseSchema)` to create a new message.
+ */
+export declare const SaveFilterResponseSchema: GenMessage<SaveFilterResponse>;
+
+/**
+ * Which one to remove.
+ *
+ * @generated from message parley.console.v1.RemoveSavedFilterRequest
+ */
+export declare type RemoveSavedFilterRequest = Message<"parley.console.v1.RemoveSavedFilterRequest"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message parley.console.v1.RemoveSavedFilterRequest.
+ * Use `create(RemoveSavedFilterRequestSchema)` to create a new message.
+ */
+export declare const RemoveSavedFilterRequestSchema: GenMessage<RemoveSavedFilterRequest>;
+
+/**
+ * It is removed.
+ *
+ * @generated from message parley.console.v1.RemoveSavedFilterResponse
+ */
+export declare type RemoveSavedFilterResponse = Message<"parley.console.v1.RemoveSavedFilterResponse"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.RemoveSavedFilterResponse.
+ * Use `create(RemoveSavedFilterResponseSchema)` to create a new message.
+ */
+export declare const RemoveSavedFilterResponseSchema: GenMessage<RemoveSavedFilterResponse>;
+
+/**
+ * By what a list is sorted.
+ *
+ * @generated from enum parley.console.v1.RequestOrder
+ */
+export enum RequestOrder {
+  /**
+   * The latest to end first.
+   *
+   * @generated from enum value: REQUEST_ORDER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The highest cost first.
+   *
+   * @generated from enum value: REQUEST_ORDER_COST = 1;
+   */
+  COST = 1,
+
+  /**
+   * The longest first.
+   *
+   * @generated from enum value: REQUEST_ORDER_DURATION = 2;
+   */
+  DURATION = 2,
+
+  /**
+   * The most tokens, of prompt and answer together, first.
+   *
+   * @generated from enum value: REQUEST_ORDER_TOKENS = 3;
+   */
+  TOKENS = 3,
+
+  /**
+   * The latest first content first; only requests that had any.
+   *
+   * @generated from enum value: REQUEST_ORDER_FIRST_CONTENT = 4;
+   */
+  FIRST_CONTENT = 4,
+}
+
+/**
+ * Describes the enum parley.console.v1.RequestOrder.
+ */
+export declare const RequestOrderSchema: GenEnum<RequestOrder>;
+
+/**
+ * The form of an exported file, in UTF-8.
+ *
+ * @generated from enum parley.console.v1.ExportFormat
+ */
+export enum ExportFormat {
+  /**
+   * JSON lines: an object for each request, with a member for each column of the table; its attempts, and the fields that were not
+   * honoured or were changed, are lists of objects.
+   *
+   * @generated from enum value: EXPORT_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Comma-separated values (RFC 4180) with a row of names. An apostrophe precedes texts that a spreadsheet would read as a formula.
+   *
+   * @generated from enum value: EXPORT_FORMAT_CSV = 1;
+   */
+  CSV = 1,
+}
+
+/**
+ * Describes the enum parley.console.v1.ExportFormat.
+ */
+export declare const ExportFormatSchema: GenEnum<ExportFormat>;
+
+/**
  * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Callers see those of
  * their own account and their teams, administrators all. Needs a session.
  *
@@ -580,6 +966,47 @@ export declare const RequestService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchRequestsRequestSchema;
     output: typeof WatchRequestsResponseSchema;
+  },
+  /**
+   * Sends what `List` lists, the latest to end first, as the pieces of a file: at most 50,000 requests. RESOURCE_EXHAUSTED for more
+   * than eight streams at once by one account, live pages and the playground's included.
+   *
+   * @generated from rpc parley.console.v1.RequestService.Export
+   */
+  export: {
+    methodKind: "server_streaming";
+    input: typeof ExportRequestsRequestSchema;
+    output: typeof ExportRequestsResponseSchema;
+  },
+  /**
+   * Lists the account's saved filters by name.
+   *
+   * @generated from rpc parley.console.v1.RequestService.ListSavedFilters
+   */
+  listSavedFilters: {
+    methodKind: "unary";
+    input: typeof ListSavedFiltersRequestSchema;
+    output: typeof ListSavedFiltersResponseSchema;
+  },
+  /**
+   * Saves a filter for the account, in place of one of the same name. RESOURCE_EXHAUSTED for more than 50.
+   *
+   * @generated from rpc parley.console.v1.RequestService.SaveFilter
+   */
+  saveFilter: {
+    methodKind: "unary";
+    input: typeof SaveFilterRequestSchema;
+    output: typeof SaveFilterResponseSchema;
+  },
+  /**
+   * Removes a saved filter of the account. Succeeds also when there is none of this name.
+   *
+   * @generated from rpc parley.console.v1.RequestService.RemoveSavedFilter
+   */
+  removeSavedFilter: {
+    methodKind: "unary";
+    input: typeof RemoveSavedFilterRequestSchema;
+    output: typeof RemoveSavedFilterResponseSchema;
   },
 }>;
 

@@ -2,15 +2,16 @@
 // @generated from file parley/console/v1/request.proto (package parley.console.v1, syntax proto3)
 /* eslint-disable */
 
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_parley_v1_completion } from "../../v1/completion_pb.js";
 import { file_parley_v1_report } from "../../v1/report_pb.js";
 
 /**
  * Describes the file parley/console/v1/request.proto.
  */
 export const file_parley_console_v1_request = /*@__PURE__*/
-  fileDesc("Ch9wYXJsZXkvY29uc29sZS92MS9yZXF1ZXN0LnByb3RvEhFwYXJsZXkuY29uc29sZS52MSKpAQoNUmVxdWVzdEZpbHRlchISCgphY2NvdW50X2lkGAEgASgJEg4KBmtleV9pZBgCIAEoCRINCgVtb2RlbBgDIAEoCRIPCgdvdXRjb21lGAQgASgJEikKBXNpbmNlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQwoNTGltaXRTbmFwc2hvdBINCgVsaW1pdBgBIAEoAxIRCglyZW1haW5pbmcYAiABKAMSEAoIcmVzZXRfbXMYAyABKAMiqAgKDUxvZ2dlZFJlcXVlc3QSCgoCaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEg4KBmtleV9pZBgEIAEoCRIQCghrZXlfbmFtZRgFIAEoCRIQCghlbnRyYW5jZRgGIAEoCRIuCgpzdGFydF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPcmVxdWVzdGVkX21vZGVsGAkgASgJEhQKDHNlcnZlZF9tb2RlbBgKIAEoCRIQCghzdHJlYW1lZBgLIAEoCBIPCgdvdXRjb21lGAwgASgJEg8KB21lc3NhZ2UYDSABKAkSJAoIYXR0ZW1wdHMYDiADKAsyEi5wYXJsZXkudjEuQXR0ZW1wdBIVCg1wcm9tcHRfdG9rZW5zGA8gASgDEhUKDWNhY2hlZF90b2tlbnMYECABKAMSGQoRY29tcGxldGlvbl90b2tlbnMYESABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgSIAEoAxIUCgxpbWFnZV90b2tlbnMYEyABKAMSFgoOY29zdF9taWNyb191c2QYFCABKAMSEwoLZHVyYXRpb25fbXMYFSABKAESHQoQZmlyc3RfY29udGVudF9tcxgWIAEoAUgAiAEBEg8KB3BhcnRpYWwYFyABKAgSEQoJZXN0aW1hdGVkGBggASgIEg8KB3JlZnVzZWQYGSABKAgSNwoNcmVxdWVzdF9saW1pdBgaIAEoCzIgLnBhcmxleS5jb25zb2xlLnYxLkxpbWl0U25hcHNob3QSNQoLdG9rZW5fbGltaXQYGyABKAsyIC5wYXJsZXkuY29uc29sZS52MS5MaW1pdFNuYXBzaG90EhoKEmNhY2hlX3dyaXRlX3Rva2VucxgcIAEoAxIfChdjYWNoZV93cml0ZV9ob3VyX3Rva2VucxgdIAEoAxIbChNwcm9tcHRfYXVkaW9fdG9rZW5zGB4gASgDEhsKE3Byb21wdF9pbWFnZV90b2tlbnMYHyABKAMSGwoTY2FjaGVkX2F1ZGlvX3Rva2VucxggIAEoAxIbChNjYWNoZWRfaW1hZ2VfdG9rZW5zGCEgASgDEh8KF2NvbXBsZXRpb25fYXVkaW9fdG9rZW5zGCIgASgDEhQKDHdlYl9zZWFyY2hlcxgjIAEoAxIVCg11bmtub3duX3VuaXRzGCQgAygJEhUKDWZpbGVfc2VhcmNoZXMYJSABKAMSFwoPY29kZV9leGVjdXRpb25zGCYgASgDEhoKEm93bl9jb3N0X21pY3JvX3VzZBgnIAEoA0ITChFfZmlyc3RfY29udGVudF9tcyJqChNMaXN0UmVxdWVzdHNSZXF1ZXN0EjAKBmZpbHRlchgBIAEoCzIgLnBhcmxleS5jb25zb2xlLnYxLlJlcXVlc3RGaWx0ZXISEgoKcGFnZV90b2tlbhgCIAEoCRINCgVsaW1pdBgDIAEoBSJjChRMaXN0UmVxdWVzdHNSZXNwb25zZRIyCghyZXF1ZXN0cxgBIAMoCzIgLnBhcmxleS5jb25zb2xlLnYxLkxvZ2dlZFJlcXVlc3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIh8KEUdldFJlcXVlc3RSZXF1ZXN0EgoKAmlkGAEgASgJIkcKEkdldFJlcXVlc3RSZXNwb25zZRIxCgdyZXF1ZXN0GAEgASgLMiAucGFybGV5LmNvbnNvbGUudjEuTG9nZ2VkUmVxdWVzdCJIChRXYXRjaFJlcXVlc3RzUmVxdWVzdBIwCgZmaWx0ZXIYASABKAsyIC5wYXJsZXkuY29uc29sZS52MS5SZXF1ZXN0RmlsdGVyIlwKFVdhdGNoUmVxdWVzdHNSZXNwb25zZRIyCghyZXF1ZXN0cxgBIAMoCzIgLnBhcmxleS5jb25zb2xlLnYxLkxvZ2dlZFJlcXVlc3QSDwoHc2tpcHBlZBgCIAEoAzKbAgoOUmVxdWVzdFNlcnZpY2USVwoETGlzdBImLnBhcmxleS5jb25zb2xlLnYxLkxpc3RSZXF1ZXN0c1JlcXVlc3QaJy5wYXJsZXkuY29uc29sZS52MS5MaXN0UmVxdWVzdHNSZXNwb25zZRJSCgNHZXQSJC5wYXJsZXkuY29uc29sZS52MS5HZXRSZXF1ZXN0UmVxdWVzdBolLnBhcmxleS5jb25zb2xlLnYxLkdldFJlcXVlc3RSZXNwb25zZRJcCgVXYXRjaBInLnBhcmxleS5jb25zb2xlLnYxLldhdGNoUmVxdWVzdHNSZXF1ZXN0GigucGFybGV5LmNvbnNvbGUudjEuV2F0Y2hSZXF1ZXN0c1Jlc3BvbnNlMAFiBnByb3RvMw", [file_google_protobuf_timestamp, file_parley_v1_report]);
+  fileDesc("Ch9wYXJsZXkvY29uc29sZS92MS9yZXF1ZXN0LnByb3RvEhFwYXJsZXkuY29uc29sZS52MSKpAQoNUmVxdWVzdEZpbHRlchISCgphY2NvdW50X2lkGAEgASgJEg4KBmtleV9pZBgCIAEoCRINCgVtb2RlbBgDIAEoCRIPCgdvdXRjb21lGAQgASgJEikKBXNpbmNlGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAioAEKDkF0dGVtcHREZXRhaWxzEhQKB3NlbnRfbXMYASABKAFIAIgBARIUCgdoZWFkX21zGAIgASgBSAGIAQESHQoQZmlyc3RfY29udGVudF9tcxgDIAEoAUgCiAEBEhYKDnByb3ZpZGVyX2Vycm9yGAQgASgJQgoKCF9zZW50X21zQgoKCF9oZWFkX21zQhMKEV9maXJzdF9jb250ZW50X21zIkMKDUxpbWl0U25hcHNob3QSDQoFbGltaXQYASABKAMSEQoJcmVtYWluaW5nGAIgASgDEhAKCHJlc2V0X21zGAMgASgDIrkKCg1Mb2dnZWRSZXF1ZXN0EgoKAmlkGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkSEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSEAoIa2V5X25hbWUYBSABKAkSEAoIZW50cmFuY2UYBiABKAkSLgoKc3RhcnRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD3JlcXVlc3RlZF9tb2RlbBgJIAEoCRIUCgxzZXJ2ZWRfbW9kZWwYCiABKAkSEAoIc3RyZWFtZWQYCyABKAgSDwoHb3V0Y29tZRgMIAEoCRIPCgdtZXNzYWdlGA0gASgJEiQKCGF0dGVtcHRzGA4gAygLMhIucGFybGV5LnYxLkF0dGVtcHQSFQoNcHJvbXB0X3Rva2VucxgPIAEoAxIVCg1jYWNoZWRfdG9rZW5zGBAgASgDEhkKEWNvbXBsZXRpb25fdG9rZW5zGBEgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYEiABKAMSFAoMaW1hZ2VfdG9rZW5zGBMgASgDEhYKDmNvc3RfbWljcm9fdXNkGBQgASgDEhMKC2R1cmF0aW9uX21zGBUgASgBEh0KEGZpcnN0X2NvbnRlbnRfbXMYFiABKAFIAIgBARIPCgdwYXJ0aWFsGBcgASgIEhEKCWVzdGltYXRlZBgYIAEoCBIPCgdyZWZ1c2VkGBkgASgIEjcKDXJlcXVlc3RfbGltaXQYGiABKAsyIC5wYXJsZXkuY29uc29sZS52MS5MaW1pdFNuYXBzaG90EjUKC3Rva2VuX2xpbWl0GBsgASgLMiAucGFybGV5LmNvbnNvbGUudjEuTGltaXRTbmFwc2hvdBIaChJjYWNoZV93cml0ZV90b2tlbnMYHCABKAMSHwoXY2FjaGVfd3JpdGVfaG91cl90b2tlbnMYHSABKAMSGwoTcHJvbXB0X2F1ZGlvX3Rva2VucxgeIAEoAxIbChNwcm9tcHRfaW1hZ2VfdG9rZW5zGB8gASgDEhsKE2NhY2hlZF9hdWRpb190b2tlbnMYICABKAMSGwoTY2FjaGVkX2ltYWdlX3Rva2VucxghIAEoAxIfChdjb21wbGV0aW9uX2F1ZGlvX3Rva2VucxgiIAEoAxIUCgx3ZWJfc2VhcmNoZXMYIyABKAMSFQoNdW5rbm93bl91bml0cxgkIAMoCRIVCg1maWxlX3NlYXJjaGVzGCUgASgDEhcKD2NvZGVfZXhlY3V0aW9ucxgmIAEoAxIaChJvd25fY29zdF9taWNyb191c2QYJyABKAMSOgoPYXR0ZW1wdF9kZXRhaWxzGCggAygLMiEucGFybGV5LmNvbnNvbGUudjEuQXR0ZW1wdERldGFpbHMSLgoNZmluaXNoX3JlYXNvbhgpIAEoDjIXLnBhcmxleS52MS5GaW5pc2hSZWFzb24SJAoHb21pdHRlZBgqIAMoCzITLnBhcmxleS52MS5PbWlzc2lvbhIVCg1vbWl0dGVkX2NvdW50GCsgASgFEiEKB2NsYW1wZWQYLCADKAsyEC5wYXJsZXkudjEuQ2xhbXASDgoGZm9ybWF0GC0gASgJEg4KBmNsaWVudBguIAEoCRIQCgh0cmFjZV9pZBgvIAEoCRIRCgl0cmFjZV91cmwYMCABKAlCEwoRX2ZpcnN0X2NvbnRlbnRfbXMimgEKE0xpc3RSZXF1ZXN0c1JlcXVlc3QSMAoGZmlsdGVyGAEgASgLMiAucGFybGV5LmNvbnNvbGUudjEuUmVxdWVzdEZpbHRlchISCgpwYWdlX3Rva2VuGAIgASgJEg0KBWxpbWl0GAMgASgFEi4KBW9yZGVyGAQgASgOMh8ucGFybGV5LmNvbnNvbGUudjEuUmVxdWVzdE9yZGVyIpUBChRMaXN0UmVxdWVzdHNSZXNwb25zZRIyCghyZXF1ZXN0cxgBIAMoCzIgLnBhcmxleS5jb25zb2xlLnYxLkxvZ2dlZFJlcXVlc3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEjAKDHNvcnRlZF9zaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiHwoRR2V0UmVxdWVzdFJlcXVlc3QSCgoCaWQYASABKAkiRwoSR2V0UmVxdWVzdFJlc3BvbnNlEjEKB3JlcXVlc3QYASABKAsyIC5wYXJsZXkuY29uc29sZS52MS5Mb2dnZWRSZXF1ZXN0IkgKFFdhdGNoUmVxdWVzdHNSZXF1ZXN0EjAKBmZpbHRlchgBIAEoCzIgLnBhcmxleS5jb25zb2xlLnYxLlJlcXVlc3RGaWx0ZXIiXAoVV2F0Y2hSZXF1ZXN0c1Jlc3BvbnNlEjIKCHJlcXVlc3RzGAEgAygLMiAucGFybGV5LmNvbnNvbGUudjEuTG9nZ2VkUmVxdWVzdBIPCgdza2lwcGVkGAIgASgDInoKFUV4cG9ydFJlcXVlc3RzUmVxdWVzdBIwCgZmaWx0ZXIYASABKAsyIC5wYXJsZXkuY29uc29sZS52MS5SZXF1ZXN0RmlsdGVyEi8KBmZvcm1hdBgCIAEoDjIfLnBhcmxleS5jb25zb2xlLnYxLkV4cG9ydEZvcm1hdCJFChZFeHBvcnRSZXF1ZXN0c1Jlc3BvbnNlEgwKBGRhdGEYASABKAwSDQoFY291bnQYAiABKAUSDgoGaXNfY3V0GAMgASgIIioKC1NhdmVkRmlsdGVyEgwKBG5hbWUYASABKAkSDQoFcXVlcnkYAiABKAkiGQoXTGlzdFNhdmVkRmlsdGVyc1JlcXVlc3QiSwoYTGlzdFNhdmVkRmlsdGVyc1Jlc3BvbnNlEi8KB2ZpbHRlcnMYASADKAsyHi5wYXJsZXkuY29uc29sZS52MS5TYXZlZEZpbHRlciJDChFTYXZlRmlsdGVyUmVxdWVzdBIuCgZmaWx0ZXIYASABKAsyHi5wYXJsZXkuY29uc29sZS52MS5TYXZlZEZpbHRlciIUChJTYXZlRmlsdGVyUmVzcG9uc2UiKAoYUmVtb3ZlU2F2ZWRGaWx0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkiGwoZUmVtb3ZlU2F2ZWRGaWx0ZXJSZXNwb25zZSqcAQoMUmVxdWVzdE9yZGVyEh0KGVJFUVVFU1RfT1JERVJfVU5TUEVDSUZJRUQQABIWChJSRVFVRVNUX09SREVSX0NPU1QQARIaChZSRVFVRVNUX09SREVSX0RVUkFUSU9OEAISGAoUUkVRVUVTVF9PUkRFUl9UT0tFTlMQAxIfChtSRVFVRVNUX09SREVSX0ZJUlNUX0NPTlRFTlQQBCpECgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhUKEUVYUE9SVF9GT1JNQVRfQ1NWEAEytAUKDlJlcXVlc3RTZXJ2aWNlElcKBExpc3QSJi5wYXJsZXkuY29uc29sZS52MS5MaXN0UmVxdWVzdHNSZXF1ZXN0GicucGFybGV5LmNvbnNvbGUudjEuTGlzdFJlcXVlc3RzUmVzcG9uc2USUgoDR2V0EiQucGFybGV5LmNvbnNvbGUudjEuR2V0UmVxdWVzdFJlcXVlc3QaJS5wYXJsZXkuY29uc29sZS52MS5HZXRSZXF1ZXN0UmVzcG9uc2USXAoFV2F0Y2gSJy5wYXJsZXkuY29uc29sZS52MS5XYXRjaFJlcXVlc3RzUmVxdWVzdBooLnBhcmxleS5jb25zb2xlLnYxLldhdGNoUmVxdWVzdHNSZXNwb25zZTABEl8KBkV4cG9ydBIoLnBhcmxleS5jb25zb2xlLnYxLkV4cG9ydFJlcXVlc3RzUmVxdWVzdBopLnBhcmxleS5jb25zb2xlLnYxLkV4cG9ydFJlcXVlc3RzUmVzcG9uc2UwARJrChBMaXN0U2F2ZWRGaWx0ZXJzEioucGFybGV5LmNvbnNvbGUudjEuTGlzdFNhdmVkRmlsdGVyc1JlcXVlc3QaKy5wYXJsZXkuY29uc29sZS52MS5MaXN0U2F2ZWRGaWx0ZXJzUmVzcG9uc2USWQoKU2F2ZUZpbHRlchIkLnBhcmxleS5jb25zb2xlLnYxLlNhdmVGaWx0ZXJSZXF1ZXN0GiUucGFybGV5LmNvbnNvbGUudjEuU2F2ZUZpbHRlclJlc3BvbnNlEm4KEVJlbW92ZVNhdmVkRmlsdGVyEisucGFybGV5LmNvbnNvbGUudjEuUmVtb3ZlU2F2ZWRGaWx0ZXJSZXF1ZXN0GiwucGFybGV5LmNvbnNvbGUudjEuUmVtb3ZlU2F2ZWRGaWx0ZXJSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_parley_v1_completion, file_parley_v1_report]);
 
 /**
  * Describes the message parley.console.v1.RequestFilter.
@@ -20,60 +21,158 @@ export const RequestFilterSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_request, 0);
 
 /**
+ * Describes the message parley.console.v1.AttemptDetails.
+ * Use `create(AttemptDetailsSchema)` to create a new message.
+ */
+export const AttemptDetailsSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 1);
+
+/**
  * Describes the message parley.console.v1.LimitSnapshot.
  * Use `create(LimitSnapshotSchema)` to create a new message.
  */
 export const LimitSnapshotSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 1);
+  messageDesc(file_parley_console_v1_request, 2);
 
 /**
  * Describes the message parley.console.v1.LoggedRequest.
  * Use `create(LoggedRequestSchema)` to create a new message.
  */
 export const LoggedRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 2);
+  messageDesc(file_parley_console_v1_request, 3);
 
 /**
  * Describes the message parley.console.v1.ListRequestsRequest.
  * Use `create(ListRequestsRequestSchema)` to create a new message.
  */
 export const ListRequestsRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 3);
+  messageDesc(file_parley_console_v1_request, 4);
 
 /**
  * Describes the message parley.console.v1.ListRequestsResponse.
  * Use `create(ListRequestsResponseSchema)` to create a new message.
  */
 export const ListRequestsResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 4);
+  messageDesc(file_parley_console_v1_request, 5);
 
 /**
  * Describes the message parley.console.v1.GetRequestRequest.
  * Use `create(GetRequestRequestSchema)` to create a new message.
  */
 export const GetRequestRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 5);
+  messageDesc(file_parley_console_v1_request, 6);
 
 /**
  * Describes the message parley.console.v1.GetRequestResponse.
  * Use `create(GetRequestResponseSchema)` to create a new message.
  */
 export const GetRequestResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 6);
+  messageDesc(file_parley_console_v1_request, 7);
 
 /**
  * Describes the message parley.console.v1.WatchRequestsRequest.
  * Use `create(WatchRequestsRequestSchema)` to create a new message.
  */
 export const WatchRequestsRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 7);
+  messageDesc(file_parley_console_v1_request, 8);
 
 /**
  * Describes the message parley.console.v1.WatchRequestsResponse.
  * Use `create(WatchRequestsResponseSchema)` to create a new message.
  */
 export const WatchRequestsResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_request, 8);
+  messageDesc(file_parley_console_v1_request, 9);
+
+/**
+ * Describes the message parley.console.v1.ExportRequestsRequest.
+ * Use `create(ExportRequestsRequestSchema)` to create a new message.
+ */
+export const ExportRequestsRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 10);
+
+/**
+ * Describes the message parley.console.v1.ExportRequestsResponse.
+ * Use `create(ExportRequestsResponseSchema)` to create a new message.
+ */
+export const ExportRequestsResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 11);
+
+/**
+ * Describes the message parley.console.v1.SavedFilter.
+ * Use `create(SavedFilterSchema)` to create a new message.
+ */
+export const SavedFilterSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 12);
+
+/**
+ * Describes the message parley.console.v1.ListSavedFiltersRequest.
+ * Use `create(ListSavedFiltersRequestSchema)` to create a new message.
+ */
+export const ListSavedFiltersRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 13);
+
+/**
+ * Describes the message parley.console.v1.ListSavedFiltersResponse.
+ * Use `create(ListSavedFiltersResponseSchema)` to create a new message.
+ */
+export const ListSavedFiltersResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 14);
+
+/**
+ * Describes the message parley.console.v1.SaveFilterRequest.
+ * Use `create(SaveFilterRequestSchema)` to create a new message.
+ */
+export const SaveFilterRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 15);
+
+/**
+ * Describes the message parley.console.v1.SaveFilterResponse.
+ * Use `create(SaveFilterResponseSchema)` to create a new message.
+ */
+export const SaveFilterResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 16);
+
+/**
+ * Describes the message parley.console.v1.RemoveSavedFilterRequest.
+ * Use `create(RemoveSavedFilterRequestSchema)` to create a new message.
+ */
+export const RemoveSavedFilterRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 17);
+
+/**
+ * Describes the message parley.console.v1.RemoveSavedFilterResponse.
+ * Use `create(RemoveSavedFilterResponseSchema)` to create a new message.
+ */
+export const RemoveSavedFilterResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_request, 18);
+
+/**
+ * Describes the enum parley.console.v1.RequestOrder.
+ */
+export const RequestOrderSchema = /*@__PURE__*/
+  enumDesc(file_parley_console_v1_request, 0);
+
+/**
+ * By what a list is sorted.
+ *
+ * @generated from enum parley.console.v1.RequestOrder
+ */
+export const RequestOrder = /*@__PURE__*/
+  tsEnum(RequestOrderSchema);
+
+/**
+ * Describes the enum parley.console.v1.ExportFormat.
+ */
+export const ExportFormatSchema = /*@__PURE__*/
+  enumDesc(file_parley_console_v1_request, 1);
+
+/**
+ * The form of an exported file, in UTF-8.
+ *
+ * @generated from enum parley.console.v1.ExportFormat
+ */
+export const ExportFormat = /*@__PURE__*/
+  tsEnum(ExportFormatSchema);
 
 /**
  * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Callers see those of

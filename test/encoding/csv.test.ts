@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { toCsv } from "../../web/usage/csv.ts";
+import { toCsv } from "../../src/encoding/csv.ts";
 
 describe("a CSV file", () => {
   it("has a line per row, and quotes fields where necessary", () => {

@@ -1,12 +1,9 @@
-import { base64Encode } from "@bufbuild/protobuf/wire";
-import { type CompletionRequest, Verbosity } from "../../gen/parley/v1/completion_pb.js";
-import { type Image, type Message, type Part, Role, type ToolCall } from "../../gen/parley/v1/message_pb.js";
-import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
-import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
-
-/** A request in the OpenAI format, for `/v1/chat/completions`. */
-export type ChatJson = Readonly<Record<string, unknown>>;
+import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { type Image, type Message, type Part, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { type Tool, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
+import { dataUrl, type Json, listed, withoutGaps } from "./json.ts";
 
 const ROLES = {
   [Role.UNSPECIFIED]: "user",
@@ -16,8 +13,8 @@ const ROLES = {
   [Role.TOOL]: "tool",
 } as const;
 
-/** Converts a playground request to the OpenAI format, for code examples. */
-export function toChatJson(request: CompletionRequest): ChatJson {
+/** Converts a playground request to OpenAI’s Chat Completions. */
+export function toChatJson(request: CompletionRequest): Json {
   const { seed, modalities, imageOptions, toolChoice, reasoning } = request;
   const mode = toolChoice?.choice.case === "mode" ? toolChoice.choice.value : ToolMode.UNSPECIFIED;
   return withoutGaps({
@@ -46,7 +43,7 @@ export function toChatJson(request: CompletionRequest): ChatJson {
   });
 }
 
-function toMessage({ role, parts }: Message): ChatJson {
+function toMessage({ role, parts }: Message): Json {
   const [first] = parts;
   if (first?.kind.case === "toolResult") {
     const { toolCallId, parts: result } = first.kind.value;
@@ -79,14 +76,14 @@ function toContent(parts: readonly Part[]): unknown {
   return content.length > 0 ? content : null;
 }
 
-function toImage({ source, mediaType }: Image, signature: string): ChatJson {
+function toImage({ source, mediaType }: Image, signature: string): Json {
   const url = source.case === "data" ? dataUrl(mediaType, source.value) : (source.value ?? "");
   return withoutGaps({ type: "image_url", image_url: { url }, extra_content: toSignature(signature) });
 }
 
 /** Converts reasoning parts. `at` is the position: number of text characters and tool calls before the block. */
-function toThinking(parts: readonly Part[]): ChatJson[] {
-  const blocks: ChatJson[] = [];
+function toThinking(parts: readonly Part[]): Json[] {
+  const blocks: Json[] = [];
   let text = 0;
   let tools = 0;
   for (const { kind, signature } of parts) {
@@ -105,7 +102,7 @@ function toThinking(parts: readonly Part[]): ChatJson[] {
   return blocks;
 }
 
-function toCall({ id, name, input }: ToolCall, signature: string): ChatJson {
+function toCall({ id, name, input }: ToolCall, signature: string): Json {
   return withoutGaps({
     id,
     type: "function",
@@ -114,11 +111,11 @@ function toCall({ id, name, input }: ToolCall, signature: string): ChatJson {
   });
 }
 
-function toSignature(signature: string | undefined): ChatJson | undefined {
+function toSignature(signature: string | undefined): Json | undefined {
   return signature ? { google: { thought_signature: signature } } : undefined;
 }
 
-function toTool({ kind }: Tool): ChatJson[] {
+function toTool({ kind }: Tool): Json[] {
   if (kind.case !== "function") return [];
   const { name, description, parametersJson, strict } = kind.value;
   const parameters: unknown = parametersJson === "" ? undefined : JSON.parse(parametersJson);
@@ -130,24 +127,11 @@ function toTool({ kind }: Tool): ChatJson[] {
   ];
 }
 
-function toFormat({ responseFormat }: CompletionRequest): ChatJson | undefined {
+function toFormat({ responseFormat }: CompletionRequest): Json | undefined {
   const format = responseFormat?.format;
   if (format?.case === "text") return { type: "text" };
   if (format?.case === "jsonObject") return { type: "json_object" };
   if (format?.case !== "jsonSchema") return undefined;
   const { name, schemaJson } = format.value;
   return { type: "json_schema", json_schema: { name, schema: JSON.parse(schemaJson) as unknown } };
-}
-
-/** Returns a data URL of an image. */
-export function dataUrl(mediaType: string, data: Uint8Array): string {
-  return `data:${mediaType};base64,${base64Encode(data)}`;
-}
-
-function listed<T>(items: readonly T[]): readonly T[] | undefined {
-  return items.length === 0 ? undefined : items;
-}
-
-function withoutGaps(object: Record<string, unknown>): ChatJson {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
 }

@@ -1,0 +1,67 @@
+import { invalidField } from "../../core/failure.ts";
+import type { LedgerStore, LogOrder, SortedQuery } from "../../ledger/ledger-store.ts";
+import type { EndedRequest } from "./request-feed.ts";
+import { type RequestListPorts, withKeyNames } from "./request-list.ts";
+
+interface SortPorts extends Pick<RequestListPorts, "keys" | "feed"> {
+  readonly ledger: Pick<LedgerStore, "listSorted">;
+}
+
+interface SortAsked extends Omit<SortedQuery, "after"> {
+  readonly order: LogOrder;
+  readonly pageToken: string;
+}
+
+/** A page of sorted requests. */
+interface SortedRequests {
+  readonly requests: readonly EndedRequest[];
+  readonly nextPageToken: string;
+  readonly sortedSinceMs: number | undefined;
+}
+
+/** Where a page ended, and from when on the requests of all pages are. */
+interface Place {
+  readonly after: NonNullable<SortedQuery["after"]>;
+  readonly sinceMs: number | undefined;
+  /** Whether earlier requests were left out. */
+  readonly isCut: boolean;
+}
+
+/** Lists requests of the ledger in another order than that of time. Throws `invalid_request` for an invalid page token. */
+export async function sortRequests(ports: SortPorts, { pageToken, ...query }: SortAsked): Promise<SortedRequests> {
+  const place = pageToken === "" ? undefined : readPlace(pageToken);
+  const page = await ports.ledger.listSorted({
+    ...query,
+    after: place?.after,
+    sinceMs: place?.sinceMs ?? query.sinceMs,
+  });
+  const requests = page.entries.map((entry): EndedRequest => {
+    return { entry, keyName: undefined, message: ports.feed.messageOf(entry.completionId), refused: false };
+  });
+  const sortedSinceMs = place?.isCut ? place.sinceMs : page.sortedSinceMs;
+  const sinceMs = place?.sinceMs ?? page.sortedSinceMs ?? query.sinceMs;
+  const isCut = sortedSinceMs !== undefined;
+  return {
+    requests: await withKeyNames(ports, requests),
+    nextPageToken: page.next === undefined ? "" : writePlace({ after: page.next, sinceMs, isCut }),
+    sortedSinceMs,
+  };
+}
+
+function writePlace({ after: { value, endedAtMs, completionId }, sinceMs, isCut }: Place): string {
+  const parts = [value, endedAtMs, completionId, sinceMs ?? "-", isCut ? 1 : 0];
+  return Buffer.from(parts.join(" ")).toString("base64url");
+}
+
+const PLACE = /^(\d{1,16}(?:\.\d{1,20})?(?:e-\d{1,3})?) (\d{1,15}) ([\w-]{1,64}) (-|\d{1,15}) ([01])$/;
+
+function readPlace(token: string): Place {
+  const parts = PLACE.exec(Buffer.from(token, "base64url").toString("latin1"));
+  if (parts === null) throw invalidField("page_token", "is not a valid page token");
+  const [, value, endedAtMs, completionId, sinceMs, cut] = parts;
+  return {
+    after: { value: Number(value), endedAtMs: Number(endedAtMs), completionId: completionId! },
+    sinceMs: sinceMs === "-" ? undefined : Number(sinceMs),
+    isCut: cut === "1",
+  };
+}

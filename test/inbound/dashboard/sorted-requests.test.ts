@@ -1,0 +1,144 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import type { LedgerStore } from "../../../src/ledger/ledger-store.ts";
+import { connect } from "../../../src/store/database.ts";
+import { createSortedLog } from "../../../src/store/ledger/sorted-log.ts";
+import { openStore, type Store } from "../../../src/store/store.ts";
+import { entry, NOON } from "../../store/contracts/entries.ts";
+import { attemptOf } from "../../support/attempt.ts";
+import { refusal } from "./ended-requests.ts";
+import { errorOf } from "./errors.ts";
+import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+
+const TRACE_URL = "https://traces.example.com/?id={trace_id}";
+
+let dataDir: string;
+let store: Store;
+let site: ConsoleUnderTest;
+let ada: Browser & { readonly id: string };
+let bob: Browser & { readonly id: string };
+
+const start = async (ledger: LedgerStore): Promise<void> => {
+  site = await startConsole({ signUp: "open", ledger, refusals: store.refusals, traceUrl: () => TRACE_URL });
+  // The administrator, and a member.
+  [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
+};
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "parley-sorted-"));
+  store = await openStore({ dataDir, databaseUrl: undefined });
+});
+afterEach(async () => {
+  site.close();
+  await store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+describe("sorted requests", () => {
+  const costs = Array.from({ length: 25 }, (_, index) => (index * 7) % 25);
+
+  it("come in pages, without refused ones, and members get their own", async () => {
+    await start(store.ledger);
+    site.feed.record(refusal(ada.id));
+    await store.ledger.insert(
+      costs.map((costMicroUsd, index) => entry({ costMicroUsd, accountId: index % 5 === 0 ? bob.id : ada.id })),
+    );
+    const listed = async (of: Browser): Promise<number[]> => {
+      const found: number[] = [];
+      let pageToken = "";
+      do {
+        const page = await of.request.list({ order: RequestOrder.COST, limit: 10, pageToken });
+        found.push(...page.requests.map(({ costMicroUsd }) => Number(costMicroUsd)));
+        expect(page.sortedSince).toBeUndefined();
+        pageToken = page.nextPageToken;
+      } while (pageToken !== "");
+      return found;
+    };
+    const sorted = (numbers: readonly number[]) => numbers.toSorted((left, right) => right - left);
+    expect(await listed(ada)).toEqual(sorted(costs));
+    expect(await listed(bob)).toEqual(sorted(costs.filter((_, index) => index % 5 === 0)));
+  });
+
+  it("are the latest ones where there are too many, on every page, and the answer says since when", async () => {
+    const database = await connect({ dataDir, databaseUrl: undefined });
+    const windowed = createSortedLog(database, { window: 12 });
+    await start({ ...store.ledger, ...windowed });
+    await store.ledger.insert(
+      costs.map((costMicroUsd, index) => entry({ costMicroUsd, endedAtMs: NOON + index, durationMs: 0.1 + index })),
+    );
+    await store.ledger.flush();
+    const first = await ada.request.list({ order: RequestOrder.DURATION, limit: 10 });
+    expect(timestampMs(first.sortedSince!)).toBe(NOON + 12);
+    // Later ones are not part of the list that was begun.
+    const second = await ada.request.list({ order: RequestOrder.DURATION, limit: 10, pageToken: first.nextPageToken });
+    expect([...first.requests, ...second.requests].map(({ durationMs }) => durationMs)).toEqual(
+      Array.from({ length: 13 }, (_, index) => 0.1 + (24 - index)),
+    );
+    expect(timestampMs(second.sortedSince!)).toBe(NOON + 12);
+    expect(second.nextPageToken).toBe("");
+    await database.close();
+  });
+
+  it("cannot be asked for with an unknown order, nor with the token of another list", async () => {
+    await start(store.ledger);
+    await store.ledger.insert(costs.map(() => entry()));
+    const unknown = await errorOf(ada.request.list({ order: 77 as RequestOrder }));
+    expect([unknown.code, unknown.message]).toEqual([Code.InvalidArgument, expect.stringContaining("order")]);
+    const { nextPageToken } = await ada.request.list({ limit: 3 });
+    const foreign = await errorOf(ada.request.list({ order: RequestOrder.COST, pageToken: nextPageToken }));
+    expect(foreign.code).toBe(Code.InvalidArgument);
+  });
+});
+
+describe("the details of a request", () => {
+  const traceId = "0af7651916cd43dd8448eb211c80319c";
+
+  it("are those of the ledger; the provider's error and the trace's address are for administrators", async () => {
+    await start(store.ledger);
+    const attempt = attemptOf({ outcome: "upstream_unavailable", providerError: "quota of project 7", sentMs: 4 });
+    const detailed = entry({
+      accountId: bob.id,
+      attempts: [attempt, attemptOf({ startMs: 9, sentMs: 10, headMs: 11, firstContentMs: 12 })],
+      details: {
+        format: "anthropic",
+        client: "claude-cli/2",
+        traceId,
+        finishReason: FinishReason.TOOL_CALLS,
+        omitted: [{ field: "seed", reason: OmissionReason.UNSUPPORTED }],
+        omittedCount: 21,
+        clamped: [{ field: "temperature", requested: 3, sent: null }],
+      },
+    });
+    await store.ledger.insert([detailed]);
+    const seen = {
+      format: "anthropic",
+      client: "claude-cli/2",
+      traceId,
+      finishReason: FinishReason.TOOL_CALLS,
+      omitted: [{ field: "seed", reason: OmissionReason.UNSUPPORTED }],
+      omittedCount: 21,
+      clamped: [{ field: "temperature", requested: { kind: { value: 3 } }, sent: { kind: { case: "nullValue" } } }],
+    };
+    const id = detailed.completionId;
+    const byAda = (await ada.request.get({ id })).request!;
+    expect(byAda).toMatchObject({ ...seen, traceUrl: `https://traces.example.com/?id=${traceId}` });
+    expect(byAda.attemptDetails).toMatchObject([
+      { sentMs: 4, providerError: "quota of project 7" },
+      { sentMs: 10, headMs: 11, firstContentMs: 12, providerError: "" },
+    ]);
+    const byBob = (await bob.request.get({ id })).request!;
+    expect(byBob).toMatchObject({ ...seen, traceUrl: "" });
+    expect(byBob.attemptDetails.map(({ providerError }) => providerError)).toEqual(["", ""]);
+    expect(JSON.stringify((await bob.request.list({})).requests, withoutBigints)).not.toContain("quota");
+    for await (const { data } of bob.request.export({})) expect(Buffer.from(data).toString()).not.toContain("quota");
+  });
+});
+
+const withoutBigints = (_: string, value: unknown): unknown => (typeof value === "bigint" ? String(value) : value);

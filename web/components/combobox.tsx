@@ -1,0 +1,112 @@
+import { useId, useMemo, useState } from "react";
+import { Combobox as Base } from "@base-ui/react/combobox";
+import { Check, ChevronDown } from "lucide-react";
+import { formatCount } from "../format/number.ts";
+import { hasWords } from "../format/search.ts";
+import type { Choice, ChooseProps } from "./choose.tsx";
+import { BOX, describedBy, Frame } from "./field.tsx";
+
+/** Number of matches that are listed. Further typing finds the others. */
+const LISTED = 100;
+
+/** Field for one of many choices, found by any words of their names (combobox of the ARIA practices). */
+export function Combobox({
+  label,
+  hint,
+  error,
+  name,
+  value,
+  placeholder,
+  choices,
+  onChange,
+}: Omit<ChooseProps, "all">) {
+  const id = useId();
+  const items = useMemo(
+    () =>
+      Base.createItems(choices, {
+        getValue: ([choice]: Choice) => choice,
+        getLabel: ([, text]: Choice) => text,
+      }),
+    [choices],
+  );
+  const hasNone = choices.some(([choice]) => choice === "");
+  const [query, setQuery] = useState("");
+  const found = useMemo(() => bestOf(choices, query), [choices, query]);
+  return (
+    <Base.Root
+      items={items}
+      // A cleared field means all, or keeps what was chosen where a choice is needed.
+      value={value === "" && !hasNone ? null : value}
+      onValueChange={(chosen) => (chosen !== null || hasNone) && onChange(chosen ?? "")}
+      filteredItems={found.slice(0, LISTED)}
+      // Until something is typed, all items are listed.
+      limit={LISTED}
+      // The text of the choice itself is no search.
+      onInputValueChange={(text, { reason }) => setQuery(reason === "input-change" ? text : "")}
+      onOpenChange={(isOpen) => !isOpen && setQuery("")}
+      autoHighlight
+      {...(name !== undefined && { name })}
+    >
+      <Frame {...{ id, label, hint, error }}>
+        <Base.InputGroup className="relative">
+          <Base.Input
+            id={id}
+            placeholder={placeholder ?? "Search …"}
+            autoComplete="off"
+            spellCheck={false}
+            {...describedBy(id, hint, error)}
+            className={`${BOX} truncate pr-9`}
+            onFocus={(event) => event.currentTarget.select()}
+          />
+          <Base.Trigger
+            aria-label={`Show choices of ${label}`}
+            className="absolute inset-y-0 right-0 flex w-9 items-center justify-center rounded-lg text-muted hover:text-ink"
+          >
+            <ChevronDown aria-hidden className="size-4" />
+          </Base.Trigger>
+        </Base.InputGroup>
+      </Frame>
+      <Base.Portal>
+        <Base.Positioner align="start" sideOffset={4} className="z-10">
+          <Base.Popup className="w-(--anchor-width) max-w-(--available-width) min-w-64 rounded-xl border border-line bg-surface text-sm text-ink shadow-xl">
+            <Base.Empty>
+              <p className="px-4 py-3 text-muted">Nothing matches.</p>
+            </Base.Empty>
+            <Base.List className="max-h-[min(22rem,var(--available-height))] scroll-py-1 overflow-y-auto overscroll-contain p-1 data-empty:p-0">
+              {([choice, text]: Choice) => (
+                <Base.Item
+                  key={choice}
+                  value={choice}
+                  className="flex min-h-9 items-center gap-2 rounded-lg px-3 py-1.5 wrap-anywhere data-highlighted:bg-accent-soft data-highlighted:text-accent-strong"
+                >
+                  <bdi className="min-w-0 flex-1">{text}</bdi>
+                  <Base.ItemIndicator>
+                    <Check aria-hidden className="size-4" />
+                  </Base.ItemIndicator>
+                </Base.Item>
+              )}
+            </Base.List>
+            {found.length > LISTED && (
+              <p className="border-t border-line px-4 py-2 text-xs text-muted">
+                {LISTED} of {formatCount(found.length)}: search for the others.
+              </p>
+            )}
+          </Base.Popup>
+        </Base.Positioner>
+      </Base.Portal>
+    </Base.Root>
+  );
+}
+
+/** Returns the choices with all words of a query: those of that name first, then those that begin with it. */
+function bestOf(choices: readonly Choice[], query: string): readonly Choice[] {
+  const start = query.trim().toLowerCase();
+  if (start === "") return choices;
+  const rank = ([, text]: Choice): number => {
+    const lower = text.toLowerCase();
+    // A name may be followed by that of its account.
+    if (lower === start || lower.startsWith(`${start} `)) return 0;
+    return lower.startsWith(start) ? 1 : 2;
+  };
+  return choices.filter(([, text]) => hasWords(text, start)).toSorted((one, other) => rank(one) - rank(other));
+}

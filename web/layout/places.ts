@@ -1,0 +1,55 @@
+import {
+  BookOpen,
+  ChartColumn,
+  CircleUserRound,
+  House,
+  KeyRound,
+  Layers,
+  ListTree,
+  type LucideIcon,
+  MessageSquareText,
+  Settings,
+} from "lucide-react";
+import type { Account } from "../../gen/parley/console/v1/account_pb.js";
+import { isAdministrator, mayWrite } from "../api/session.ts";
+import { PATHS } from "../paths.ts";
+
+/** A page of the navigation. */
+export interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly Icon: LucideIcon;
+  /** The key that goes there after `g`. */
+  readonly letter: string;
+}
+
+/** Path prefix of the pages for administrators. */
+const ADMINISTRATION = "/admin/";
+
+/** Pages of the navigation, in its order. */
+export const PLACES: readonly Place[] = [
+  { path: PATHS.home, name: "Overview", Icon: House, letter: "o" },
+  { path: PATHS.keys, name: "Keys", Icon: KeyRound, letter: "k" },
+  { path: PATHS.usage, name: "Usage", Icon: ChartColumn, letter: "u" },
+  { path: PATHS.requests, name: "Requests", Icon: ListTree, letter: "r" },
+  { path: PATHS.playground, name: "Playground", Icon: MessageSquareText, letter: "p" },
+  { path: PATHS.models, name: "Models", Icon: Layers, letter: "m" },
+  { path: PATHS.adminAccounts, name: "Administration", Icon: Settings, letter: "a" },
+  { path: PATHS.account, name: "Account", Icon: CircleUserRound, letter: "c" },
+];
+
+/** The API reference, which is a document of its own. */
+export const REFERENCE: Place = { path: PATHS.docs, name: "API reference", Icon: BookOpen, letter: "d" };
+
+/** Returns the pages that an account can open. */
+export function placesOf(account: Account): readonly Place[] {
+  return PLACES.filter(({ path }) => {
+    if (path.startsWith(ADMINISTRATION)) return isAdministrator(account);
+    return path !== PATHS.playground || mayWrite(account);
+  });
+}
+
+/** Whether the current path is below a page of the navigation, but not that page. */
+export function isAround(path: string, here: string): boolean {
+  return path !== PATHS.home && here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
+}

@@ -1,0 +1,170 @@
+import { memo, type ReactNode, useMemo } from "react";
+import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
+import { CopyButton } from "../components/copy-button.tsx";
+import { inOrder } from "../components/prose.tsx";
+
+/**
+ * A text of a model with its markdown. HTML is shown as it is written, images are links, and only links to web and mail
+ * addresses lead anywhere: the page runs and loads nothing that a model wrote.
+ */
+export default function Markdown({ text }: { readonly text: string }) {
+  const blocks = useMemo(() => read(text), [text]);
+  if (blocks === undefined) return <p className="wrap-anywhere whitespace-pre-wrap">{text}</p>;
+  return <div className="space-y-3 wrap-anywhere">{inOrder(blocks, (token) => blockOf(token))}</div>;
+}
+
+/** Undefined for a text that cannot be read, such as quotes within thousands of quotes. */
+function read(text: string): readonly Token[] | undefined {
+  try {
+    return lexer(text, { gfm: true, breaks: true });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Memoized by its text, so that a growing answer renders its last block only. */
+const Block = memo(
+  ({ token }: { readonly token: Token }) => renderBlock(token as MarkedToken),
+  (before, after) => before.token.type === after.token.type && before.token.raw === after.token.raw,
+);
+
+const blockOf = (token: Token): ReactNode => <Block token={token} />;
+
+const HEADINGS = ["text-lg", "text-base", "text-[0.9375rem]"] as const;
+
+function renderBlock(token: MarkedToken): ReactNode {
+  switch (token.type) {
+    case "space":
+    case "def":
+      return null;
+    case "hr":
+      return <hr className="border-line" />;
+    case "heading":
+      return (
+        <p className={`font-semibold ${HEADINGS[token.depth - 1] ?? "text-[0.9375rem]"}`}>{inline(token.tokens)}</p>
+      );
+    case "code":
+      return <CodeBlock code={token} />;
+    case "blockquote":
+      return (
+        <blockquote className="space-y-3 border-l-2 border-line pl-4 text-muted">
+          {inOrder(token.tokens, blockOf)}
+        </blockquote>
+      );
+    case "list":
+      return <List list={token} />;
+    case "table":
+      return <Table table={token} />;
+    case "html":
+      return <p className="whitespace-pre-wrap">{token.raw}</p>;
+    case "paragraph":
+    case "text":
+      return <p className="whitespace-pre-wrap">{inline(token.tokens ?? [token])}</p>;
+    default:
+      return inline([token]);
+  }
+}
+
+function inline(tokens: readonly Token[]): ReactNode {
+  return inOrder(tokens, (token) => renderInline(token as MarkedToken));
+}
+
+function renderInline(token: MarkedToken): ReactNode {
+  switch (token.type) {
+    case "strong":
+      return <strong className="font-semibold">{inline(token.tokens)}</strong>;
+    case "em":
+      return <em>{inline(token.tokens)}</em>;
+    case "del":
+      return <del>{inline(token.tokens)}</del>;
+    case "codespan":
+      return <code className="rounded bg-sunken px-1 py-0.5 font-mono text-[0.85em]">{token.text}</code>;
+    case "br":
+      return "\n";
+    case "link":
+      return <Address href={token.href}>{inline(token.tokens)}</Address>;
+    case "image":
+      return <Address href={token.href}>Image: {token.text || token.href}</Address>;
+    case "text":
+      return token.tokens === undefined ? token.text : inline(token.tokens);
+    case "escape":
+      return token.text;
+    case "checkbox":
+      return token.checked ? "☑ " : "☐ ";
+    default:
+      return token.raw;
+  }
+}
+
+function Address({ href, children }: { readonly href: string; readonly children: ReactNode }) {
+  if (!/^(https?:\/\/|mailto:)/i.test(href)) return children;
+  return (
+    <a
+      href={href}
+      title={href}
+      target="_blank"
+      rel="noopener noreferrer nofollow"
+      className="text-accent underline underline-offset-2"
+    >
+      {children}
+    </a>
+  );
+}
+
+function CodeBlock({ code: { lang, text } }: { readonly code: Tokens.Code }) {
+  const language = /^[\w+#.-]{1,30}/.exec(lang ?? "")?.[0] ?? "Code";
+  return (
+    <div className="overflow-hidden rounded-lg border border-line">
+      <div className="flex min-h-9 items-center justify-between gap-3 border-b border-line bg-sunken py-1 pr-1 pl-3">
+        <span className="font-mono text-xs text-muted">{language}</span>
+        <CopyButton text={text} what={`the ${language === "Code" ? "code" : `${language} code`}`} />
+      </div>
+      {/* Focusable, because a scrollable region must be reachable by keyboard. */}
+      <pre tabIndex={0} className="overflow-x-auto p-3 font-mono text-[0.8125rem] leading-relaxed whitespace-pre">
+        <code>{text}</code>
+      </pre>
+    </div>
+  );
+}
+
+function List({ list: { ordered, start, items } }: { readonly list: Tokens.List }) {
+  const entries = inOrder(items, ({ tokens }) => (
+    <li className="space-y-1 pl-1">{inOrder(tokens, (token) => listed(token as MarkedToken))}</li>
+  ));
+  if (!ordered) return <ul className="list-disc space-y-1 pl-6">{entries}</ul>;
+  return (
+    <ol start={start === "" ? 1 : start} className="list-decimal space-y-1 pl-6">
+      {entries}
+    </ol>
+  );
+}
+
+/** A checkbox is part of the text after it. */
+function listed(token: MarkedToken): ReactNode {
+  return token.type === "checkbox" ? renderInline(token) : blockOf(token);
+}
+
+function Table({ table: { header, rows } }: { readonly table: Tokens.Table }) {
+  const cells = (row: readonly Tokens.TableCell[], Cell: "th" | "td"): ReactNode =>
+    inOrder(row, ({ tokens, align }) => (
+      <Cell
+        className={`px-3 py-1.5 ${align === "right" ? "text-right" : align === "center" ? "text-center" : "text-left"}`}
+      >
+        {inline(tokens)}
+      </Cell>
+    ));
+  return (
+    <div tabIndex={0} className="overflow-x-auto rounded-lg border border-line">
+      <table className="w-full text-sm tabular-nums">
+        <thead className="border-b border-line">
+          <tr>{cells(header, "th")}</tr>
+        </thead>
+        <tbody className="divide-y divide-line">
+          {inOrder(rows, (row) => (
+            <tr>{cells(row, "td")}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,241 @@
+import type { ReactNode } from "react";
+import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { None } from "../components/table.tsx";
+import { keyLabel } from "../format/callers.ts";
+import { formatDuration } from "../format/duration.ts";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount, formatShort } from "../format/number.ts";
+import { formatClock, formatPreciseMoment } from "../format/time.ts";
+import type { Order } from "./filter.ts";
+import { describeEndpoint } from "./entrances.ts";
+import { describeFinish, tokensPerSecond } from "./measures.ts";
+import { ModelCell } from "./model-cell.tsx";
+
+/** A request as its row needs it. */
+export interface RowFacts {
+  readonly request: LoggedRequest;
+  /** Name of the account, if it is another than the signed-in one. */
+  readonly owner: string | undefined;
+}
+
+/** A column of the log. On phones, where a request is a card, `phone` places its cell; without it there is none. */
+interface ColumnFacts {
+  readonly name: string;
+  /** Written out, for an abbreviated name. */
+  readonly title?: string;
+  /** Width as a track of a grid, and how far it shrinks before the table scrolls, in rem. */
+  readonly track: string;
+  readonly minRem: number;
+  readonly isRight?: true;
+  /** By what a click on its name sorts. Default: it does not sort. */
+  readonly order?: Order;
+  /** Shown until the reader chooses columns. */
+  readonly isUsual?: true;
+  readonly phone?: string;
+  readonly cell: (facts: RowFacts) => ReactNode;
+}
+
+const count = (value: bigint): ReactNode => (value === 0n ? <None /> : formatCount(value));
+const hasUsage = ({ promptTokens, completionTokens, costMicroUsd }: LoggedRequest): boolean =>
+  promptTokens > 0n || completionTokens > 0n || costMicroUsd > 0n;
+
+/** All columns, in their order. The first two are always shown. */
+export const COLUMNS = {
+  time: {
+    name: "Time",
+    track: "8.5rem",
+    minRem: 8.5,
+    order: "time",
+    isUsual: true,
+    phone: "order-3 text-muted lg:font-medium lg:text-ink",
+    cell: ({ request: { endTime } }) => {
+      const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
+      return (
+        <span className="whitespace-nowrap" title={endTime && formatPreciseMoment(endTime)}>
+          {clock}
+          {day !== undefined && <span className="ml-2 text-xs font-normal text-muted">{day}</span>}
+        </span>
+      );
+    },
+  },
+  model: {
+    name: "Model",
+    track: "minmax(12rem, 1.6fr)",
+    minRem: 12,
+    isUsual: true,
+    phone: "order-1",
+    cell: ({ request }) => <ModelCell request={request} />,
+  },
+  key: {
+    name: "Key",
+    track: "minmax(7rem, 1fr)",
+    minRem: 7,
+    isUsual: true,
+    // Limited width, so that a long name leaves room for the model on phones.
+    phone:
+      "order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink",
+    cell: ({ request, owner }) => (
+      <span className="lg:flex lg:items-baseline lg:gap-2" title={keyLabel(request)}>
+        <bdi className="line-clamp-2 lg:line-clamp-1">{keyLabel(request)}</bdi>
+        {owner !== undefined && (
+          <span className="line-clamp-1 text-xs text-muted">
+            of <bdi>{owner}</bdi>
+          </span>
+        )}
+      </span>
+    ),
+  },
+  status: {
+    name: "Status",
+    track: "11rem",
+    minRem: 11,
+    isUsual: true,
+    phone: "order-2 col-span-2 text-right lg:text-left",
+    cell: ({ request: { outcome, refused } }) => <OutcomeBadge code={outcome} refused={refused} />,
+  },
+  tokens: {
+    name: "Tokens",
+    track: "5.5rem",
+    minRem: 5.5,
+    isRight: true,
+    order: "tokens",
+    isUsual: true,
+    phone: "order-6 text-right text-muted lg:text-ink",
+    cell: ({ request }) => (hasUsage(request) ? <Tokens request={request} /> : <None />),
+  },
+  cost: {
+    name: "Cost",
+    track: "4.75rem",
+    minRem: 4.75,
+    isRight: true,
+    order: "cost",
+    isUsual: true,
+    phone: "order-7 text-right text-muted lg:text-ink",
+    cell: ({ request }) => (hasUsage(request) ? formatMicroUsd(request.costMicroUsd) : <None />),
+  },
+  duration: {
+    name: "Duration",
+    track: "5.25rem",
+    minRem: 5.25,
+    isRight: true,
+    order: "duration",
+    isUsual: true,
+    phone: "order-5 text-muted lg:text-right lg:text-ink",
+    cell: ({ request }) => formatDuration(request.durationMs),
+  },
+  ttft: {
+    name: "TTFT",
+    title: "Time to first token",
+    track: "4.75rem",
+    minRem: 4.75,
+    isRight: true,
+    order: "ttft",
+    isUsual: true,
+    phone: "order-8 text-right text-muted",
+    cell: ({ request: { firstContentMs } }) =>
+      firstContentMs === undefined ? (
+        <None />
+      ) : (
+        <>
+          <span className="sr-only">time to first token </span>
+          <span aria-hidden className="lg:hidden">
+            TTFT{" "}
+          </span>
+          {formatDuration(firstContentMs)}
+        </>
+      ),
+  },
+  speed: {
+    name: "Tokens/s",
+    track: "4.75rem",
+    minRem: 4.75,
+    isRight: true,
+    cell: ({ request }) => tokensPerSecond(request)?.toFixed(0) ?? <None />,
+  },
+  cached: {
+    name: "Cached",
+    title: "Cached prompt tokens",
+    track: "4.75rem",
+    minRem: 4.75,
+    isRight: true,
+    cell: ({ request }) => count(request.cachedTokens),
+  },
+  reasoning: {
+    name: "Reasoning",
+    title: "Reasoning tokens",
+    track: "5.5rem",
+    minRem: 5.5,
+    isRight: true,
+    cell: ({ request }) => count(request.reasoningTokens),
+  },
+  attempts: {
+    name: "Attempts",
+    track: "4.75rem",
+    minRem: 4.75,
+    isRight: true,
+    cell: ({ request: { attempts } }) => (attempts.length === 0 ? <None /> : attempts.length),
+  },
+  finish: {
+    name: "Finish reason",
+    track: "7rem",
+    minRem: 7,
+    cell: ({ request }) => describeFinish(request) ?? <None />,
+  },
+  endpoint: {
+    name: "Endpoint",
+    track: "minmax(9rem, 0.7fr)",
+    minRem: 9,
+    cell: ({ request }) => <span className="line-clamp-1">{describeEndpoint(request)}</span>,
+  },
+  client: {
+    name: "Client",
+    track: "minmax(9rem, 0.8fr)",
+    minRem: 9,
+    cell: ({ request: { client } }) =>
+      client === "" ? (
+        <None />
+      ) : (
+        <bdi className="line-clamp-1" title={client}>
+          {client}
+        </bdi>
+      ),
+  },
+  id: {
+    name: "Request ID",
+    track: "minmax(10rem, 1fr)",
+    minRem: 10,
+    cell: ({ request: { requestId } }) => (
+      <bdi className="line-clamp-1 font-mono text-xs" title={requestId}>
+        {requestId}
+      </bdi>
+    ),
+  },
+} as const satisfies Readonly<Record<string, ColumnFacts>>;
+
+export type ColumnId = keyof typeof COLUMNS;
+export type Column = ColumnFacts;
+
+export const COLUMN_IDS = Object.keys(COLUMNS) as readonly ColumnId[];
+
+/** Always shown: they say which request it is. */
+export const FIXED: readonly ColumnId[] = ["time", "model"];
+
+/** Shown beside the details of one request. */
+export const NARROW: readonly ColumnId[] = ["time", "model", "status"];
+
+export function columnOf(id: ColumnId): Column {
+  return COLUMNS[id];
+}
+
+function Tokens({ request: { promptTokens, completionTokens } }: { readonly request: LoggedRequest }) {
+  return (
+    <>
+      {formatShort(promptTokens)}
+      <span aria-hidden> → </span>
+      <span className="sr-only"> input, </span>
+      {formatShort(completionTokens)}
+      <span className="sr-only"> output</span>
+    </>
+  );
+}
