@@ -18,7 +18,7 @@ interface EntryDetailsProps {
 /** Dialog with all facts of an entry, and what was before and after. */
 export function EntryDetails({ entry, names, open, onClose, onFilter }: EntryDetailsProps) {
   const { action, actor, object, accountId, network, client, time, sequence, hash, failed } = entry;
-  const changes = changesOf(entry);
+  const changes = changesOf(entry, names);
   return (
     <Dialog open={open} onClose={onClose} wide title={ACTION_WORDS[action] ?? action}>
       <div className="space-y-5">
@@ -47,7 +47,7 @@ export function EntryDetails({ entry, names, open, onClose, onFilter }: EntryDet
             </Fact>
           )}
           {failed && <Fact name="Result">Failed</Fact>}
-          {detailsOf(entry).map(([name, value]) => (
+          {detailsOf(entry, names).map(([name, value]) => (
             <Fact key={name} name={name}>
               <bdi>{value}</bdi>
             </Fact>

@@ -41,8 +41,11 @@ interface EntryRowProps {
 export function EntryRow({ entry, names, onOpen }: EntryRowProps) {
   const { time, action, actor, object, failed, network, client } = entry;
   const { clock, day } = time === undefined ? { clock: "–", day: undefined } : formatClock(time);
-  const facts = detailsOf(entry).filter(([name]) => name !== "email_hash");
-  const changes = [...changesOf(entry).map(describeChange), ...facts.map(([name, value]) => `${name}: ${value}`)];
+  const facts = detailsOf(entry, names).filter(([name]) => name !== "email_hash");
+  const changes = [
+    ...changesOf(entry, names).map(describeChange),
+    ...facts.map(([name, value]) => `${name}: ${value}`),
+  ];
   const from = [network, client].filter((text) => text !== "").join(", ");
   return (
     <div

@@ -84,26 +84,30 @@ export interface FieldChange {
 }
 
 /** The changed fields of an entry. */
-export function changesOf({ beforeJson, afterJson }: AuditEntry): readonly FieldChange[] {
+export function changesOf({ beforeJson, afterJson }: AuditEntry, names: Names): readonly FieldChange[] {
   const [before, after] = [readFields(beforeJson), readFields(afterJson)];
   return Object.keys({ ...before, ...after }).map((field) => ({
     field,
-    before: describeValue(before[field]),
-    after: describeValue(after[field]),
+    before: describeValue(before[field], names),
+    after: describeValue(after[field], names),
   }));
 }
 
 /** Further facts of an entry. */
-export function detailsOf({ detailsJson }: AuditEntry): readonly (readonly [name: string, value: string])[] {
-  return Object.entries(readFields(detailsJson)).map(([name, value]) => [name, describeValue(value)]);
+export function detailsOf(
+  { detailsJson }: AuditEntry,
+  names: Names,
+): readonly (readonly [name: string, value: string])[] {
+  return Object.entries(readFields(detailsJson)).map(([name, value]) => [name, describeValue(value, names)]);
 }
 
 function readFields(json: string): Readonly<Record<string, unknown>> {
   return json === "" ? {} : (JSON.parse(json) as Record<string, unknown>);
 }
 
-function describeValue(value: unknown): string {
+/** A value as a text: the ID of an account as its name. */
+function describeValue(value: unknown, { accounts }: Names): string {
   if (value === undefined || value === null) return "";
   if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value.join(", ") || "none";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? (accounts.get(value) ?? value) : JSON.stringify(value);
 }

@@ -214,6 +214,7 @@ describe("who may call what", () => {
     "SettingsService/Get",
     "ModelService/List",
     "TeamService/List",
+    ...["ListSavedFilters", "SaveFilter", "RemoveSavedFilter"].map((name) => `RequestService/${name}`),
   ];
   const READING = [
     "AuditService/List",
@@ -222,7 +223,7 @@ describe("who may call what", () => {
     "RoutingService/GetRouting",
     "OverviewService/Get",
     ...["Summarize", "GetLatency", "GetSpending"].map((name) => `UsageService/${name}`),
-    ...["List", "Get", "Watch"].map((name) => `RequestService/${name}`),
+    ...["List", "Get", "Watch", "Export"].map((name) => `RequestService/${name}`),
   ];
   const DEVELOPERS = ["PlaygroundService/Stream"];
   const DEVELOPERS_FRESH = [

@@ -100,7 +100,8 @@ export declare type AuditEntry = Message<"parley.console.v1.AuditEntry"> & {
   actor?: AuditActor | undefined;
 
   /**
-   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for a member where somebody else acted.
+   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for others than owners and administrators where
+   * somebody else acted.
    *
    * @generated from field: string network = 5;
    */
@@ -388,8 +389,8 @@ export declare const AuditExportFormatSchema: GenEnum<AuditExportFormat>;
 
 /**
  * The audit log: every change and every sign-in, with who made it, from where, and what was before and after. Entries are kept for 400
- * days and form a chain of hashes, which `parley audit verify` checks. Members see the entries that concern their own account,
- * administrators all. Needs a session.
+ * days and form a chain of hashes, which `parley audit verify` checks. Owners and administrators see all
+ * entries, others those that concern their own account, or a team of theirs that they ask for. Needs a session.
  *
  * @generated from service parley.console.v1.AuditService
  */

@@ -83,8 +83,8 @@ export const AuditExportFormat = /*@__PURE__*/
 
 /**
  * The audit log: every change and every sign-in, with who made it, from where, and what was before and after. Entries are kept for 400
- * days and form a chain of hashes, which `parley audit verify` checks. Members see the entries that concern their own account,
- * administrators all. Needs a session.
+ * days and form a chain of hashes, which `parley audit verify` checks. Owners and administrators see all
+ * entries, others those that concern their own account, or a team of theirs that they ask for. Needs a session.
  *
  * @generated from service parley.console.v1.AuditService
  */
