@@ -20,8 +20,10 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   access: ["core", "scheduling"],
   limits: ["core", "net"],
   ledger: ["core"],
+  // Rules, channels and messages; the database is behind its ports.
+  alerts: ["access", "core", "net"],
   // Their port types, and core's that they are made of.
-  store: ["access", "ledger", "limits", "core", "net", "installation"],
+  store: ["access", "alerts", "ledger", "limits", "core", "net", "installation"],
   admission: ["core", "scheduling"],
   // The order of a call, and what the ways in share.
   inbound: ["core", "access", "admission", "encoding", "scheduling", "net", "gen"],
@@ -34,6 +36,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "inbound/http",
     "admission",
     "access",
+    "alerts",
     "ledger",
     "router",
     "core",
@@ -42,12 +45,13 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
   ],
   simulator: ["formats", "core", "gen"],
-  telemetry: ["net"],
+  telemetry: ["encoding", "net"],
   config: ["encoding", "net", "installation"],
   // The composition root: joins all parts into a running gateway.
   gateway: [
     "access",
     "admission",
+    "alerts",
     "config",
     "core",
     // A request on standard input, and the plan for it.
@@ -75,6 +79,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "workers",
     "gateway",
     "access",
+    "alerts",
     "config",
     "core",
     "inbound/grpc",
@@ -102,6 +107,7 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
       "providers/transport",
       "simulator",
       "telemetry",
+      "alerts/post.ts",
     ],
   ],
 ];

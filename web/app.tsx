@@ -22,6 +22,7 @@ const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
 const Request = lazy(() => import("./requests/request.tsx"));
 const Playground = lazy(() => import("./playground/playground.tsx"));
+const Alerts = lazy(() => import("./alerts/alerts.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 const NotFound = lazy(() => import("./layout/not-found.tsx"));
 
@@ -67,6 +68,7 @@ function Inside() {
             <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
+            <Route path={PATHS.alerts} component={Alerts} />
             <Route path={PATHS.admin}>
               <Redirect to={PATHS.adminAccounts} replace />
             </Route>

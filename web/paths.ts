@@ -11,6 +11,7 @@ export const PATHS = {
   requests: "/requests",
   playground: "/playground",
   models: "/models",
+  alerts: "/alerts",
   /** Redirects to the first administration page. */
   admin: "/admin",
   adminAccounts: "/admin/accounts",

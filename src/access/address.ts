@@ -5,8 +5,8 @@ import { invalidField } from "../core/failure.ts";
 const MAX_EMAIL_LENGTH = 254;
 
 /**
- * Normalises an e-mail address for storage and comparison: lower case, no surrounding spaces. Checks only the shape, because
- * no e-mail is ever sent. Throws an `invalid_request` Failure.
+ * Normalises an e-mail address for storage and comparison: lower case, no surrounding spaces. Checks only the shape: no
+ * e-mail confirms that it is the account's. Throws an `invalid_request` Failure.
  */
 export function toEmail(text: string, field = "email"): string {
   if (text.length > MAX_EMAIL_LENGTH + 64) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);

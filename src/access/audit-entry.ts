@@ -11,7 +11,15 @@ export interface AuditActor {
 }
 
 /** What entries are about. */
-export const OBJECT_KINDS = ["account", "key", "invitation", "configuration", "provider"] as const;
+export const OBJECT_KINDS = [
+  "account",
+  "key",
+  "invitation",
+  "configuration",
+  "provider",
+  "alert",
+  "alert_channel",
+] as const;
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 
 export interface AuditObject {

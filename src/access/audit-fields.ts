@@ -130,6 +130,7 @@ function limitFields(limits: Limits): AuditFields {
   };
 }
 
-function toIso(atMs: number | undefined): string | null {
+/** A time as a field; null for none. */
+export function toIso(atMs: number | undefined): string | null {
   return atMs === undefined ? null : new Date(atMs).toISOString();
 }

@@ -40,6 +40,10 @@ export const AUDIT_ACTIONS = [
   "configuration_changed",
   "provider_credential_set",
   "provider_credential_removed",
+  "alert_channel_created",
+  "alert_channel_removed",
+  "alert_thresholds_changed",
+  "alert_muted",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -10,6 +10,9 @@ export const PERMISSIONS = [
   "usage.read",
   "requests.read",
   "audit.read",
+  "alerts.read",
+  "alerts.write",
+  "alerts.manage",
   "routing.read",
   "routing.write",
   "playground.use",
@@ -33,12 +36,20 @@ const READING: readonly Permission[] = [
   "usage.read",
   "requests.read",
   "audit.read",
+  "alerts.read",
   "routing.read",
   "members.read",
 ];
 
 /** Permissions of a person in the own account. */
-const OWN: readonly Permission[] = [...READING, "keys.write", "routing.write", "playground.use", "profile.write"];
+const OWN: readonly Permission[] = [
+  ...READING,
+  "keys.write",
+  "alerts.write",
+  "routing.write",
+  "playground.use",
+  "profile.write",
+];
 
 /** What a role allows: in all accounts and for the installation, and in the person's own account. */
 interface RolePermissions {
@@ -59,7 +70,7 @@ const ROLE_PERMISSIONS: Readonly<Record<Role, RolePermissions>> = {
 /** What a member of a team may do in the team's account; a viewer of the organisation only reads. */
 const TEAM_PERMISSIONS: Readonly<Record<TeamRole, readonly Permission[]>> = {
   maintainer: [...OWN, "members.write"],
-  developer: [...READING, "keys.write", "playground.use"],
+  developer: [...READING, "keys.write", "alerts.write", "playground.use"],
   viewer: READING,
 };
 

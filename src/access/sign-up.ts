@@ -29,7 +29,7 @@ export interface Application {
  * page, the first person needs a setup token or an owner's invitation from the command line; where sign-up is
  * closed, this always fails.
  *
- * No e-mail is ever sent, so a person who may sign up with an address learns from the failure when it is taken. Others do
+ * No e-mail confirms an address, so a person who may sign up with an address learns from the failure when it is taken. Others do
  * not, because the right to sign up is checked first. In either case the password has been hashed by then, and the attempt
  * counts for its network.
  *

@@ -12,6 +12,7 @@ import {
   accountsOffboard,
   accountsResetPassword,
 } from "./accounts-commands.ts";
+import { alertsChannels, alertsList, alertsTest } from "./alerts-commands.ts";
 import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
@@ -117,6 +118,9 @@ const COMMANDS: readonly Command[] = [
   credentialsRemove,
   credentialsReseal,
   usage,
+  alertsList,
+  alertsChannels,
+  alertsTest,
   auditList,
   auditExport,
   auditVerify,

@@ -87,7 +87,7 @@ export const credentialsReseal: Command = {
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
-    withStore(invocation, context, async ({ configuration, accounts, audit }, config) => {
+    withStore(invocation, context, async ({ configuration, accounts, alerts, audit }, config) => {
       const cipher = credentialCipherOf(config);
       let { resealed, unreadable } = await configuration.reseal(
         (row) => {
@@ -103,6 +103,12 @@ export const credentialsReseal: Command = {
           unreadable += counts.unreadable;
         }
       }
+      const channels = await alerts.resealChannels(({ sealed, id }) => {
+        const secrets = cipher.openChannel(sealed, id);
+        return secrets && cipher.sealChannel(secrets, id);
+      });
+      resealed += channels.resealed;
+      unreadable += channels.unreadable;
       if (unreadable > 0)
         context.stderr.write(
           `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,

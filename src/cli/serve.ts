@@ -261,6 +261,8 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   accountCredentials: "on reload",
   storedConfiguration: "on reload",
   stored: "on reload",
+  alerts: "on reload",
+  smtp: "on reload",
   log: "at restart",
   shutdown: "at restart",
   simulator: "at restart",

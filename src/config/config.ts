@@ -365,6 +365,10 @@ export interface Config {
   readonly storedConfiguration: { readonly enabled: boolean; readonly allowPrivate: boolean };
   /** What was used of the stored configuration; undefined where none was looked at. The version is undefined when it is not known. */
   readonly stored: { readonly version: number | undefined; readonly leftOut: readonly LeftOut[] } | undefined;
+  /** Thresholds of alerts that the file sets, and whether webhooks may have private addresses. */
+  readonly alerts: { readonly thresholds: AlertThresholds; readonly allowPrivate: boolean };
+  /** The server for e-mail; undefined: none is sent. */
+  readonly smtp: SmtpConfig | undefined;
   readonly log: { readonly level: LogLevel };
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };
@@ -405,6 +409,30 @@ export interface Config {
   readonly imports: readonly ImportConfig[];
   /** IDs of models and routes by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
   readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
+}
+
+/** Thresholds of alerts. Absent: that of the dashboard, or the default. 0, and an empty list: the rule is off. */
+export interface AlertThresholds {
+  readonly budgetPercent?: readonly number[];
+  readonly keyExpiryDays?: number;
+  readonly errorPercent?: number;
+  readonly minRequests?: number;
+  readonly latencyFactor?: number;
+  readonly spendFactor?: number;
+  readonly spendMinimumUsd?: number;
+}
+
+/** A server for e-mail. */
+export interface SmtpConfig {
+  readonly host: string;
+  readonly port: number;
+  /** `tls`: from the first byte; `starttls`: before anything else; `none`: unencrypted. */
+  readonly security: "tls" | "starttls" | "none";
+  readonly user: string | undefined;
+  /** A secret. */
+  readonly password: string | undefined;
+  readonly from: string;
+  readonly caFile: string | undefined;
 }
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S;

@@ -227,7 +227,8 @@ function holdsSecrets(value: unknown): boolean {
     isLiteral(at(value, "responses", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "previous_encryption_key")) ||
-    isLiteral(at(value, "outage", "encryption_key"))
+    isLiteral(at(value, "outage", "encryption_key")) ||
+    isLiteral(at(value, "smtp", "password"))
   );
 }
 

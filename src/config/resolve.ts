@@ -140,6 +140,8 @@ export function resolve(
     accountCredentials: camelKeys(input.account_credentials),
     storedConfiguration: camelKeys(input.stored_configuration),
     stored: undefined,
+    alerts: resolveAlerts(input.alerts, report),
+    smtp: resolveSmtp(input.smtp, report),
     log: input.log,
     shutdown: camelKeys(input.shutdown),
     simulator: camelKeys(input.simulator),
@@ -190,6 +192,30 @@ function resolveLimits(input: FileInput["limits"]): Config["limits"] {
     },
     burstMs: input.burst_seconds * 1000,
   };
+}
+
+function resolveAlerts(input: FileInput["alerts"], report: Report): Config["alerts"] {
+  const { allow_private: allowPrivate, ...thresholds } = input;
+  const percents = thresholds.budget_percent ?? [];
+  if (percents.some((percent, index) => index > 0 && percent <= percents[index - 1]!))
+    report(["alerts", "budget_percent"], "must be ascending, such as [50, 80, 100]");
+  return { thresholds: camelKeys(thresholds), allowPrivate };
+}
+
+/** Usual ports of e-mail servers. */
+const SMTP_PORTS = { tls: 465, starttls: 587, none: 25 } as const;
+
+function resolveSmtp(input: FileInput["smtp"], report: Report): Config["smtp"] {
+  const { host, port, security, user, password, from, ca_file: caFile } = input;
+  if (host === undefined) {
+    const given = (["port", "user", "password", "from", "ca_file"] as const).find((key) => input[key] !== undefined);
+    if (given !== undefined) report(["smtp", "host"], `is required with ${given}`);
+    return undefined;
+  }
+  if (from === undefined) report(["smtp", "from"], "is required with host: the address that e-mail is sent from");
+  if ((user === undefined) !== (password === undefined))
+    report(["smtp", user === undefined ? "user" : "password"], "is required, or leave out user and password");
+  return { host, port: port ?? SMTP_PORTS[security], security, user, password, from: from ?? "", caFile };
 }
 
 function resolveListeners(input: FileInput, report: Report): [ListenAddress, ListenAddress, ListenAddress] {

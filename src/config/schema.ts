@@ -349,6 +349,30 @@ export const fileSchema = section({
     enabled: z.boolean().default(true),
     allow_private: z.boolean().default(false),
   }).prefault({}),
+  alerts: section({
+    budget_percent: z.exactOptional(z.array(z.int().min(1).max(1_000)).max(10)),
+    key_expiry_days: z.exactOptional(z.number().min(0).max(365)),
+    error_percent: z.exactOptional(z.number().min(0).max(100)),
+    min_requests: z.exactOptional(z.int().min(1).max(1_000_000)),
+    latency_factor: z.exactOptional(z.number().min(0).max(1_000)),
+    spend_factor: z.exactOptional(z.number().min(0).max(1_000)),
+    spend_minimum_usd: z.exactOptional(usd),
+    allow_private: z.boolean().default(false),
+  }).prefault({}),
+  smtp: section({
+    host: z.exactOptional(z.string().regex(/^[\w.:-]{1,253}$/, "must be the name or the address of a server")),
+    port: z.exactOptional(z.int().min(1).max(65_535)),
+    security: z.enum(["tls", "starttls", "none"]).default("starttls"),
+    user: z.exactOptional(z.string().min(1).max(320)),
+    password: z.exactOptional(z.string().min(1).max(1_024)),
+    from: z.exactOptional(
+      z
+        .string()
+        .regex(/^[^\r\n]{1,400}$/)
+        .regex(/@/, 'must be an e-mail address, such as "Parley <parley@example.com>"'),
+    ),
+    ca_file: z.exactOptional(absolutePath),
+  }).prefault({}),
   log: section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),

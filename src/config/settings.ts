@@ -16,6 +16,7 @@ const MICRO_USD = 1_000_000;
 export function listSettings(config: Config): Setting[] {
   const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, metrics, tracing, ...others } =
     redactConfig(config);
+  const { alerts, smtp } = others;
   const { account } = limits;
   const { redis } = others;
   const sentinel = redis?.place.mode === "sentinel" ? redis.place : undefined;
@@ -62,6 +63,21 @@ export function listSettings(config: Config): Setting[] {
     "account_credentials.previous_encryption_key": others.accountCredentials.previousEncryptionKey,
     "stored_configuration.enabled": String(others.storedConfiguration.enabled),
     "stored_configuration.allow_private": String(others.storedConfiguration.allowPrivate),
+    "alerts.budget_percent": alerts.thresholds.budgetPercent?.map(String),
+    "alerts.key_expiry_days": alerts.thresholds.keyExpiryDays,
+    "alerts.error_percent": alerts.thresholds.errorPercent,
+    "alerts.min_requests": alerts.thresholds.minRequests,
+    "alerts.latency_factor": alerts.thresholds.latencyFactor,
+    "alerts.spend_factor": alerts.thresholds.spendFactor,
+    "alerts.spend_minimum_usd": alerts.thresholds.spendMinimumUsd,
+    "alerts.allow_private": String(alerts.allowPrivate),
+    "smtp.host": smtp?.host,
+    "smtp.port": smtp?.port,
+    "smtp.security": smtp?.security,
+    "smtp.user": smtp?.user,
+    "smtp.password": smtp?.password,
+    "smtp.from": smtp?.from,
+    "smtp.ca_file": smtp?.caFile,
     "log.level": others.log.level,
     "shutdown.delay_ms": shutdown.delayMs,
     "shutdown.drain_ms": shutdown.drainMs,
@@ -146,6 +162,7 @@ export function redactConfig(config: Config): Config {
     redis: config.redis && redactRedis(config.redis),
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
     accountCredentials: Object.fromEntries(Object.keys(config.accountCredentials).map((key) => [key, HIDDEN])),
+    smtp: config.smtp && { ...config.smtp, password: config.smtp.password && HIDDEN },
     providers: config.providers.map((provider) =>
       provider.simulated
         ? provider

@@ -12,13 +12,16 @@ export interface ProviderPlace {
   readonly address: string;
 }
 
-/** Encrypts and decrypts credentials in the database: accounts' own, and the API keys of stored providers. */
+/** Encrypts and decrypts credentials in the database: accounts' own, the API keys of stored providers, and secrets of alerts' channels. */
 export interface CredentialCipher {
   readonly seal: RoutingRules["seal"];
   readonly open: OpenCredential;
   readonly sealKeys: (apiKeys: readonly string[], place: ProviderPlace) => string;
   /** Undefined for those of another key, provider or address. */
   readonly openKeys: (sealed: string, place: ProviderPlace) => readonly string[] | undefined;
+  readonly sealChannel: (secrets: string, channelId: string) => string;
+  /** Undefined for those of another key or channel. */
+  readonly openChannel: (sealed: string, channelId: string) => string | undefined;
 }
 
 /** File of the key in the data directory. */
@@ -42,11 +45,14 @@ export function credentialCipherOf(
   const open = (sealed: string, boundTo: readonly string[]): string | undefined =>
     (ready().open(sealed, boundTo) ?? previous?.open(sealed, boundTo))?.toString();
   const ofAccount = ({ accountId, provider }: CredentialPlace): string[] => ["credential", accountId, provider];
+  const ofChannel = (channelId: string): string[] => ["alert-channel", channelId];
   const ofProvider = ({ provider, address }: ProviderPlace): string[] => ["provider-credential", provider, address];
   return {
     seal: (secret, place) => ready().seal(Buffer.from(secret), ofAccount(place)),
     open: (sealed, place) => open(sealed, ofAccount(place)),
     sealKeys: (apiKeys, place) => ready().seal(Buffer.from(JSON.stringify(apiKeys)), ofProvider(place)),
+    sealChannel: (secrets, channelId) => ready().seal(Buffer.from(secrets), ofChannel(channelId)),
+    openChannel: (sealed, channelId) => open(sealed, ofChannel(channelId)),
     openKeys(sealed, place) {
       const text = open(sealed, ofProvider(place));
       return text === undefined ? undefined : (JSON.parse(text) as string[]);

@@ -17,6 +17,7 @@ import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
+import { alertPortsOf } from "./alerts.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
 import { configurationPortsOf } from "./stored-service.ts";
@@ -33,7 +34,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly inForce: () => Config;
   /** What it was read from. */
   readonly source: () => ConfigSource;
-  readonly credentials: Pick<CredentialCipher, "seal" | "sealKeys" | "openKeys">;
+  readonly credentials: Pick<CredentialCipher, "seal" | "sealKeys" | "openKeys" | "sealChannel" | "openChannel">;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
   readonly log: Logger;
@@ -93,6 +94,7 @@ export async function consoleOf(
         clock: access.clock,
         log: access.log,
       }),
+      alerts: alertPortsOf({ store, credentials, inForce }, access),
       accountLimits: limits.account,
       completions,
       explain,

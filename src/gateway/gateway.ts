@@ -34,6 +34,7 @@ import { lockForServing } from "../store/serve-lock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
+import { alertJobs } from "./alerts.ts";
 import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections, createProviderSockets } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
@@ -323,11 +324,21 @@ async function assemble(
   const find = (name: string) => router.find(name);
   const refusals = keepRefusals({ store: store.refusals, feed: role === "core" ? undefined : feed, clock, find, log });
   undo.push(() => refusals.close());
-  const observer = joinObservers([
-    createObserver({ log, metrics, clock, find }),
-    refusals.observer,
-    ...(role === "core" ? [] : [healthObserver]),
-  ]);
+  const observer = joinObservers([createObserver({ log, metrics, clock, find }), refusals.observer, healthObserver]);
+  const alerting = startJobs(
+    alertJobs({
+      store,
+      router,
+      health,
+      credentials: {
+        sealChannel: (...asked) => credentials.sealChannel(...asked),
+        openChannel: (...asked) => credentials.openChannel(...asked),
+      },
+      inForce: () => inForce,
+    }),
+    { clock, log },
+  );
+  undo.push(() => alerting.close());
   const authenticator = createAuthenticator({
     store: timed(store.keys, KEY_OPERATIONS, ofDatabase),
     clock,
@@ -418,6 +429,8 @@ async function assemble(
             seal: (...asked) => credentials.seal(...asked),
             sealKeys: (...asked) => credentials.sealKeys(...asked),
             openKeys: (...asked) => credentials.openKeys(...asked),
+            sealChannel: (...asked) => credentials.sealChannel(...asked),
+            openChannel: (...asked) => credentials.openChannel(...asked),
           },
           feed,
           observer,

@@ -3,7 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { NO_CALLER } from "../core/ledger.ts";
 import type { Principal } from "../core/principal.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
-import { type RefusedRecord, toRefusedEntry, toRefusedRecord } from "../inbound/refused-request.ts";
+import { messageOf, type RefusedRecord, toRefusedEntry, toRefusedRecord } from "../inbound/refused-request.ts";
 import { RefusalCounter, type RefusalFacts } from "../ledger/refusal-counter.ts";
 import { type RefusalStore, UNKNOWN_MODEL } from "../ledger/refusal-store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -26,7 +26,7 @@ export function keepRefusals({ store, feed, clock, find, log }: RefusalPorts): {
 } {
   const counter = new RefusalCounter({ store, clock, onTrouble: (trouble) => tellTrouble(log, trouble) });
   const sample = (record: RefusedRecord): void =>
-    counter.sample({ entry: toRefusedEntry(record), message: record.failure?.message ?? "" });
+    counter.sample({ entry: toRefusedEntry(record), message: messageOf(record) });
   return {
     observer: {
       record(record) {

@@ -89,6 +89,8 @@ export function reloadable({
   timeouts,
   storedConfiguration,
   stored,
+  alerts,
+  smtp,
 }: Config): Pick<
   Config,
   | "access"
@@ -101,6 +103,8 @@ export function reloadable({
   | "timeouts"
   | "storedConfiguration"
   | "stored"
+  | "alerts"
+  | "smtp"
 > {
   return {
     access,
@@ -113,6 +117,8 @@ export function reloadable({
     timeouts,
     storedConfiguration,
     stored,
+    alerts,
+    smtp,
   };
 }
 

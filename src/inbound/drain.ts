@@ -5,7 +5,7 @@ import type { Answering } from "./calls.ts";
 export const WRITE_STALL_MS = 30_000;
 
 /** Slowest accepted reading of a large message, in bytes per millisecond. */
-const SLOWEST_READER = 16;
+export const SLOWEST_READER = 16;
 
 /** A writable with back-pressure: a response or a gRPC call. */
 export interface Drainable {

@@ -1,5 +1,6 @@
 import { type CompletionRecord, type LedgerEntry, NO_CALLER, NO_TOKENS } from "../core/ledger.ts";
 import type { Principal } from "../core/principal.ts";
+import { hideKeys } from "../encoding/hide-keys.ts";
 import { ownCopy } from "../encoding/own-copy.ts";
 import { newCompletionId } from "./calls.ts";
 import type { Refusal } from "./services.ts";
@@ -35,6 +36,11 @@ export function toRefusedRecord(refusal: Refusal, nowMs: number): RefusedRecord 
   };
 }
 
+/** The failure's text for the dashboard and the database: it may repeat a key of the request. Empty without a failure. */
+export function messageOf({ failure }: Pick<CompletionRecord, "failure">): string {
+  return hideKeys(failure?.message ?? "");
+}
+
 /** A refused request was not validated. */
 const MAX_MODEL_CHARS = 256;
 
@@ -50,7 +56,7 @@ export function toRefusedEntry(record: RefusedRecord): LedgerEntry {
     entrance,
     startedAtMs,
     endedAtMs,
-    requestedModel: ownCopy(requestedModel.slice(0, MAX_MODEL_CHARS)),
+    requestedModel: hideKeys(ownCopy(requestedModel.slice(0, MAX_MODEL_CHARS))),
     servedModel: undefined,
     streamed,
     outcome,

@@ -9,8 +9,11 @@ const FLUSH_MS = 2_000;
 const RETRY_MS = 10_000;
 /** Rows of a write at most: completions' writes wait for its transaction. */
 const MAX_BATCH = { counts: 200, samples: 100 } as const;
-/** Combinations of key, model and failure that are counted apart in one minute; all others are counted without key and model. */
-const MAX_NAMES = 500;
+/**
+ * Combinations of key, model and failure that are counted apart in one minute: of a key, of an account, and in all. Further ones of a key
+ * are counted without model, all others without key and model.
+ */
+const MAX_NAMES = { key: 50, account: 250, all: 500 } as const;
 /** Unwritten counts at most; later ones are added up by the hour, without key and model. */
 const MAX_PENDING = 5_000;
 /** Samples of a minute: of a key and failure, of an account, and in all. */
@@ -50,9 +53,9 @@ export class RefusalCounter {
   count(facts: RefusalFacts): boolean {
     const minute = Math.floor(facts.atMs / STEP_MS.minute);
     if (minute !== this.#minute.minute) this.#minute = new MinuteLimits(minute);
-    const name = nameOf(facts);
-    if (this.#minute.isCountedApart(name)) this.#add(name, facts, 1);
-    else this.#addOther(withoutNames(facts), 1);
+    const apart = [facts, { ...facts, model: UNKNOWN_MODEL }].find((one) => this.#minute.isCountedApart(one));
+    if (apart === undefined) this.#addOther(withoutNames(facts), 1);
+    else this.#add(nameOf(apart), apart, 1);
     this.#plan(FLUSH_MS);
     return this.#samples.length < MAX_WAITING_SAMPLES && this.#minute.wantsSample(facts);
   }
@@ -143,6 +146,8 @@ function withoutNames({ atMs, outcome }: RefusalFacts): RefusalFacts {
 class MinuteLimits {
   readonly minute: number;
   readonly #names = new Set<string>();
+  /** Names by account, and by account and key. */
+  readonly #named = new Map<string, number>();
   readonly #sampled = new Map<string, number>();
   #samples = 0;
 
@@ -150,9 +155,16 @@ class MinuteLimits {
     this.minute = minute;
   }
 
-  isCountedApart(name: string): boolean {
+  isCountedApart(facts: RefusalFacts): boolean {
+    const name = nameOf(facts);
     if (this.#names.has(name)) return true;
-    if (this.#names.size >= MAX_NAMES) return false;
+    if (this.#names.size >= MAX_NAMES.all) return false;
+    const { accountId, keyId, model } = facts;
+    const ofKey = `${accountId} ${keyId}`;
+    const [key, account] = [this.#named.get(ofKey) ?? 0, this.#named.get(accountId) ?? 0];
+    // Those without model are few, one for each failure.
+    if ((key >= MAX_NAMES.key && model !== UNKNOWN_MODEL) || account >= MAX_NAMES.account) return false;
+    this.#named.set(ofKey, key + 1).set(accountId, account + 1);
     this.#names.add(name);
     return true;
   }

@@ -1,4 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
+import { alerts } from "./migrations/alerts.ts";
 import { audit } from "./migrations/audit.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
@@ -530,5 +531,6 @@ export const MIGRATIONS: readonly Migration[] = [
   teams,
   entryDetails,
   savedFilters,
+  alerts,
   audit,
 ];

@@ -32,6 +32,10 @@ export interface Schema {
   readonly secrets: SecretRow;
   readonly configuration_versions: ConfigurationVersionRow;
   readonly provider_credentials: ProviderCredentialRow;
+  readonly alerts: AlertRow;
+  readonly alert_channels: AlertChannelRow;
+  readonly alert_deliveries: AlertDeliveryRow;
+  readonly alert_settings: AlertSettingRow;
 }
 
 /** Null: no limit. */
@@ -381,4 +385,62 @@ export interface ProviderCredentialRow {
   readonly set_at_ms: number;
   /** Null for the command line. */
   readonly set_by: string | null;
+}
+
+/** An alert; of those that are not resolved there is one for each rule, subject and period. */
+export interface AlertRow {
+  readonly id: string;
+  readonly rule: string;
+  readonly severity: string;
+  readonly subject: string;
+  readonly period: string;
+  /** Its owner; null: for administrators only. */
+  readonly account_id: string | null;
+  readonly title: string;
+  readonly detail: string;
+  readonly opened_at_ms: number;
+  /** The latest evaluation in which its condition held. */
+  readonly seen_at_ms: number;
+  readonly resolved_at_ms: number | null;
+  readonly acknowledged_at_ms: number | null;
+  readonly acknowledged_by: string | null;
+  readonly muted_until_ms: number | null;
+  readonly muted_by: string | null;
+}
+
+/** Where alerts are sent to. */
+export interface AlertChannelRow {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string;
+  /** For people, without secrets. */
+  readonly target: string;
+  /** Its address and key, encrypted, in base64. */
+  readonly sealed: string;
+  readonly created_at_ms: number;
+  /** Null for the command line. */
+  readonly created_by: string | null;
+}
+
+/** A message about an alert to one receiver. */
+export interface AlertDeliveryRow {
+  readonly id: string;
+  /** Null for a test. */
+  readonly alert_id: string | null;
+  readonly kind: string;
+  /** Null for an e-mail to an account. */
+  readonly channel_id: string | null;
+  readonly recipient: string;
+  readonly created_at_ms: number;
+  readonly attempts: number;
+  /** Null when it has ended. */
+  readonly next_at_ms: number | null;
+  readonly sent_at_ms: number | null;
+  readonly problem: string;
+}
+
+/** A threshold in JSON, or the time of the latest evaluation. */
+export interface AlertSettingRow {
+  readonly name: string;
+  readonly value: string;
 }

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { AuditStore } from "../access/audit-store.ts";
+import type { AlertFacts, AlertStore } from "../alerts/alert-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { SavedFilters } from "../access/saved-filters.ts";
@@ -17,6 +18,8 @@ import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
 import { createSavedFilters } from "./access/saved-filters.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
+import { createAlertFacts } from "./alerts/alert-facts.ts";
+import { createAlertStore } from "./alerts/alert-store.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
   connect,
@@ -55,6 +58,8 @@ export interface Store {
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
   readonly configuration: ConfigurationStore;
+  readonly alerts: AlertStore;
+  readonly alertFacts: AlertFacts;
   /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
   secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
@@ -135,6 +140,8 @@ export async function openStore(
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
     configuration: createConfigurationStore(database),
+    alerts: createAlertStore(database),
+    alertFacts: createAlertFacts(reports),
     secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     createHealthNotes: (options) => createHealthNotes(database, options),

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { type DestinationStream, type Logger as Pino, pino } from "pino";
+import { hideKeys } from "../encoding/hide-keys.ts";
 import { LineBatches } from "./line-batches.ts";
 
 /** The log of one process. */
@@ -38,11 +39,6 @@ export function createLogger(level: string, worker?: number): Logger {
     lines,
   );
   return withLines(log, { lines, time });
-}
-
-/** Callers put their keys into paths, models' names and request IDs by mistake, all of which are logged. */
-function hideKeys(line: string): string {
-  return line.includes("sk_parley_") ? line.replaceAll(/sk_parley_[0-9A-Za-z]+/g, "sk_parley_[redacted]") : line;
 }
 
 /** Adds `line` to a logger that writes to `lines`; `time` is the JSON fragment that starts each line. */

@@ -177,6 +177,8 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { filter: { name: "saved by the matrix", query: "outcome=failed" } };
     case "RequestService/RemoveSavedFilter":
       return { name: "saved by the matrix" };
+    case "AlertService/Acknowledge":
+      return { id: owner.alertId };
     case "UsageService/Summarize":
     case "UsageService/GetLatency":
     case "RequestService/List":

@@ -40,6 +40,18 @@ function start() {
   return { ...keeping, refuse, counts, samples, shown };
 }
 
+it("replaces API keys in models' names and messages", async () => {
+  const { observer, close, samples, shown } = start();
+  const key = `sk_parley_${"A".repeat(46)}`;
+  const failure = new Failure("model_not_found", `The model ${key} does not exist.`);
+  observer.record(refusal("acct_a", { requestedModel: `openai/${key}`, failure }));
+  await close();
+  const hidden = "sk_parley_[redacted]";
+  const expected = { entry: { requestedModel: `openai/${hidden}` }, message: `The model ${hidden} does not exist.` };
+  expect(samples).toMatchObject([expected]);
+  expect(shown).toMatchObject([expected]);
+});
+
 it("keeps refused requests with their key, the configured model and the reason", async () => {
   const { observer, close, counts, samples, shown } = start();
   const record = refusal("acct_a", { requestedModel: "latest", outcome: "permission_denied" });

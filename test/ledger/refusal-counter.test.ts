@@ -59,7 +59,7 @@ describe("refusals", () => {
 
   it("of more than 500 combinations in a minute are counted without key and model", async () => {
     const { clock, counter, counts, batches, facts, total } = start();
-    for (let index = 0; index < 20_000; index += 1) counter.count(facts({ keyId: `key_${index}` }));
+    for (let index = 0; index < 20_000; index += 1) counter.count(facts({ accountId: `acct_${index}` }));
     await clock.pass(2_000);
     expect([counts.size, total()]).toEqual([501, 20_000]);
     const minute = Math.floor(clock.now() / MINUTE_MS);
@@ -70,6 +70,22 @@ describe("refusals", () => {
     counter.count(facts({ keyId: "another" }));
     await clock.pass(2_000);
     expect(counts.size).toBe(502);
+  });
+
+  it("of a key that names many models, and of an account with many keys, leave those of others apart", async () => {
+    const { clock, counter, counts, facts, total } = start();
+    for (let index = 0; index < 600; index += 1) counter.count(facts({ keyId: "hostile", model: `m_${index}` }));
+    counter.count(facts({ keyId: "victim" }));
+    for (let index = 0; index < 600; index += 1) counter.count(facts({ keyId: `key_${index}` }));
+    counter.count(facts({ accountId: "other", keyId: "other" }));
+    await clock.pass(2_000);
+    const minute = Math.floor(clock.now() / MINUTE_MS);
+    const count = (accountId: string, keyId: string, model = "m"): number | undefined =>
+      counts.get([minute, accountId, keyId, model, "rate_limited"].join(" "));
+    expect([count("acct", "hostile", "m_49"), count("acct", "hostile", "m_50")]).toEqual([1, undefined]);
+    expect(count("acct", "hostile", UNKNOWN_MODEL)).toBe(550);
+    expect([count("acct", "victim"), count("other", "other")]).toEqual([1, 1]);
+    expect([counts.size, total()]).toEqual([252, 1_202]);
   });
 
   it("are sampled: 5 of a key and failure in a minute, 25 of an account, 100 in all", () => {

@@ -37,6 +37,10 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   configuration_changed: "Configuration changed",
   provider_credential_set: "Provider credential set",
   provider_credential_removed: "Provider credential removed",
+  alert_channel_created: "Alert channel created",
+  alert_channel_removed: "Alert channel removed",
+  alert_thresholds_changed: "Alert thresholds changed",
+  alert_muted: "Alert muted",
 };
 
 /** Names of actors without an account. */
@@ -71,6 +75,8 @@ export function describeObject(object: AuditObject | undefined, { accounts, keys
       return `Version ${id}`;
     case "provider":
       return `Provider ${id}`;
+    case "alert_channel":
+      return `Alert channel ${id}`;
     default:
       return `${kind[0]?.toUpperCase()}${kind.slice(1)} ${id}`;
   }

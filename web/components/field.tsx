@@ -4,7 +4,7 @@ import { ChevronDown } from "lucide-react";
 /** Classes of an input. */
 export const BOX =
   "block w-full min-h-11 sm:min-h-10 rounded-lg border border-edge bg-surface px-3 py-2 text-base sm:text-[0.9375rem] " +
-  "placeholder:text-muted aria-invalid:border-danger";
+  "placeholder:text-muted aria-invalid:border-danger disabled:bg-sunken disabled:text-muted";
 
 export interface Named {
   readonly label: string;

@@ -1,4 +1,5 @@
 import {
+  Bell,
   BookOpen,
   ChartColumn,
   CircleUserRound,
@@ -34,6 +35,7 @@ export const PLACES: readonly Place[] = [
   { path: PATHS.requests, name: "Requests", Icon: ListTree, letter: "r" },
   { path: PATHS.playground, name: "Playground", Icon: MessageSquareText, letter: "p" },
   { path: PATHS.models, name: "Models", Icon: Layers, letter: "m" },
+  { path: PATHS.alerts, name: "Alerts", Icon: Bell, letter: "l" },
   { path: PATHS.adminAccounts, name: "Administration", Icon: Settings, letter: "a" },
   { path: PATHS.account, name: "Account", Icon: CircleUserRound, letter: "c" },
 ];

@@ -8,6 +8,8 @@ import { Kbd } from "../components/kbd.tsx";
 import { Mark } from "../components/mark.tsx";
 import { notices } from "../components/notify.ts";
 import { roleName } from "../format/roles.ts";
+import { PATHS } from "../paths.ts";
+import { AlertBadge } from "./alert-badge.tsx";
 import { isAround, type Place, placesOf, REFERENCE } from "./places.ts";
 import { COMMAND_KEY, type Overlay, useShortcuts } from "./shortcuts.ts";
 import { SignOutButton } from "./sign-out-button.tsx";
@@ -136,6 +138,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
             >
               <Icon aria-hidden className="size-4.5" />
               {name}
+              {path === PATHS.alerts && <AlertBadge />}
             </Link>
           </li>
         ))}

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
@@ -28,6 +29,7 @@ import type { UsageStore } from "../../ledger/usage-store.ts";
 import type { Calls } from "../calls.ts";
 import type { Refusal } from "../services.ts";
 import { createAccountService } from "./account-service.ts";
+import { type AlertServicePorts, createAlertService } from "./alert-service.ts";
 import { createAuditService } from "./audit-service.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createNetworkFinder } from "./client-address.ts";
@@ -71,6 +73,7 @@ export interface ConsolePorts {
   /** Facts of the installation for the overview. */
   readonly installation: () => InstallationFacts;
   readonly stored: ConfigurationPorts;
+  readonly alerts: AlertServicePorts;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
@@ -183,6 +186,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
   router.service(ConfigurationService, createConfigurationService(ports.stored));
+  router.service(AlertService, createAlertService(ports.alerts));
   router.service(
     PlaygroundService,
     createPlaygroundService({ keys, completions, streams, clock: access.clock, traces }),

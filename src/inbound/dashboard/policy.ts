@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
@@ -76,6 +77,7 @@ export const SERVICES = [
   ConfigurationService,
   ModelService,
   PlaygroundService,
+  AlertService,
 ] as const;
 
 /** All RPCs by path; others cannot be called. */
@@ -158,6 +160,20 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     testModel: reading("models.test"),
   }),
   ...entries(PlaygroundService.method, { stream: { who: "playground.use", ...PROMPT } }),
+  ...entries(AlertService.method, {
+    list: reading("alerts.read"),
+    getCount: reading("alerts.read"),
+    // The service checks whose alert it is.
+    acknowledge: { who: "alerts.write", changes: true },
+    mute: { who: "alerts.manage", changes: true },
+    listChannels: reading("alerts.manage"),
+    // Messages about all accounts go to an address of the caller's choice.
+    createChannel: changing("alerts.manage"),
+    removeChannel: changing("alerts.manage"),
+    testChannel: changing("alerts.manage"),
+    getThresholds: reading("alerts.manage"),
+    setThresholds: changing("alerts.manage"),
+  }),
 ]);
 
 /** Throws `unauthenticated` or `permission_denied` when the policy does not allow the call. */

@@ -1,5 +1,5 @@
 import type { CompletionRecord, LedgerEntry, Recorder } from "../../core/ledger.ts";
-import { toRefusedEntry } from "../refused-request.ts";
+import { messageOf, toRefusedEntry } from "../refused-request.ts";
 
 /** A request that has ended, with facts that the ledger does not store. */
 export interface EndedRequest {
@@ -23,7 +23,7 @@ export class RequestFeed implements Recorder {
 
   record(record: CompletionRecord): void {
     const { completionId, entry, failure, principal } = record;
-    const message = failure?.message ?? "";
+    const message = messageOf(record);
     if (entry === undefined) {
       const ended = { entry: toRefusedEntry(record), keyName: principal.keyName, message, refused: true };
       this.#refused.add(principal.accountId, completionId, ended);

@@ -8,6 +8,7 @@ import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { ClientCertificate } from "../../net/tls-entrance.ts";
 import type { GuardedStream, StreamFacts } from "../http2/guarded-connection.ts";
+import { UnreadAnswer } from "../http2/unread-answer.ts";
 import type { Credentials, EdgeServices } from "../services.ts";
 import { MessageFrames } from "./message-frames.ts";
 import { toCompletionError } from "./status.ts";
@@ -63,13 +64,12 @@ function refuseCompressed(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * The stream's `write`, without effect after its end. When the deadline passes, the library ends the call and then still writes
+ * Makes the stream's `write` without effect after its end. When the deadline passes, the library ends the call and then still writes
  * earlier messages of the handler. Node treats that as an error and sends no status, so the caller would wait forever.
  */
-function writeUnlessEnded(this: ServerHttp2Stream, ...args: unknown[]): boolean {
-  if (this.writableEnded) return false;
-  const { write } = Object.getPrototypeOf(this) as { readonly write: (...args: unknown[]) => boolean };
-  return write.apply(this, args);
+function writeUnlessEnded(stream: ServerHttp2Stream): void {
+  const { write } = stream as unknown as { readonly write: (this: void, ...args: readonly unknown[]) => boolean };
+  stream.write = (...args: readonly unknown[]) => !stream.writableEnded && write(...args);
 }
 
 /** Services of the guard. */
@@ -106,12 +106,11 @@ export class StreamGuard implements GuardedStream {
   /** Held while the request arrives. */
   #slot: Slot | undefined;
   #arrived: boolean;
-  #isWaiting = false;
-  #giveUp: (() => void) | undefined;
+  readonly #answer: UnreadAnswer;
   readonly #isReflection: boolean;
   /** Time at which the last question of a reflection stream was read. */
   #heardMs: number;
-  readonly #waits: (isWaiting: boolean) => void;
+  readonly #waits: StreamFacts["waits"];
   #hasKey = false;
   readonly #authenticated: () => void;
   /** Whether the rest of the request is read and dropped. */
@@ -148,7 +147,13 @@ export class StreamGuard implements GuardedStream {
     if (this.#isReflection) stream.on("data", () => (this.#heardMs = services.clock.monotonic()));
     // Not a listener: the library would get the same bytes, and those that arrive while it does not read would cost nothing.
     stream.push = (piece: Buffer | null) => (piece === null ? this.#ended() : this.#receive(piece));
-    stream.write = writeUnlessEnded;
+    // Admission counts the others until they are read.
+    const counted = isMetered(this.#target) ? 0 : 1;
+    this.#answer = new UnreadAnswer(stream, {
+      stallMs: WRITE_STALL_MS,
+      ended: (bytes) => waits(true, bytes * counted),
+    });
+    writeUnlessEnded(stream);
   }
 
   #push(piece: Buffer | null): boolean {
@@ -221,7 +226,7 @@ export class StreamGuard implements GuardedStream {
   }
 
   get isInFlight(): boolean {
-    return this.#hasKey && !this.stream.writableFinished;
+    return this.#hasKey && !this.stream.writableEnded;
   }
 
   get hasKey(): boolean {
@@ -237,7 +242,7 @@ export class StreamGuard implements GuardedStream {
   look(nowMs: number): void {
     if (!this.#arrived) this.#lookAtRequest(nowMs - this.#sinceMs - this.#unreadMs);
     else if (this.#isReflection && nowMs - this.#heardMs > REFLECTION_SILENCE_MS) this.#refuse(silence());
-    this.#lookAtAnswer();
+    this.#answer.look(nowMs);
   }
 
   #lookAtRequest(elapsedMs: number): void {
@@ -245,16 +250,6 @@ export class StreamGuard implements GuardedStream {
     if (!arrivesTooSlowly(this.#bytes, elapsedMs, this.#frames.declaredBytes) && elapsedMs <= ARRIVAL_MS) return;
     if (this.stream.state.remoteClose === 1) this.#arrived = true;
     else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
-  }
-
-  /** Closes the stream when the caller reads nothing, also after the handler has ended. */
-  #lookAtAnswer(): void {
-    const isWaiting = this.stream.writableLength > 0;
-    if (isWaiting === this.#isWaiting) return;
-    this.#isWaiting = isWaiting;
-    // Node restarts this timeout with every write to the socket.
-    this.#giveUp ??= () => this.stream.close(constants.NGHTTP2_CANCEL);
-    this.stream.setTimeout(isWaiting ? WRITE_STALL_MS : 0, this.#giveUp);
   }
 
   /** Undefined for a call without any. */

@@ -77,6 +77,8 @@ export class Http2Sessions {
 
   /** Takes a connection whose client speaks HTTP/2. */
   open(socket: Socket): void {
+    // Sockets of a server of HTTP/1.1 stay open when their client has closed: it would not be noticed before the next write.
+    socket.allowHalfOpen = false;
     this.#guard.add(socket);
     this.#server.emit("connection", socket);
   }

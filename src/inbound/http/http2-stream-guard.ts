@@ -3,6 +3,7 @@ import { Readable } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import { arrivesTooSlowly } from "../arrival-limits.ts";
 import type { GuardedStream, StreamFacts } from "../http2/guarded-connection.ts";
+import { UnreadAnswer } from "../http2/unread-answer.ts";
 
 /** Time limit of an arriving request, as over HTTP/1.1. */
 const ARRIVAL_MS = 60_000;
@@ -36,15 +37,14 @@ export class HttpStreamGuard implements GuardedStream {
   /** Since when the body is read, and its bytes before. */
   #readSinceMs: number;
   #readFrom = 0;
+  readonly #answer: UnreadAnswer;
   #request: Request | undefined;
   #arrived = false;
   #hasKey = false;
-  #isUnread = false;
-  #giveUp: (() => void) | undefined;
   #answeredMs: number | undefined;
 
   constructor(stream: ServerHttp2Stream, options: HttpStreamGuardOptions) {
-    const { clock, took, waits, socket } = options;
+    const { clock, took, waits, socket, stallMs } = options;
     this.#stream = stream;
     this.#options = options;
     this.socket = socket;
@@ -53,6 +53,7 @@ export class HttpStreamGuard implements GuardedStream {
     // Those of handlers come with the request.
     stream.on("error", () => undefined);
     stream.on("finish", () => stream.closed || waits(true));
+    this.#answer = new UnreadAnswer(stream, { stallMs, ended: (bytes) => waits(true, bytes) });
     // Not a listener: what arrives while it is not read would cost nothing.
     stream.push = (piece: Buffer | null) => {
       if (piece === null) {
@@ -75,7 +76,7 @@ export class HttpStreamGuard implements GuardedStream {
   /** The caller is authenticated. */
   authenticated(): void {
     this.#hasKey = true;
-    if (!this.#stream.writableFinished) this.#options.waits(false);
+    if (!this.#stream.writableEnded) this.#options.waits(false);
   }
 
   get hasKey(): boolean {
@@ -84,7 +85,7 @@ export class HttpStreamGuard implements GuardedStream {
 
   get isInFlight(): boolean {
     const hasArrived = this.#arrived || this.#stream.endAfterHeaders;
-    return hasArrived && this.#hasKey && !this.#stream.writableFinished;
+    return hasArrived && this.#hasKey && !this.#stream.writableEnded;
   }
 
   get isQuickReset(): boolean {
@@ -97,7 +98,7 @@ export class HttpStreamGuard implements GuardedStream {
     // The writable side of a request with HEAD is finished at once.
     if (this.#stream.writableFinished && this.#stream.headersSent) return this.#lookAtRest(nowMs);
     this.#lookAtBody(nowMs);
-    this.#lookAtAnswer();
+    this.#answer.look(nowMs);
   }
 
   closed(): void {
@@ -118,16 +119,6 @@ export class HttpStreamGuard implements GuardedStream {
     if (!isTooLate && !arrivesTooSlowly(this.#bytes - this.#readFrom, elapsedMs, request.declaredBytes)) return;
     this.#request = undefined;
     if (this.#stream.state.remoteClose !== 1) request.refuseSlow();
-  }
-
-  /** Closes the stream when the caller reads nothing, also after the handler has ended. */
-  #lookAtAnswer(): void {
-    const isUnread = this.#stream.writableLength > 0;
-    if (isUnread === this.#isUnread) return;
-    this.#isUnread = isUnread;
-    // Node restarts this timeout with every write to the socket.
-    this.#giveUp ??= () => this.#stream.close(constants.NGHTTP2_CANCEL);
-    this.#stream.setTimeout(isUnread ? this.#options.stallMs : 0, this.#giveUp);
   }
 
   /** Closes a stream whose answer is sent, when the request goes on. */

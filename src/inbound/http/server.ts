@@ -22,6 +22,7 @@ import { Prefaces } from "./prefaces.ts";
 import { shareByAlpn, shareByPreface } from "./protocol-choice.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
+import { UnreadLists } from "./unread-lists.ts";
 
 export interface HttpOptions {
   readonly host: string;
@@ -171,6 +172,7 @@ class Front {
    */
   readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
+  readonly #unreadLists = new UnreadLists();
   readonly #pipelined = new PipelinedRequests();
   /** Connections of HTTP/2 that have begun a request in this event loop turn. */
   readonly #begunInTurn = new Set<Socket>();
@@ -349,8 +351,12 @@ class Front {
     const { models } = this.#services;
     const caller = callerOf(exchange, principal);
     if (operation.name === "model") exchange.json(200, operation.write(await models.get(operation.id, caller)));
-    else if (operation.name === "models")
-      exchange.json(200, operation.write(await models.list(caller), exchange.query));
+    else if (operation.name === "models") {
+      const list = await models.list(caller);
+      this.#unreadLists.require(principal.keyFamilyId);
+      exchange.json(200, operation.write(list, exchange.query));
+      this.#unreadLists.count(principal.keyFamilyId, exchange.response);
+    }
   }
 
   /** Answers a request that Node's parser refuses as an OpenAI error, and closes the connection. */

@@ -52,7 +52,7 @@ const BEGUN_IN_TURN = 3;
 export interface GuardedStream {
   /** Whether the call has a valid key. */
   readonly hasKey: boolean;
-  /** Whether the call has a valid key, its request has arrived, and its answer is not complete. */
+  /** Whether the call has a valid key, its request has arrived, and its answer is not complete: one that waits for its reader is. */
   readonly isInFlight: boolean;
   /** Whether the closed stream was reset right after its start. */
   readonly isQuickReset: boolean;
@@ -64,8 +64,11 @@ export interface GuardedStream {
 
 /** What the guard of a stream gets from its connection. */
 export interface StreamFacts {
-  /** To be called when the call begins and ceases to be pending, see `PendingCalls`; also repeatedly. */
-  readonly waits: (isWaiting: boolean) => void;
+  /**
+   * To be called when the call begins and ceases to be pending, see `PendingCalls`; also repeatedly. `bytes`: unread bytes of an answer
+   * that is complete and that nothing else counts. Default: 0.
+   */
+  readonly waits: (isWaiting: boolean, bytes?: number) => void;
   /** To be called with the size of every piece of the request's body. */
   readonly took: (bytes: number) => void;
   readonly socket: Socket;
@@ -142,7 +145,8 @@ export class GuardedConnection {
       this.#forgivePieces(clock.monotonic());
       if (this.#smallPieces > SMALL_PIECES.atOnce) pending.end(this);
     };
-    const waits = (isWaiting: boolean): void => (isWaiting ? pending.add(this, stream) : pending.remove(this, stream));
+    const waits = (isWaiting: boolean, bytes?: number): void =>
+      isWaiting ? pending.add(this, stream, bytes) : pending.remove(this, stream);
     const guard = guardWith({ took, waits });
     this.#streams.add(guard);
     this.#idleSinceMs = undefined;

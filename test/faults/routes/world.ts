@@ -32,6 +32,7 @@ export interface CertifiedCaller {
 export interface ObjectOwner {
   readonly accountId: string;
   readonly completionId: string;
+  readonly alertId: string;
   newKeyId(): Promise<string>;
 }
 
@@ -102,6 +103,7 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
     return {
       accountId,
       completionId: await completeOnce(product, { authorization: `Bearer ${secret}` }),
+      alertId: await openAlert(store, accountId),
       newKeyId: async () => (await make()).record.id,
     };
   };
@@ -154,6 +156,19 @@ const MEMBERS = ["teamDeveloper", "teamViewer", "viewingMaintainer"] as const;
 const NAMES = ["organisationOwner", "administrator", "owner", "other", "viewer", "disabled", ...MEMBERS] as const;
 
 type People = Readonly<Record<(typeof NAMES)[number], string | undefined>>;
+async function openAlert({ alerts }: Store, accountId: string): Promise<string> {
+  const finding = {
+    rule: "error_rate",
+    severity: "warning",
+    subject: `account:${accountId}`,
+    period: "",
+    accountId,
+  } as const;
+  const nowMs = await alerts.nowMs();
+  const open = [{ finding: { ...finding, title: "Requests fail", detail: "" }, receivers: [] }];
+  await alerts.apply({ nowMs, seen: [], open, resolve: [] });
+  return (await alerts.open()).find((alert) => alert.accountId === accountId)!.id;
+}
 
 async function signUpAll(product: Product): Promise<People> {
   const ids: [name: string, id: string][] = [];

@@ -224,8 +224,9 @@ describe("who may call what", () => {
     "OverviewService/Get",
     ...["Summarize", "GetLatency", "GetSpending"].map((name) => `UsageService/${name}`),
     ...["List", "Get", "Watch", "Export"].map((name) => `RequestService/${name}`),
+    ...["List", "GetCount"].map((name) => `AlertService/${name}`),
   ];
-  const DEVELOPERS = ["PlaygroundService/Stream"];
+  const DEVELOPERS = ["PlaygroundService/Stream", "AlertService/Acknowledge"];
   const DEVELOPERS_FRESH = [
     ...["Create", "Update", "Rotate", "Transfer", "Revoke"].map((name) => `KeyService/${name}`),
     ...["SetCredential", "RemoveCredential", "SetAliases"].map((name) => `RoutingService/${name}`),
@@ -244,6 +245,7 @@ describe("who may call what", () => {
     ...["ListEntries", "Export", "ListVersions", "GetVersion", "ListPresets"].map(
       (name) => `ConfigurationService/${name}`,
     ),
+    ...["Mute", "ListChannels", "GetThresholds"].map((name) => `AlertService/${name}`),
   ];
   const ADMINISTRATORS_FRESH = [
     "AccountService/CreateInvitation",
@@ -253,6 +255,7 @@ describe("who may call what", () => {
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
+    ...["CreateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map((name) => `AlertService/${name}`),
   ];
   const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH];
 

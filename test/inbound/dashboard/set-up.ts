@@ -3,6 +3,7 @@ import { type Client, type ConnectError, createClient, type Interceptor, type Tr
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -15,6 +16,8 @@ import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import type { AlertStore } from "../../../src/alerts/alert-store.ts";
+import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
 import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
@@ -90,6 +93,7 @@ export interface Browser {
   readonly playground: Client<typeof PlaygroundService>;
   readonly routing: Client<typeof RoutingService>;
   readonly team: Client<typeof TeamService>;
+  readonly alert: Client<typeof AlertService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -166,6 +170,27 @@ const NOTHING_STORED: ConsolePorts["stored"] = {
   test: never,
 };
 
+/** Without alerts and channels; what changes them has tests with a database. */
+function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
+  const store = {
+    list: async () => [],
+    find: async () => undefined,
+    channels: async () => [],
+    countActive: async () => 0,
+  };
+  return {
+    store: store as unknown as AlertStore,
+    clock,
+    log,
+    cipher: { seal: never, open: never },
+    addressProblem: never,
+    hasMail: () => false,
+    sealProblem: () => undefined,
+    test: never,
+    thresholds: async () => thresholdsInForce({}, {}),
+  };
+}
+
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
@@ -180,6 +205,8 @@ export async function startConsole(
       readonly testModel?: ConsolePorts["testModel"];
       /** In place of what is in memory. */
       readonly store?: Pick<Store, "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
+      /** Makes the alerts with the access of the console. Default: there are none. */
+      readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
     } = {},
 ): Promise<ConsoleUnderTest> {
   const {
@@ -196,6 +223,7 @@ export async function startConsole(
     stream = never,
     explain = never,
     testModel = never,
+    alerts = noAlerts,
     ...others
   } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
@@ -231,6 +259,7 @@ export async function startConsole(
       openingOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
       stored: NOTHING_STORED,
+      alerts: alerts(access),
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
       explain,
@@ -322,6 +351,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     playground: createClient(PlaygroundService, transport),
     routing: createClient(RoutingService, transport),
     team: createClient(TeamService, transport),
+    alert: createClient(AlertService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };

@@ -1,5 +1,6 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { connect, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
+import { once } from "node:events";
+import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
@@ -41,18 +42,22 @@ const ANSWER_BYTES = 24 * MIB;
 let server: GrpcServer;
 let calls: Calls;
 let limits: { concurrentRequests?: number };
+let clock: FakeClock;
 let undo: (() => void)[];
+/** The text of a completion. */
+let answer: string;
 
 beforeEach(async () => {
-  const clock = new FakeClock();
+  clock = new FakeClock();
   calls = new Calls(clock);
   limits = {};
   undo = [];
+  answer = UNREAD;
   const services: Partial<EdgeServices> = {
     completions: {
       create: async (_, call) => {
         call.admitted(FACTS);
-        return create(CompletionSchema, { id: UNREAD, model: "alpha" });
+        return create(CompletionSchema, { id: answer, model: "alpha" });
       },
     } as EdgeServices["completions"],
     embedder: {
@@ -98,9 +103,9 @@ afterEach(() => {
   server.close();
 });
 
-/** A connection whose streams get a hundred bytes of an answer before they are read. */
-function open(): ClientHttp2Session {
-  const session = connect(`http://127.0.0.1:${server.port}`, { settings: { initialWindowSize: 100 } });
+/** A connection whose streams get so many bytes of an answer before they are read. */
+function open(initialWindowSize = 100): ClientHttp2Session {
+  const session = connect(`http://127.0.0.1:${server.port}`, { settings: { initialWindowSize } });
   undo.push(() => session.destroy());
   return session;
 }
@@ -174,4 +179,32 @@ it("large answers that nobody reads are limited together, on any number of conne
   expect((await ask(open(), CREATE, COMPLETION)).refusal).toBeUndefined();
   expect(await read(first)).toBe(OK);
   expect((await ask(open(), EMBED, EMBEDDING)).refusal).toBeUndefined();
+});
+
+it("an answer that nobody reads is closed after half a minute, although its connection sends PINGs", async () => {
+  const session = open();
+  const { stream } = await ask(session, CREATE, COMPLETION);
+  const ping = (): Promise<unknown> => new Promise((resolve) => session.ping(resolve));
+  for (let passedMs = 0; passedMs < 29_000; passedMs += 200) {
+    clock.advance(200);
+    if (passedMs % 5_000 === 0) await ping();
+  }
+  await ping();
+  expect(stream.closed).toBe(false);
+  const closed = once(stream, "close");
+  for (let passedMs = 0; passedMs < 4_000; passedMs += 200) clock.advance(200);
+  await closed;
+  expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
+  await expect.poll(() => calls.active).toBe(0);
+});
+
+it("a large answer arrives whole", async () => {
+  answer = "x".repeat(3 * MIB + 7);
+  const { stream } = await ask(open(40_000), CREATE, COMPLETION);
+  let bytes = 0;
+  stream.on("data", (piece: Buffer) => (bytes += piece.length)).resume();
+  const trailers = await once(stream, "trailers");
+  expect(trailers[0]).toMatchObject({ "grpc-status": OK });
+  // A prefix of five bytes, and the message with its two fields.
+  expect(bytes).toBe(5 + toBinary(CompletionSchema, create(CompletionSchema, { id: answer, model: "alpha" })).length);
 });

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import type { ClientHttp2Session, OutgoingHttpHeaders } from "node:http2";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { create } from "@bufbuild/protobuf";
+import { type Model, ModelSchema } from "../../../gen/parley/v1/model_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
@@ -9,13 +11,24 @@ import { createDocuments } from "../../../src/inbound/http/documents.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { GrpcOnHttp } from "../../../src/inbound/http2/shared-port.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "../../../src/inbound/services.ts";
-import { dataFrame, headerBlock, headersFrame, RawHttp2, resetStream, TYPE } from "../../faults/hostile/raw-http2.ts";
+import {
+  dataFrame,
+  frame,
+  headerBlock,
+  headersFrame,
+  INITIAL_WINDOW_SIZE,
+  RawHttp2,
+  resetStream,
+  TYPE,
+  windowUpdate,
+} from "../../faults/hostile/raw-http2.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { answerOf, askHttp2, connectHttp2 } from "../../support/http2-client.ts";
 
 /** Interval of the checks of each connection. */
 const LOOK_MS = 200;
+const MIB = 1024 * 1024;
 const never = (): never => expect.fail("nothing is completed here");
 
 let clock: FakeClock;
@@ -27,6 +40,7 @@ let asked: number;
 /** Lists of models that were asked for, and what they wait for. */
 let lists: number;
 let listing: Promise<void>;
+let models: Model[];
 
 /** A server over plain TCP with HTTP/2: no gRPC is called here. */
 beforeEach(async () => {
@@ -34,6 +48,7 @@ beforeEach(async () => {
   calls = new Calls(clock);
   refusals.length = asked = lists = 0;
   listing = Promise.resolve();
+  models = [];
   const principal = {
     keyId: "key_1",
     keyFamilyId: "key_1",
@@ -47,7 +62,7 @@ beforeEach(async () => {
       async list() {
         lists += 1;
         await listing;
-        return [];
+        return models;
       },
       get: never,
     },
@@ -171,6 +186,39 @@ describe("a request of HTTP/2", () => {
     expect(await askHttp2(session, { ":path": "/healthz" })).toMatchObject({ status: 200 });
   });
 
+  it("whose answer is not read is closed although its connection sends PINGs, and one that is read slowly is not", async () => {
+    const raw = new RawHttp2(server.port).hello([[INITIAL_WINDOW_SIZE, 0]]);
+    onTestFinished(() => raw.close());
+    const file = headerBlock([...PSEUDO, [":path", "/proto/large.gz"], [":method", "GET"]]);
+    raw.write(Buffer.concat([headersFrame(1, file, "ends"), headersFrame(3, file, "ends")]));
+    const answered = (): number => raw.arrived.filter(({ type }) => type === TYPE.headers).length;
+    await expect.poll(answered).toBe(2);
+    const resets = (): number[] => raw.arrived.filter(({ type }) => type === TYPE.reset).map(({ stream }) => stream);
+    let acknowledged = 0;
+    for (let turn = 0; turn < 40; turn++) {
+      pass(LOOK_MS);
+      // More than a write of the slow one.
+      raw.write(
+        Buffer.concat([frame({ type: TYPE.ping }, Buffer.alloc(8)), windowUpdate(3, 70_000), windowUpdate(0, 70_000)]),
+      );
+      acknowledged += 1;
+      await vi.waitUntil(() => raw.arrived.filter(({ type }) => type === TYPE.ping).length === acknowledged);
+    }
+    expect(resets()).toEqual([1]);
+  });
+
+  it("is not closed when its caller read while the event loop was busy", async () => {
+    const raw = new RawHttp2(server.port).hello([[INITIAL_WINDOW_SIZE, 0]]);
+    onTestFinished(() => raw.close());
+    raw.write(headersFrame(1, HEALTH, "ends"));
+    await expect.poll(() => raw.arrived.some(({ type }) => type === TYPE.headers)).toBe(true);
+    pass(LOOK_MS);
+    await raw.send(windowUpdate(1, 1_000));
+    pass(100 * LOOK_MS);
+    await expect.poll(() => raw.arrived.some(({ type, flags }) => type === TYPE.data && flags === 1)).toBe(true);
+    expect(raw.arrived.some(({ type }) => type === TYPE.reset)).toBe(false);
+  });
+
   it("may have headers of 16 KiB", async () => {
     const sent = (bytes: number) => askHttp2(open(), { ":path": "/healthz", "x-long": "a".repeat(bytes) });
     expect(await sent(15 * 1024)).toMatchObject({ status: 200 });
@@ -234,6 +282,41 @@ describe("a connection of HTTP/2", () => {
     session.request({ ":path": "/v1/models", authorization: "Bearer good" }).on("error", () => undefined);
     await expect.poll(() => lists).toBe(50);
     await expect.poll(limit).toBe(1_000);
+  });
+
+  it("may have no more requests for answers that are complete and not read", async () => {
+    const raw = new RawHttp2(server.port).hello([[INITIAL_WINDOW_SIZE, 0]]);
+    onTestFinished(() => raw.close());
+    const block = headerBlock([
+      ...PSEUDO,
+      [":path", "/v1/models"],
+      [":method", "GET"],
+      ["authorization", "Bearer good"],
+    ]);
+    for (let index = 0; index < 60; index++) raw.write(headersFrame(2 * index + 1, block, "ends"));
+    await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(60);
+    pass(LOOK_MS);
+    raw.write(frame({ type: TYPE.ping }, Buffer.alloc(8)));
+    await vi.waitUntil(() => raw.arrived.some(({ type }) => type === TYPE.ping));
+    const raised = raw.arrived.filter(({ type, flags }) => type === TYPE.settings && flags === 0);
+    expect(raised).toHaveLength(1);
+  });
+
+  it.each([
+    ["closes them", (raw: RawHttp2) => raw.close()],
+    ["reads them", (raw: RawHttp2) => raw.write(Buffer.concat([1, 3, 5, 0].map((id) => windowUpdate(id, 9 * MIB))))],
+  ])("gets no more lists of models than its key may leave unread, until it %s", async (_, read) => {
+    models = [create(ModelSchema, { id: "m".repeat(3 * MIB) })];
+    const raw = new RawHttp2(server.port).hello([[INITIAL_WINDOW_SIZE, 0]]);
+    onTestFinished(() => raw.close());
+    const list = { ":path": "/v1/models", authorization: "Bearer good" };
+    const block = headerBlock([...PSEUDO, [":method", "GET"], ...Object.entries(list)]);
+    raw.write(Buffer.concat([1, 3, 5].map((id) => headersFrame(id, block, "ends"))));
+    await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(3);
+    const refused = await askHttp2(open(), list);
+    expect(refused).toMatchObject({ status: 429, text: expect.stringContaining("lists of models are not read") });
+    read(raw);
+    await expect.poll(async () => (await askHttp2(open(), list)).status).toBe(200);
   });
 
   it("ends when it resets more than 200 requests at once", async () => {

@@ -4,6 +4,7 @@ import { PendingCalls } from "../../../src/inbound/http2/pending-calls.ts";
 
 /** MAX_PENDING. */
 const MOST = 4096;
+const MIB = 1024 * 1024;
 
 class Connection {
   isEnded = false;
@@ -31,6 +32,28 @@ describe("pending calls", () => {
     expect(endedOf(all)).toEqual([false, false, false, false]);
     addAll(pending, hostile[2]!, 1);
     expect(endedOf(all)).toEqual([false, true, false, false]);
+  });
+
+  it("end the oldest connection with many unread bytes beyond their limit, whatever the number of calls", () => {
+    const pending = new PendingCalls<Connection>();
+    const all = connections(3);
+    const [honest, first, second] = all;
+    addAll(pending, honest!, 10);
+    const call = {};
+    pending.add(first!, call);
+    pending.add(first!, call, 33 * MIB);
+    pending.add(second!, {}, 31 * MIB);
+    // Without effect: its answer has as many.
+    pending.add(first!, call, 33 * MIB);
+    expect(endedOf(all)).toEqual([false, false, false]);
+    pending.add(honest!, {}, 1);
+    expect(endedOf(all)).toEqual([false, true, false]);
+    pending.add(honest!, {}, 20 * MIB);
+    const read = {};
+    pending.add(honest!, read, 12 * MIB);
+    pending.remove(honest!, read);
+    pending.add(honest!, {}, 12 * MIB);
+    expect(endedOf(all)).toEqual([false, true, false]);
   });
 
   it("end a connection that serves a caller only when there is no other", () => {

@@ -2,6 +2,7 @@ import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeAuditStore } from "./audit-store.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
+import { describeAlertStore } from "./alert-store.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
 import { describeBudgetStore } from "./budget-store.ts";
 import { describeConfigurationStore } from "./configuration-store.ts";
@@ -38,6 +39,7 @@ export function describeStore(open: OpenStore): void {
   describeBudgetStore(open);
   describeResponseStore(open);
   describeConfigurationStore(open);
+  describeAlertStore(open);
   describeHealthNotes(open);
   describeSavedFilters(open);
   describeSecrets(open);

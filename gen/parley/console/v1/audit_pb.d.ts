@@ -45,7 +45,7 @@ export declare const AuditActorSchema: GenMessage<AuditActor>;
  */
 export declare type AuditObject = Message<"parley.console.v1.AuditObject"> & {
   /**
-   * `account`, `key`, `invitation`, `configuration` or `provider`.
+   * `account`, `key`, `invitation`, `configuration`, `provider`, `alert` or `alert_channel`.
    *
    * @generated from field: string kind = 1;
    */

@@ -1,0 +1,175 @@
+import type { AlertRecord, ChannelRecord, DeliveryRecord, Finding } from "./alert.ts";
+import type { Thresholds } from "./thresholds.ts";
+
+/** Open alerts at most; further ones are opened when others are resolved. */
+export const MAX_OPEN = 5_000;
+
+/** Filter and page of a list of alerts. */
+export interface AlertQuery {
+  /** Undefined: of all accounts, and those of administrators only. */
+  readonly accountIds: readonly string[] | undefined;
+  readonly isOpen: boolean;
+  readonly limit: number;
+  /** The last alert of the page before, by the time it was opened. */
+  readonly before: { readonly openedAtMs: number; readonly id: string } | undefined;
+}
+
+/** A receiver of a message. */
+export type Receiver = Pick<DeliveryRecord, "channelId" | "recipient">;
+
+/** What an evaluation changes. */
+export interface AlertChanges {
+  readonly nowMs: number;
+  /** Alerts of which it is noted that their condition still holds. */
+  readonly seen: readonly string[];
+  readonly open: readonly { readonly finding: Finding; readonly receivers: readonly Receiver[] }[];
+  /** Resolved unless another process has seen them meanwhile. */
+  readonly resolve: readonly { readonly alert: AlertRecord; readonly receivers: readonly Receiver[] }[];
+}
+
+/** The store of alerts. Every method answers, or rejects within a few seconds. Safe for several processes at once. */
+export interface AlertStore {
+  /** Unix time of the clock that all processes share. */
+  nowMs(): Promise<number>;
+  /** True for one of the processes that ask within `everyMs`. */
+  claimEvaluation(nowMs: number, everyMs: number): Promise<boolean>;
+  /** All open alerts, at most MAX_OPEN. */
+  open(): Promise<readonly AlertRecord[]>;
+  /** Opens, continues and resolves alerts, each once whichever processes do the same, and plans the messages about them. */
+  apply(changes: AlertChanges): Promise<{ readonly opened: number; readonly resolved: number }>;
+  /** Latest first. */
+  list(query: AlertQuery): Promise<readonly AlertRecord[]>;
+  find(id: string): Promise<AlertRecord | undefined>;
+  /** Open alerts that are neither acknowledged nor muted. */
+  countActive(query: { readonly accountIds: readonly string[] | undefined; readonly nowMs: number }): Promise<number>;
+  /** False for an alert that is resolved, or acknowledged already. */
+  acknowledge(id: string, by: { readonly accountId: string; readonly atMs: number }): Promise<boolean>;
+  /** Nothing is sent about its rule and subject until then; undefined: from now on again. Messages that wait are dropped. */
+  mute(id: string, by: { readonly accountId: string; readonly untilMs: number | undefined }): Promise<void>;
+  /** Messages about these alerts, oldest first. */
+  deliveries(alertIds: readonly string[]): Promise<readonly DeliveryRecord[]>;
+  /** Plans a message and claims it: the caller sends it. */
+  beginTest(channel: Pick<ChannelRecord, "id" | "name">, nowMs: number): Promise<DeliveryRecord>;
+  /** Claims messages that are due: no other process gets them before `untilMs`. */
+  claimDeliveries(due: {
+    readonly nowMs: number;
+    readonly untilMs: number;
+    readonly limit: number;
+  }): Promise<readonly DeliveryRecord[]>;
+  /** Notes the outcome of a sending. `nextAtMs` undefined: it has ended. */
+  endDelivery(id: string, outcome: Pick<DeliveryRecord, "nextAtMs" | "sentAtMs" | "problem">): Promise<void>;
+  /** E-mail addresses of the enabled administrators, and of these accounts if they are enabled, by account. */
+  addresses(accountIds: readonly string[]): Promise<Addresses>;
+  channels(): Promise<readonly ChannelRecord[]>;
+  /** False when there are `most` channels already. */
+  insertChannel(channel: ChannelRecord, most: number): Promise<boolean>;
+  /** Its waiting messages are dropped. */
+  removeChannel(id: string): Promise<boolean>;
+  /** Encrypts the secrets of all channels anew; those for which `seal` has no other content stay. */
+  resealChannels(seal: (channel: ChannelRecord) => string | undefined): Promise<{
+    readonly resealed: number;
+    readonly unreadable: number;
+  }>;
+  /** Those set in the dashboard. */
+  thresholds(): Promise<Partial<Thresholds>>;
+  /** Sets these; undefined: the default again. */
+  setThresholds(values: { readonly [K in keyof Thresholds]?: Thresholds[K] | undefined }): Promise<void>;
+  /** Removes resolved alerts with their messages, at most a thousand; returns their number. */
+  prune(beforeMs: number): Promise<number>;
+}
+
+export interface Addresses {
+  readonly administrators: readonly string[];
+  /** By account ID. */
+  readonly owners: ReadonlyMap<string, string>;
+}
+
+/** What the rules read of the database. */
+export interface AlertFacts {
+  /** Keys and accounts that have spent at least this share of their budget in the month, the largest share first. */
+  budgets(query: BudgetQuery): Promise<readonly BudgetFact[]>;
+  /** Keys without a successor that expire before `untilMs`, the next to expire first. */
+  expiringKeys(query: {
+    readonly nowMs: number;
+    readonly untilMs: number;
+    readonly limit: number;
+  }): Promise<readonly ExpiryFact[]>;
+  /** Requests of whole minutes by model. */
+  modelTraffic(span: FactSpan): Promise<readonly TrafficFact[]>;
+  /** The same by key, those with at least `minRequests`. */
+  keyTraffic(
+    span: FactSpan & { readonly minRequests: number; readonly limit: number },
+  ): Promise<readonly (TrafficFact & KeyFact)[]>;
+  /** 95th percentile of the time to answer by model, of the latest 50,000 completions of this time that were served. */
+  latencies(span: FactSpan): Promise<readonly LatencyFact[]>;
+  /** Accounts that spent at least `minMicroUsd` in the hour, with what they spent in this hour of the days before. */
+  hourlySpend(query: SpendQuery): Promise<readonly SpendFact[]>;
+}
+
+export interface FactSpan {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+export interface BudgetQuery {
+  readonly nowMs: number;
+  /** `2026-11`. */
+  readonly month: string;
+  readonly share: number;
+  /** Budget of accounts without their own; undefined: none. */
+  readonly defaultMicroUsd: number | undefined;
+  readonly limit: number;
+  /** Start of the time whose cost is `recentMicroUsd`. */
+  readonly recentSinceMs: number;
+}
+
+/** A key, or an account itself. */
+export interface KeyFact {
+  readonly keyId: string | undefined;
+  readonly accountId: string;
+  /** Name of the key, or of the account. */
+  readonly name: string;
+}
+
+export interface BudgetFact extends KeyFact {
+  readonly spentMicroUsd: number;
+  readonly budgetMicroUsd: number;
+  readonly recentMicroUsd: number;
+}
+
+export interface ExpiryFact extends KeyFact {
+  readonly expiresAtMs: number;
+}
+
+export interface TrafficFact {
+  /** Model or key ID. */
+  readonly group: string;
+  readonly completions: number;
+  /** Completions that failed, without those that their callers ended. */
+  readonly failed: number;
+  readonly refused: number;
+}
+
+export interface LatencyFact {
+  readonly model: string;
+  readonly served: number;
+  readonly p95Ms: number;
+}
+
+export interface SpendQuery {
+  /** Start of the hour. */
+  readonly hourMs: number;
+  readonly minMicroUsd: number;
+  readonly days: number;
+  readonly limit: number;
+}
+
+export interface SpendFact {
+  readonly accountId: string;
+  readonly name: string;
+  readonly spentMicroUsd: number;
+  /** In the same hour of each of the days before; hours without spending are 0. */
+  readonly beforeMicroUsd: readonly number[];
+  /** Start of the first hour ever counted. */
+  readonly firstHourMs: number;
+}

@@ -1,0 +1,109 @@
+/** What an alert is about. */
+export const RULES = [
+  "budget",
+  "budget_forecast",
+  "error_rate",
+  "latency",
+  "provider_down",
+  "key_expiring",
+  "unusual_spend",
+] as const;
+
+export type Rule = (typeof RULES)[number];
+
+export type Severity = "warning" | "critical";
+
+/** A condition that holds now. Texts have no secrets, prompts or answers. */
+export interface Finding {
+  readonly rule: Rule;
+  readonly severity: Severity;
+  /** What it holds for, such as `key:key_1`, `account:acct_1`, `model:alpha-haiku-4.5` or `provider:openai`. */
+  readonly subject: string;
+  /** Distinguishes alerts of the same rule and subject, such as `2026-11/80`; empty where there is one at a time. */
+  readonly period: string;
+  /** Its owner, who is told beside the administrators; undefined: administrators only. */
+  readonly accountId: string | undefined;
+  /** One line. */
+  readonly title: string;
+  /** A sentence or two with the figures. */
+  readonly detail: string;
+}
+
+/** An alert as stored. All times are Unix milliseconds. */
+export interface AlertRecord extends Finding {
+  readonly id: string;
+  readonly openedAtMs: number;
+  /** The latest evaluation in which the condition held. */
+  readonly seenAtMs: number;
+  readonly resolvedAtMs: number | undefined;
+  readonly acknowledgedAtMs: number | undefined;
+  /** ID of the account that acknowledged it. */
+  readonly acknowledgedBy: string | undefined;
+  /** Until then nothing is sent about this rule and subject. */
+  readonly mutedUntilMs: number | undefined;
+  readonly mutedBy: string | undefined;
+}
+
+/** How long the condition of an alert must not have held before the alert is resolved. 0: the next evaluation resolves it. */
+export const RESOLVE_AFTER_MS: Readonly<Record<Rule, number>> = {
+  budget: 0,
+  key_expiring: 0,
+  budget_forecast: 60 * 60_000,
+  error_rate: 10 * 60_000,
+  latency: 10 * 60_000,
+  // More than two evaluations: each process has its own view of providers and reports it once a minute.
+  provider_down: 150_000,
+  unusual_spend: 2 * 60 * 60_000,
+};
+
+/** Rules whose end is told, too: those of outages. */
+export const TELLS_END: ReadonlySet<Rule> = new Set(["error_rate", "latency", "provider_down"]);
+
+/** Where alerts are sent to. */
+export type ChannelKind = "webhook" | "slack" | "email";
+
+export interface ChannelRecord {
+  readonly id: string;
+  readonly kind: ChannelKind;
+  readonly name: string;
+  /** For people: the origin of an address, or e-mail addresses. Not secret. */
+  readonly target: string;
+  /** `ChannelSecrets`, encrypted. */
+  readonly sealed: string;
+  readonly createdAtMs: number;
+  /** ID of an account; undefined for the command line. */
+  readonly createdBy: string | undefined;
+}
+
+/** The secret part of a channel. */
+export interface ChannelSecrets {
+  /** Of a webhook or of Slack: whoever knows the address may post to it. */
+  readonly url?: string;
+  /** Key of a webhook's signatures: `whsec_…`. */
+  readonly signingKey?: string;
+  /** E-mail addresses. */
+  readonly recipients?: readonly string[];
+}
+
+/** Why a message is sent. */
+export type MessageKind = "opened" | "resolved" | "test";
+
+/** A message to one receiver. */
+export interface DeliveryRecord {
+  readonly id: string;
+  /** Undefined for a test. */
+  readonly alertId: string | undefined;
+  readonly kind: MessageKind;
+  /** Undefined for an e-mail to an owner or administrator. */
+  readonly channelId: string | undefined;
+  /** Name of the channel, or the e-mail address. */
+  readonly recipient: string;
+  readonly createdAtMs: number;
+  /** Sendings begun. */
+  readonly attempts: number;
+  /** When it is sent next; undefined when it has ended. */
+  readonly nextAtMs: number | undefined;
+  readonly sentAtMs: number | undefined;
+  /** Why the latest sending failed; empty if none did. */
+  readonly problem: string;
+}
