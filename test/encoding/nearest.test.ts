@@ -18,7 +18,7 @@ describe("the nearest name", () => {
     ["abcdef", ["uvwxyz"]],
     ["gpt", ["gpt-4o-mini"]],
     // Nine edits, of words that are long enough for more.
-    [`${"a".repeat(40)}bcdefghij`, [`${"a".repeat(40)}`]],
+    [`${"a".repeat(40)}bcdefghij`, ["a".repeat(40)]],
     ["x".repeat(65), ["x".repeat(65)]],
   ])("to %s is none", (word, candidates) => {
     expect(nearest(word, candidates)).toBeUndefined();

@@ -352,7 +352,9 @@ class Front {
     const caller = callerOf(exchange, principal);
     if (operation.name === "model") exchange.json(200, operation.write(await models.get(operation.id, caller)));
     else if (operation.name === "models") {
+      this.#unreadLists.require(principal.keyFamilyId);
       const list = await models.list(caller);
+      // Others may have been written meanwhile.
       this.#unreadLists.require(principal.keyFamilyId);
       exchange.json(200, operation.write(list, exchange.query));
       this.#unreadLists.count(principal.keyFamilyId, exchange.response);
