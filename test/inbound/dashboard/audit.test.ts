@@ -1,6 +1,15 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { ChannelKind } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditExportFormat } from "../../../gen/parley/console/v1/audit_pb.js";
+import { parseConfig } from "../../../src/config/parse.ts";
+import { credentialCipherOf } from "../../../src/gateway/account-credentials.ts";
+import { alertPortsOf } from "../../../src/gateway/alerts.ts";
+import { openStore } from "../../../src/store/store.ts";
+import { findingOf } from "../../store/contracts/alert-store.ts";
 import { errorOf, fieldOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
@@ -37,6 +46,55 @@ describe("an entry of the audit log", () => {
         hash: expect.stringMatching(/^[0-9a-f]{64}$/),
       },
     ]);
+  });
+
+  it("has changes of channels, thresholds and muted alerts, without addresses", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "parley-audit-alerts-"));
+    const store = await openStore({ dataDir, databaseUrl: undefined });
+    const credentials = credentialCipherOf({ accountCredentials: {}, dataDir, providers: [] });
+    const config = parseConfig({ file: undefined, text: "", env: {} });
+    const alerts = (access: ConsoleUnderTest["access"]) =>
+      alertPortsOf({ store, credentials, inForce: () => config }, access);
+    const withAlerts = await startConsole({ alerts });
+    onTestFinished(async () => {
+      withAlerts.close();
+      await store.close();
+      rmSync(dataDir, { recursive: true });
+    });
+    const ada = await withAlerts.signedUp("ada");
+    const open = [{ finding: findingOf(), receivers: [] }];
+    await store.alerts.apply({ nowMs: withAlerts.access.clock.now(), seen: [], open, resolve: [] });
+    const [alert] = await store.alerts.open();
+    const url = "https://example.com/secret-path";
+    const { channel } = await ada.alert.createChannel({ kind: ChannelKind.WEBHOOK, name: "On call", url });
+    await ada.alert.removeChannel({ id: channel!.id });
+    const { thresholds } = await ada.alert.getThresholds({});
+    await ada.alert.setThresholds({ thresholds: { ...thresholds!, errorPercent: 7 } });
+    await ada.alert.mute({ id: alert!.id, hours: 1 });
+    await ada.alert.mute({ id: alert!.id, hours: 0 });
+    const object = { kind: "alert_channel", id: channel!.id };
+    const fields = '{"kind":"webhook","name":"On call"}';
+    const mutedUntil = new Date(withAlerts.access.clock.now() + 3_600_000).toISOString();
+    expect((await ada.audit.list({})).entries.slice(0, 5)).toMatchObject([
+      {
+        action: "alert_muted",
+        beforeJson: JSON.stringify({ muted_until: mutedUntil }),
+        afterJson: '{"muted_until":null}',
+      },
+      {
+        action: "alert_muted",
+        object: { kind: "alert", id: alert!.id },
+        afterJson: JSON.stringify({ muted_until: mutedUntil }),
+      },
+      {
+        action: "alert_thresholds_changed",
+        beforeJson: '{"error_percent":20}',
+        afterJson: '{"error_percent":7}',
+      },
+      { action: "alert_channel_removed", object, beforeJson: fields },
+      { action: "alert_channel_created", object, afterJson: fields },
+    ]);
+    expect(JSON.stringify(withAlerts.access.audit.entries)).not.toContain("example.com");
   });
 });
 
