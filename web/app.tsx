@@ -17,6 +17,7 @@ const Account = lazy(() => import("./account/account.tsx"));
 const Administration = lazy(() => import("./administration/pages.tsx"));
 const SignIn = lazy(() => import("./sign-in/sign-in.tsx"));
 const SignUp = lazy(() => import("./sign-in/sign-up.tsx"));
+const Confirmed = lazy(() => import("./sign-in/confirmed.tsx"));
 const Invited = lazy(() => import("./sign-in/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
@@ -44,11 +45,12 @@ export function App() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  const isNew = known.needsOwner || path === PATHS.signUp;
+  const signsIn = path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") !== "");
+  const isNew = known.acceptsPasswords && !signsIn && (known.needsOwner || path === PATHS.signUp);
   return (
     <Breakage path={path}>
       <Suspense fallback={<Starting />}>
-        {!isPagePath(path) ? <NotFound /> : isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
+        {!isPagePath(path) ? <NotFound /> : isNew ? <SignUp {...known} /> : <SignIn {...known} />}
       </Suspense>
     </Breakage>
   );
@@ -74,6 +76,7 @@ function Inside() {
             </Route>
             {path.startsWith(`${PATHS.admin}/`) && isPagePath(path) && <Route component={Administration} />}
             <Route path={PATHS.account} component={Account} />
+            <Route path={PATHS.confirmed} component={Confirmed} />
             {readLinkToken("invitation") !== "" && <Route path={PATHS.signUp} component={Invited} />}
             <Route>{isPagePath(path) ? <Redirect to={PATHS.home} replace /> : <NotFound />}</Route>
           </Switch>

@@ -6,6 +6,8 @@ export const PATHS = {
   home: "/",
   signIn: "/sign-in",
   signUp: "/sign-up",
+  /** The end of a confirmation at the OpenID provider, in a tab of its own. */
+  confirmed: "/confirmed",
   keys: "/keys",
   usage: "/usage",
   requests: "/requests",

@@ -44,6 +44,20 @@ export interface StoredRouting {
   readonly aliases: AccountRouting["aliases"];
 }
 
+/** Who somebody is at an OpenID provider: subjects are unique at their issuer, and never given to another person. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+/** An identity with the time of its link to an account, in Unix milliseconds. */
+export interface LinkedIdentity extends Identity {
+  readonly linkedAtMs: number;
+}
+
+/** What a session began with: a password, an OpenID provider, or a link of the command line. */
+export type SignInMethod = "password" | "oidc" | "link";
+
 /** A person who has signed in. All times are Unix milliseconds. */
 export interface SessionRecord {
   /** SHA-256 of the session's ID, in hexadecimal: the ID itself is only in the cookie. */
@@ -51,8 +65,9 @@ export interface SessionRecord {
   readonly accountId: string;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
-  /** Time at which the password was last confirmed. */
+  /** Time at which the password was last confirmed, or the provider last asked who it is; 0 when that is not known. */
   readonly authenticatedAtMs: number;
+  readonly method: SignInMethod;
   /** Network of the sign-in, such as `192.0.2.0/24`; undefined when not recorded. */
   readonly network: string | undefined;
   /** Browser of the sign-in, such as `Firefox on Linux`. */
@@ -71,6 +86,11 @@ export interface SetupTokenRecord {
   /** SHA-256 of the token, in hexadecimal. */
   readonly hash: string;
   readonly expiresAtMs: number;
+}
+
+/** The stored form of a link of the command line, which signs its holder in once. */
+export interface SignInLinkRecord extends SetupTokenRecord {
+  readonly accountId: string;
 }
 
 export interface InvitationRecord {
@@ -154,21 +174,29 @@ export interface ThrottleState {
 
 /** The store of accounts, sessions and invitations. Every method answers, or rejects within a few seconds. */
 export interface AccountStore extends TeamStore {
-  /** False when the e-mail address is taken. */
-  insert(account: AccountRecord): Promise<boolean>;
+  /** False when the e-mail address or the identity is taken. */
+  insert(account: AccountRecord, identity?: LinkedIdentity): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
   findByEmail(email: string): Promise<AccountRecord | undefined>;
   /** Oldest first; all accounts when no page is given. */
   list(page?: Page): Promise<readonly AccountRecord[]>;
-  /** Whether any account, also a disabled one, has a password, so that there is an owner. It never becomes false again. */
+  findByIdentity(identity: Identity): Promise<AccountRecord | undefined>;
+  /** False when the identity has an account, or the account has another identity of this issuer. */
+  link(accountId: string, identity: LinkedIdentity): Promise<boolean>;
+  /** Removes the account's identity of an issuer; false without one. */
+  unlink(accountId: string, issuer: string): Promise<boolean>;
+  /** Whether any account, also a disabled one, has a password or an identity, so that there is an owner. */
   isClaimed(): Promise<boolean>;
   /** False for an unknown account, and when something is not as expected. */
   update(id: string, changes: AccountChanges, expected?: Expected): Promise<boolean>;
   /**
-   * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of an
-   * owner. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
+   * Gives the default account to the first person who signs up: e-mail address, name, password or identity, and the role of an
+   * owner. False when any account, also a disabled one, has a password or an identity: of two simultaneous claims one succeeds.
    */
-  claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
+  claimDefault(
+    owner: Pick<AccountRecord, "email" | "name" | "passwordHash">,
+    identity?: LinkedIdentity,
+  ): Promise<boolean>;
 
   /**
    * Disables an account, removes its sessions, browsers, unused invitations and memberships, and transfers or revokes its keys, all or
@@ -184,7 +212,9 @@ export interface AccountStore extends TeamStore {
    */
   changeRouting(id: string, change: (before: StoredRouting) => StoredRouting): Promise<StoredRouting | undefined>;
 
-  insertSession(session: SessionRecord): Promise<void>;
+  /** `idToken`: the provider's, which names the session at its sign-out. */
+  insertSession(session: SessionRecord, idToken?: string): Promise<void>;
+  idTokenOf(hash: string): Promise<string | undefined>;
   /** Rejects at once while 2,000 look-ups wait. */
   findSession(hash: string): Promise<SignedIn | undefined>;
   /** At most `limit` sessions of an account, most recently used first; includes ended ones that are not pruned yet. */
@@ -221,6 +251,11 @@ export interface AccountStore extends TeamStore {
   insertSetupToken(token: SetupTokenRecord, nowMs: number): Promise<void>;
   findSetupToken(hash: string): Promise<SetupTokenRecord | undefined>;
   removeSetupTokens(): Promise<void>;
+
+  /** Adds a link, and removes expired ones. */
+  insertSignInLink(link: SignInLinkRecord, nowMs: number): Promise<void>;
+  /** Removes a link, and returns it if it has not expired: of two simultaneous uses one gets it. */
+  takeSignInLink(hash: string, nowMs: number): Promise<SignInLinkRecord | undefined>;
 
   insertInvitation(invitation: InvitationRecord): Promise<void>;
   findInvitation(hash: string): Promise<InvitationRecord | undefined>;

@@ -51,11 +51,7 @@ export async function updateAccount(
   if (!(await store.update(id, changes, expected)))
     throw new Failure("permission_denied", `This account can be changed by these roles: ${roles.join(", ")}.`);
   const weakens = happened.some(({ action }) => action === "account_disabled" || action === "role_changed");
-  if (weakens && isOwner(before) && !(await store.list()).some(isOwner)) {
-    // Checked after the change, not before: of two owners who demote each other, at least one is refused.
-    await store.update(id, undo(changes, before));
-    throw lastOwner();
-  }
+  if (weakens && !(await leavesOwner(store, before, changes))) throw lastOwner();
   if (changes.disabledAtMs !== undefined) await store.removeSessions(id);
   for (const entry of happened) await context.log.record({ ...entry, accountId: id, ...actor });
   if (weakens) await withdrawInvitations(context, id, actor);
@@ -104,9 +100,21 @@ export async function findAccount(store: Pick<AccountStore, "find">, id: string)
   return account;
 }
 
-/** Whether the account is an owner's who can sign in. */
-function isOwner({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
-  return role === "owner" && passwordHash !== undefined && disabledAtMs === undefined;
+/** Whether the account is an owner's who can sign in, with a password or at the provider. */
+function isOwner({ role, email, disabledAtMs }: AccountRecord): boolean {
+  return role === "owner" && email !== undefined && disabledAtMs === undefined;
+}
+
+/** Whether an owner is left after a change of an account; without one, the change is undone. */
+export async function leavesOwner(
+  store: AccountStore,
+  before: AccountRecord,
+  changes: AccountChanges,
+): Promise<boolean> {
+  if (!isOwner(before) || (await store.list()).some(isOwner)) return true;
+  // Checked after the change, not before: of two owners who demote each other, at least one is refused.
+  await store.update(before.id, undo(changes, before));
+  return false;
 }
 
 /** The failure for a change that would leave no owner who can sign in. */
@@ -115,7 +123,11 @@ export function lastOwner(): Failure {
 }
 
 /** Removes unused invitations by an account that may no longer invite. */
-async function withdrawInvitations({ store, log }: Administration, accountId: string, actor: Actor): Promise<void> {
+export async function withdrawInvitations(
+  { store, log }: Pick<AccessContext, "store" | "log">,
+  accountId: string,
+  actor: Pick<NewEntry, "actor" | "actorId" | "network" | "client">,
+): Promise<void> {
   for (const { id, createdBy, usedAtMs } of await store.listInvitations()) {
     if (createdBy !== accountId || usedAtMs !== undefined || !(await store.removeInvitation(id))) continue;
     await log.record({ action: "invitation_revoked", object: { kind: "invitation", id }, ...actor });

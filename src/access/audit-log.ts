@@ -3,11 +3,15 @@ import type { AuditActor, AuditFields, AuditObject, UnchainedEntry } from "./aud
 import { toFieldText } from "./audit-fields.ts";
 import type { AuditStore } from "./audit-store.ts";
 
-/** All actions of the audit log. Those that end with `_failed` have failed. */
+/** All actions of the audit log. Those that end with `_failed` or `_refused` have failed. */
 export const AUDIT_ACTIONS = [
   "signed_up",
   "signed_in",
   "sign_in_failed",
+  "sign_in_refused",
+  "sign_in_link_created",
+  "identity_linked",
+  "identity_removed",
   "signed_out",
   "signed_out_elsewhere",
   "reauthenticated",
@@ -17,6 +21,7 @@ export const AUDIT_ACTIONS = [
   "account_created",
   "account_renamed",
   "role_changed",
+  "role_by_groups",
   "limits_changed",
   "account_disabled",
   "account_enabled",
@@ -104,7 +109,7 @@ export function createAuditLog({ store, clock, actor: own, listener }: AuditLogO
         client,
         object: object ?? (accountId === undefined ? undefined : { kind: "account", id: accountId }),
         accountId,
-        result: action.endsWith("_failed") ? "failed" : "done",
+        result: /_(failed|refused)$/.test(action) ? "failed" : "done",
         before: before && toFieldText(before),
         after: after && toFieldText(after),
         details: Object.keys(facts).length === 0 ? undefined : toFieldText(facts),

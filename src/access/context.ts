@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { AccountStore } from "./account-store.ts";
 import type { AuditLog } from "./audit-log.ts";
 import type { PasswordHasher } from "./password-hash.ts";
+import type { SignInRules } from "./sign-in-rules.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Turns } from "./turns.ts";
 
@@ -17,12 +18,13 @@ export interface AccessContext {
   readonly log: AuditLog;
   readonly clock: Clock;
   readonly signUp: SignUpMode;
+  readonly signIn: SignInRules;
   /** Whether other machines may reach the sign-up page: the first owner then needs a setup token. */
   readonly isExposed: boolean;
 }
 
 /** Where expired rows are removed, and the time for it. */
-export interface PruneContext extends Pick<AccessContext, "store"> {
+export interface PruneContext extends Pick<AccessContext, "store" | "signIn"> {
   /** Unix time; the same clock for all processes. */
   readonly nowMs: number;
 }

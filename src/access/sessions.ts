@@ -1,14 +1,11 @@
 import { Failure } from "../core/failure.ts";
-import type { AccountRecord, SessionRecord, SignedIn } from "./account-store.ts";
+import type { AccountRecord, SessionRecord, SignedIn, SignInMethod } from "./account-store.ts";
 import type { AccessContext, Origin, PruneContext } from "./context.ts";
 import { lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
+import { type SignInRules, takesPassword } from "./sign-in-rules.ts";
 
 const MINUTE_MS = 60_000;
-/** A session ends after this time without use. */
-const IDLE_MS = 120 * MINUTE_MS;
-/** Longest life of a session, however much it is used. */
-export const SESSION_LIFETIME_MS = 24 * 60 * MINUTE_MS;
 /** Time after confirming the password in which sensitive actions need no further proof. */
 const FRESH_MS = 10 * MINUTE_MS;
 /** Resolution of the last use: writing each use would cost more than the requests. */
@@ -23,11 +20,20 @@ export interface StartedSession extends SignedIn {
   readonly id: string;
 }
 
-/** Starts a session for an account whose password has just been checked. */
+/** Where a session begins, and with what. */
+export interface SessionStart extends Origin {
+  /** Default: `password`. */
+  readonly method?: SignInMethod;
+  /** Default: now. */
+  readonly authenticatedAtMs?: number;
+  readonly idToken?: string | undefined;
+}
+
+/** Starts a session for an account whose password, or other proof, has just been checked. */
 export async function startSession(
   { store, clock }: AccessContext,
   account: AccountRecord,
-  { network, browser }: Origin,
+  { network, browser, method = "password", authenticatedAtMs, idToken }: SessionStart,
 ): Promise<StartedSession> {
   const id = generateToken();
   const nowMs = clock.now();
@@ -36,19 +42,19 @@ export async function startSession(
     accountId: account.id,
     createdAtMs: nowMs,
     lastSeenAtMs: nowMs,
-    authenticatedAtMs: nowMs,
+    authenticatedAtMs: authenticatedAtMs ?? nowMs,
+    method,
     network,
     browser,
   };
-  await store.insertSession(session);
+  await store.insertSession(session, idToken);
   return { id, session, account, memberships: await store.memberships(account.id) };
 }
 
+export type SessionContext = Pick<AccessContext, "store" | "clock" | "signIn">;
+
 /** Returns the session of an ID; undefined when it has ended or its account is disabled. Counts as a use. */
-export async function findSession(
-  context: Pick<AccessContext, "store" | "clock">,
-  id: string,
-): Promise<SignedIn | undefined> {
+export async function findSession(context: SessionContext, id: string): Promise<SignedIn | undefined> {
   const found = await peekSession(context, id);
   if (found === undefined) return undefined;
   const { store, clock } = context;
@@ -59,21 +65,24 @@ export async function findSession(
 }
 
 /** The same without counting as a use: for requests that continue without the user. */
-export async function peekSession(
-  { store, clock }: Pick<AccessContext, "store" | "clock">,
-  id: string,
-): Promise<SignedIn | undefined> {
+export async function peekSession({ store, clock, signIn }: SessionContext, id: string): Promise<SignedIn | undefined> {
   if (!isToken(id)) return undefined;
   const found = await store.findSession(hashToken(id));
-  return found !== undefined && isValid(found, clock.now()) ? found : undefined;
+  return found !== undefined && isValid(found, signIn, clock.now()) ? found : undefined;
 }
 
-function isValid({ session, account }: SignedIn, nowMs: number): boolean {
-  return account.disabledAtMs === undefined && !hasEnded(session, nowMs);
+/** A session that began with a password ends where passwords have been turned off since. */
+function isValid(
+  { session, account }: Pick<SignedIn, "session" | "account">,
+  rules: SignInRules,
+  nowMs: number,
+): boolean {
+  if (session.method === "password" && !takesPassword(rules, account.email ?? "")) return false;
+  return account.disabledAtMs === undefined && !hasEnded(session, rules, nowMs);
 }
 
-function hasEnded({ lastSeenAtMs, createdAtMs }: SessionRecord, nowMs: number): boolean {
-  return nowMs - lastSeenAtMs >= IDLE_MS || nowMs - createdAtMs >= SESSION_LIFETIME_MS;
+function hasEnded({ lastSeenAtMs, createdAtMs }: SessionRecord, rules: SignInRules, nowMs: number): boolean {
+  return nowMs - lastSeenAtMs >= rules.idleMs || nowMs - createdAtMs >= rules.sessionMs;
 }
 
 /** Time until which the session may do what needs a fresh password, in Unix milliseconds. */
@@ -81,10 +90,10 @@ export function freshUntilMs({ authenticatedAtMs }: SessionRecord): number {
   return authenticatedAtMs + FRESH_MS;
 }
 
-/** Throws `permission_denied`, with the detail `reauthentication_required`, when the password was confirmed too long ago. */
+/** Throws `permission_denied`, with the detail `reauthentication_required`, when the proof is too old: see `freshUntilMs`. */
 export function requireFresh({ session }: SignedIn, nowMs: number): void {
   if (nowMs < freshUntilMs(session)) return;
-  throw new Failure("permission_denied", "Confirm your password to continue.", {
+  throw new Failure("permission_denied", "Confirm that it is you to continue.", {
     detail: "reauthentication_required",
   });
 }
@@ -101,25 +110,26 @@ export function requireIn(signedIn: SignedIn, permission: Permission, accountId:
 
 /** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which anybody can send. */
 export async function signOut(
-  { store, clock, log }: Pick<AccessContext, "store" | "clock" | "log">,
+  { store, clock, signIn, log }: Pick<AccessContext, "store" | "clock" | "signIn" | "log">,
   id: string,
   { network, browser: client }: Pick<Origin, "network" | "browser">,
 ): Promise<void> {
   const found = isToken(id) ? await store.findSession(hashToken(id)) : undefined;
   if (found === undefined) return;
   await store.removeSession(found.session.hash);
-  if (!isValid(found, clock.now())) return;
+  if (!isValid(found, signIn, clock.now())) return;
   const { id: accountId } = found.account;
   await log.record({ action: "signed_out", actorId: accountId, accountId, network, client });
 }
 
 /** The sessions of a signed-in account, most recently used first, at most 100. */
 export async function listSessions(
-  { store, clock }: Pick<AccessContext, "store" | "clock">,
+  { store, clock, signIn }: SessionContext,
   { account }: SignedIn,
 ): Promise<readonly SessionRecord[]> {
   const nowMs = clock.now();
-  return (await store.listSessions(account.id, MAX_LISTED)).filter((session) => !hasEnded(session, nowMs));
+  const sessions = await store.listSessions(account.id, MAX_LISTED);
+  return sessions.filter((session) => isValid({ session, account }, signIn, nowMs));
 }
 
 /** Ends all other sessions of a signed-in account; answers how many. */
@@ -135,6 +145,6 @@ export async function signOutElsewhere(
 }
 
 /** Removes sessions that have expired by `nowMs`; answers how many. */
-export function pruneSessions({ store, nowMs }: PruneContext): Promise<number> {
-  return store.pruneSessions({ createdBeforeMs: nowMs - SESSION_LIFETIME_MS, seenBeforeMs: nowMs - IDLE_MS });
+export function pruneSessions({ store, signIn, nowMs }: PruneContext): Promise<number> {
+  return store.pruneSessions({ createdBeforeMs: nowMs - signIn.sessionMs, seenBeforeMs: nowMs - signIn.idleMs });
 }

@@ -5,6 +5,7 @@ import type { AuditAction } from "./audit-log.ts";
 import type { AccessContext, Origin } from "./context.ts";
 import { recognizeBrowser, type Recognized } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
+import { requirePasswordSignIn } from "./sign-in-rules.ts";
 import type { Attempt, Guesser } from "./throttle.ts";
 import { type SignedIn, startSession, type StartedSession } from "./sessions.ts";
 
@@ -16,7 +17,7 @@ export interface Credentials {
 /**
  * Starts a session. Throws the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong password
  * and a disabled account; `rate_limited` after too many failures, also for unknown addresses; `invalid_request` for a
- * malformed address or password; `overloaded` when its network's requests wait already. A browser in which the account has signed
+ * malformed address or password; `permission_denied` for an address that signs in at the provider; `overloaded` when its network's requests wait already. A browser in which the account has signed
  * in before has its own throttle and its own turns, whatever others have guessed.
  */
 export async function signIn(
@@ -26,6 +27,7 @@ export async function signIn(
 ): Promise<StartedSession> {
   const { network, browser: client } = origin;
   const email = toEmail(credentials.email);
+  requirePasswordSignIn(context.signIn, email);
   const password = toPassword(credentials.password);
   const browser = await recognizeBrowser(context, origin.browserToken);
   // Only a browser that was found has turns of its own: anybody can make up tokens.
@@ -106,6 +108,7 @@ export async function checkOwnPassword(
   origin: Origin,
 ): Promise<void> {
   const { email = "", passwordHash } = signedIn.account;
+  requirePasswordSignIn(context.signIn, email);
   const attempt = await context.throttle.attempt(email, { kind: "session", hash: signedIn.session.hash }, true);
   const { matches } = await context.passwords.verify(password, passwordHash, "known");
   if (!matches) {

@@ -1,6 +1,6 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import { NO_LIMITS } from "../core/principal.ts";
-import type { AccountRecord, InvitationRecord, Role } from "./account-store.ts";
+import type { AccountRecord, InvitationRecord, LinkedIdentity, Role } from "./account-store.ts";
 import { toEmail } from "./address.ts";
 import { accountFields, setFields } from "./audit-fields.ts";
 import { randomBase62 } from "./api-key.ts";
@@ -10,6 +10,7 @@ import { findInvitation } from "./invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import { type StartedSession, startSession } from "./sessions.ts";
+import { requirePasswordSignIn } from "./sign-in-rules.ts";
 import { isSetupToken } from "./setup-token.ts";
 
 export interface Application {
@@ -42,6 +43,7 @@ export async function signUp(
 ): Promise<StartedSession> {
   const { network, browser: client } = origin;
   const email = toEmail(application.email);
+  requirePasswordSignIn(context.signIn, email);
   const name = nameFor(application.name, email);
   const password = toPassword(application.password);
   checkPassword(password, email);
@@ -63,14 +65,15 @@ export async function signUp(
 }
 
 /** The data of every new account. */
-export type Newcomer = Required<Pick<AccountRecord, "email" | "name" | "passwordHash">> & { readonly email: string };
+export type Newcomer = Pick<AccountRecord, "name" | "passwordHash"> & { readonly email: string };
 
 /** Takes over the default account; undefined when it has an owner. */
 export async function claim(
   { store }: Pick<AccessContext, "store">,
   newcomer: Newcomer,
+  identity?: LinkedIdentity,
 ): Promise<AccountRecord | undefined> {
-  return (await store.claimDefault(newcomer)) ? store.find(DEFAULT_ACCOUNT_ID) : undefined;
+  return (await store.claimDefault(newcomer, identity)) ? store.find(DEFAULT_ACCOUNT_ID) : undefined;
 }
 
 /** The record of a new account. */

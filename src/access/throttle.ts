@@ -53,6 +53,11 @@ export interface Throttle {
    * browsers and sessions have a count of their own, which others cannot use up.
    */
   attempt(email: string, guesser: Guesser, hasAccount: boolean): Promise<Attempt>;
+  /**
+   * Counts a sign-in at the provider as failed until its `succeeded` is called. Throws `rate_limited` from a network's 21st failure in a
+   * minute on.
+   */
+  enterProvider(network: string): Promise<Pick<Attempt, "succeeded">>;
   /** Forgets all failures at one account. */
   forget(email: string): Promise<void>;
 }
@@ -107,6 +112,12 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     async enterSignUp(network) {
       const { count, leftMs } = await countInWindow(`sign-up:${network}`, 1);
       if (count > NETWORK_SIGN_UPS) throw tooMany(leftMs);
+    },
+    async enterProvider(network) {
+      const subject = `provider:${network}`;
+      const { count, leftMs } = await countInWindow(subject, 1);
+      if (count > NETWORK_FAILURES) throw tooMany(leftMs);
+      return { succeeded: async () => void (await countInWindow(subject, -1)) };
     },
     async attempt(email, guesser, hasAccount) {
       if (guesser.kind === "unknown") return attemptUnknown(email, guesser.network, hasAccount);

@@ -8,6 +8,7 @@ import { createPasswordHasher } from "../access/password-hash.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
+import { signInRulesOf } from "../gateway/access.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, UsageError, writeJson } from "./command.ts";
@@ -181,6 +182,7 @@ export function withAccounts(
         log: commandLog(audit, context),
         clock,
         signUp: config.signUp,
+        signIn: signInRulesOf(config),
         isExposed: isExposed(config),
       },
       config,

@@ -30,6 +30,7 @@ import {
   credentialsSet,
 } from "./routing-commands.ts";
 import { serve } from "./serve-command.ts";
+import { accountsLink, accountsSignInLink, accountsUnlink } from "./sign-in-commands.ts";
 import {
   configExport,
   configImport,
@@ -107,6 +108,9 @@ const COMMANDS: readonly Command[] = [
   accountsLimit,
   accountsOffboard,
   accountsResetPassword,
+  accountsSignInLink,
+  accountsLink,
+  accountsUnlink,
   accountsAliases,
   teamsCreate,
   teamsList,

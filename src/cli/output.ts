@@ -69,9 +69,9 @@ export function toAccountRow(account: AccountRecord): string[] {
 }
 
 /** `unclaimed` is the initial account, which the first person who signs up takes over. */
-function stateOf({ kind, passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
+function stateOf({ kind, email, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
   if (disabledAtMs !== undefined) return "disabled";
-  return kind === "person" && passwordHash === undefined ? "unclaimed" : "active";
+  return kind === "person" && email === undefined ? "unclaimed" : "active";
 }
 
 /** Writes only the secret to stdout, so that it can be piped. */

@@ -256,6 +256,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   core: "at restart",
   limits: "at restart",
   signUp: "at restart",
+  signIn: "at restart",
   ledger: "at restart",
   responses: "at restart",
   accountCredentials: "on reload",

@@ -281,6 +281,30 @@ export interface Limits {
 /** Who may make an account: everybody, people with an invitation, or nobody. Unless it is `closed`, the first person may. */
 export type SignUp = "open" | "invited" | "closed";
 
+/** A role that groups of an OpenID provider may have; has the values of access' type of the same name. */
+export type Role = "owner" | "administrator" | "developer" | "viewer";
+
+/** An OpenID provider, at which people sign in. */
+export interface OidcConfig {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** A secret, or KEY_FILE and the path of the file that has it. */
+  readonly clientSecret: string;
+  /** On the button of the sign-in page. */
+  readonly name: string;
+  readonly scopes: readonly string[];
+  /** The claim with the groups of a person. */
+  readonly groupsClaim: string;
+  /** Roles by groups; empty: administrators give roles. */
+  readonly roles: Readonly<Record<string, Role>>;
+  /** Role without such a group; `none`: the sign-in is refused. */
+  readonly defaultRole: Role | "none";
+  /** Domains of addresses that sign in there only, and get accounts there; in lower case. */
+  readonly domains: readonly string[];
+  /** Whether the provider has to say when it last asked who a person is, for what needs a fresh proof. */
+  readonly authTime: "required" | "optional";
+}
+
 /** Everything that can be configured, checked, complete and frozen. */
 export interface Config {
   /** Name of the file; undefined without a file. */
@@ -348,6 +372,14 @@ export interface Config {
   readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
+  /** Whether passwords are accepted; how long a session lives at most, and without use. */
+  readonly signIn: {
+    readonly password: boolean;
+    readonly sessionMs: number;
+    readonly idleMs: number;
+    /** Undefined: none. */
+    readonly oidc: OidcConfig | undefined;
+  };
   /** `durability`: whether an answer ends when its entry is written, or entries are written within an interval. */
   readonly ledger: { readonly retentionMs: number; readonly durability: "reply" | "interval" };
   /** How long answers of the Responses API are kept; 0: they are not. */

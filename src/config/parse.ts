@@ -207,11 +207,11 @@ function holdsSecrets(value: unknown): boolean {
   const at = (part: unknown, ...path: readonly string[]): unknown =>
     path.reduce((inner, key) => (isRecord(inner) ? inner[key] : undefined), part);
   const hasPassword = (url: unknown): boolean => isLiteral(url) && Boolean(splitHosts(url as string)?.[0]?.password);
+  const isSecret = (key: unknown): boolean => isLiteral(key) && !(key as string).startsWith(KEY_FILE);
   const providers = at(value, "providers");
   const isSecretive = (provider: unknown): boolean => {
     const [keys, headers] = [at(provider, "api_keys"), at(provider, "headers")];
     const secretHeaders = isRecord(headers) ? Object.entries(headers).filter(([name]) => SECRET_HEADER.test(name)) : [];
-    const isSecret = (key: unknown): boolean => isLiteral(key) && !(key as string).startsWith(KEY_FILE);
     return (
       (Array.isArray(keys) && keys.some(isSecret)) ||
       secretHeaders.some(([, text]) => isLiteral(text)) ||
@@ -220,6 +220,7 @@ function holdsSecrets(value: unknown): boolean {
   };
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
+    isSecret(at(value, "sign_in", "oidc", "client_secret")) ||
     hasPassword(at(value, "database", "url")) ||
     hasPassword(at(value, "database", "read_url")) ||
     hasPassword(at(value, "redis", "url")) ||

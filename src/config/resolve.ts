@@ -39,7 +39,9 @@ import type { StoredCredential } from "./stored.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
-const DAY_MS = 24 * 60 * 60 * 1000;
+const MINUTE_MS = 60 * 1000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 const MICRO_USD = 1_000_000;
 
 const SAME_KEY =
@@ -132,6 +134,7 @@ export function resolve(
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
+    signIn: resolveSignIn(input, http, report),
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS, durability: input.ledger.durability },
     responses: {
       keptMs: input.responses.store_days * DAY_MS,
@@ -178,6 +181,30 @@ function resolveAliases(
     );
   }
   return Object.entries(aliases);
+}
+
+function resolveSignIn(
+  { sign_in: input, http: { public_url: publicUrl } }: FileInput,
+  listen: ListenAddress,
+  report: Report,
+): Config["signIn"] {
+  const { password, session_hours: hours, idle_minutes: minutes, oidc } = input;
+  if (!password && oidc === undefined) report(["sign_in", "password"], "can be false only with sign_in.oidc");
+  if (oidc !== undefined) {
+    const { client_secret: secret } = oidc;
+    const weakness = secret.startsWith(KEY_FILE) ? undefined : sampleProblem(secret);
+    if (weakness !== undefined) report(["sign_in", "oidc", "client_secret"], weakness);
+    if (publicUrl === undefined && !isLoopback(listen.host))
+      report(["sign_in", "oidc"], "needs http.public_url, the address to which the provider sends people back");
+    if (oidc.default_role === "none" && Object.keys(oidc.roles).length === 0)
+      report(["sign_in", "oidc", "default_role"], "with none, roles needs at least one group: nobody could sign in");
+  }
+  return {
+    password,
+    sessionMs: hours * HOUR_MS,
+    idleMs: minutes * MINUTE_MS,
+    oidc: oidc && camelKeys(oidc),
+  };
 }
 
 function resolveLimits(input: FileInput["limits"]): Config["limits"] {

@@ -148,6 +148,34 @@ export const httpsUrl = z
     'must be an address such as "https://example.com/jwks.json"',
   );
 
+/** Issuer of an OpenID provider; without TLS only on this machine. */
+export const oidcIssuer = z
+  .string()
+  .max(1024)
+  .superRefine((text, context) => {
+    const url = URL.parse(text);
+    if (url === null || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "")
+      context.addIssue('must be the issuer of the provider, such as "https://id.example.com"');
+    else if (url.protocol === "http:" && !/^(localhost|127\.0\.0\.1|\[::1\])$/.test(url.hostname))
+      context.addIssue("must begin with https:// (http:// is for a provider on this machine)");
+    else if (text.includes("/.well-known/"))
+      context.addIssue("must be the issuer alone, without /.well-known/openid-configuration");
+    else if (
+      /^\/(common|organizations|consumers)(\/|$)/.test(url.pathname) &&
+      url.hostname === "login.microsoftonline.com"
+    )
+      context.addIssue("must be the issuer of one tenant: people of other tenants could claim any address");
+  });
+
+/** Domain of e-mail addresses, in lower case. */
+export const mailDomain = z
+  .string()
+  .regex(/^(?=.{1,253}$)[^\s@/,;*]+\.[^\s@/,;*.]+$/, 'must be a domain of e-mail addresses, such as "example.com"')
+  .transform((domain) => domain.normalize("NFC").toLowerCase());
+
+/** A scope of OpenID Connect. */
+export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'must be one scope, such as "email"');
+
 /** Address of a trace, with `{trace_id}` in place of its ID. Shown as a link, so that no other scheme may be. */
 export const traceUrl = z
   .string()

@@ -16,9 +16,11 @@ import {
   isoDate,
   keyId,
   labelValue,
+  mailDomain,
   modelAlias,
   modelId,
   network,
+  oidcIssuer,
   origin,
   providerName,
   project,
@@ -26,6 +28,7 @@ import {
   publicUrl,
   redisUrl,
   region,
+  scope,
   traceUrl,
   hedgeAfter,
 } from "./scalars.ts";
@@ -265,6 +268,26 @@ const issuer = section({
     .max(MAX_BINDINGS),
 });
 
+/** Roles that groups of an OpenID provider may have. */
+const role = z.enum(["owner", "administrator", "developer", "viewer"]);
+
+const oidc = section({
+  issuer: oidcIssuer,
+  client_id: z.string().min(1).max(256),
+  client_secret: credential,
+  name: z.string().trim().min(1).max(40).default("single sign-on"),
+  scopes: z
+    .array(scope)
+    .max(50)
+    .refine((scopes) => scopes.includes("openid"), 'must have "openid"')
+    .default(["openid", "email", "profile"]),
+  groups_claim: z.string().min(1).max(256).default("groups"),
+  roles: z.record(z.string().min(1).max(256), role).default({}),
+  default_role: z.union([role, z.literal("none")]).default("developer"),
+  domains: z.array(mailDomain).max(1_000).default([]),
+  auth_time: z.enum(["required", "optional"]).default("required"),
+});
+
 /** A configuration file, before defaults that depend on other settings. */
 export const fileSchema = section({
   http: section({
@@ -333,6 +356,12 @@ export const fileSchema = section({
     burst_seconds: z.int().min(1).max(3600).default(60),
   }).prefault({}),
   sign_up: z.enum(["open", "invited", "closed"]).default("invited"),
+  sign_in: section({
+    password: z.boolean().default(true),
+    session_hours: z.int().min(1).max(720).default(24),
+    idle_minutes: z.int().min(5).max(43_200).default(120),
+    oidc: z.exactOptional(oidc),
+  }).prefault({}),
   ledger: section({
     retention_days: z.int().min(1).max(36_500).default(400),
     durability: z.enum(["reply", "interval"]).default("reply"),
@@ -420,6 +449,7 @@ export type ConnectionsInput = ProviderInput["connections"];
 export type HedgeInput = z.output<typeof hedge>;
 export type ClientTlsInput = FileInput["redis"]["tls"];
 export type IssuerInput = z.output<typeof issuer>;
+export type SignInInput = FileInput["sign_in"];
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

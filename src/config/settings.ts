@@ -8,7 +8,9 @@ export interface Setting {
   readonly value: string;
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+const MINUTE_MS = 60 * 1000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 const MIB = 1024 * 1024;
 const MICRO_USD = 1_000_000;
 
@@ -22,6 +24,7 @@ export function listSettings(config: Config): Setting[] {
   const sentinel = redis?.place.mode === "sentinel" ? redis.place : undefined;
   const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
     sign_up: others.signUp,
+    ...signInSettings(others.signIn),
     "http.public_url": http.publicUrl,
     "http.listen": formatAddress(http.listen),
     "http.cors_origins": http.corsOrigins,
@@ -115,6 +118,29 @@ export function listSettings(config: Config): Setting[] {
   }));
 }
 
+function signInSettings({
+  password,
+  sessionMs,
+  idleMs,
+  oidc,
+}: Config["signIn"]): Record<string, string | number | readonly string[] | undefined> {
+  return {
+    "sign_in.password": String(password),
+    "sign_in.session_hours": sessionMs / HOUR_MS,
+    "sign_in.idle_minutes": idleMs / MINUTE_MS,
+    "sign_in.oidc.issuer": oidc?.issuer,
+    "sign_in.oidc.client_id": oidc?.clientId,
+    "sign_in.oidc.client_secret": oidc?.clientSecret,
+    "sign_in.oidc.name": oidc?.name,
+    "sign_in.oidc.scopes": oidc?.scopes,
+    "sign_in.oidc.groups_claim": oidc?.groupsClaim,
+    "sign_in.oidc.roles": oidc && Object.entries(oidc.roles).map(([group, role]) => `${group}: ${role}`),
+    "sign_in.oidc.default_role": oidc?.defaultRole,
+    "sign_in.oidc.domains": oidc?.domains,
+    "sign_in.oidc.auth_time": oidc?.authTime,
+  };
+}
+
 function redactRedis(redis: RedisConfig): RedisConfig {
   const { place } = redis;
   const hidden = place.mode === "sentinel" ? { ...place, password: place.password && HIDDEN } : place;
@@ -162,6 +188,7 @@ export function redactConfig(config: Config): Config {
     redis: config.redis && redactRedis(config.redis),
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
     accountCredentials: Object.fromEntries(Object.keys(config.accountCredentials).map((key) => [key, HIDDEN])),
+    signIn: { ...config.signIn, oidc: config.signIn.oidc && { ...config.signIn.oidc, clientSecret: HIDDEN } },
     smtp: config.smtp && { ...config.smtp, password: config.smtp.password && HIDDEN },
     providers: config.providers.map((provider) =>
       provider.simulated

@@ -2,6 +2,7 @@ import type { Bindings, ShownCredentials } from "../access/bound-keys.ts";
 import { createAuditLog } from "../access/audit-log.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
+import type { SignInRules } from "../access/sign-in-rules.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
@@ -47,8 +48,14 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
     }),
     clock,
     signUp: config.signUp,
+    signIn: signInRulesOf(config),
     isExposed: isExposed(config),
   };
+}
+
+/** How people sign in, by the configuration. */
+export function signInRulesOf({ signIn: { oidc, ...rules } }: Pick<Config, "signIn">): SignInRules {
+  return { ...rules, provider: oidc && { name: oidc.name, domains: new Set(oidc.domains) } };
 }
 
 /** What callers without the secret of a key may show in its place, by the configuration in force. */

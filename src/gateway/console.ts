@@ -18,6 +18,7 @@ import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
 import { alertPortsOf } from "./alerts.ts";
+import { oidcOf } from "./oidc.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
 import { configurationPortsOf } from "./stored-service.ts";
@@ -49,7 +50,7 @@ const UNTRUSTED_PROXY =
 
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
-  { http, limits }: Config,
+  { http, limits, signIn }: Config,
   {
     access,
     store,
@@ -94,6 +95,7 @@ export async function consoleOf(
         clock: access.clock,
         log: access.log,
       }),
+      oidc: oidcOf(signIn, access.clock, log),
       alerts: alertPortsOf({ store, credentials, inForce }, access),
       accountLimits: limits.account,
       completions,

@@ -6,6 +6,7 @@ import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
 import { MINUTES_KEPT_MS, type UsageStore } from "../ledger/usage-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { signInRulesOf } from "./access.ts";
 
 /** Periodic background work. */
 export interface Job {
@@ -108,7 +109,7 @@ export function connectionsJob({
 }
 
 /** The gateway's jobs on the database. Several replicas may run them at the same time. */
-export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
+export function jobsOf({ ledger, responses, signIn }: Config, ports: JobPorts): Job[] {
   const { store, clock } = ports;
   /** Removes what was kept for `keptMs`, until nothing is left. */
   const past =
@@ -144,6 +145,7 @@ export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
           nowMs,
           throttles: store.throttles,
           audit: store.audit,
+          signIn: signInRulesOf({ signIn }),
         });
         return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },

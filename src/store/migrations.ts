@@ -1,6 +1,7 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { alerts } from "./migrations/alerts.ts";
 import { audit } from "./migrations/audit.ts";
+import { identities } from "./migrations/identities.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
@@ -532,5 +533,6 @@ export const MIGRATIONS: readonly Migration[] = [
   entryDetails,
   savedFilters,
   alerts,
+  identities,
   audit,
 ];

@@ -8,6 +8,8 @@ export interface Schema {
   readonly api_keys: KeyRow;
   readonly sessions: SessionRow;
   readonly known_browsers: KnownBrowserRow;
+  readonly identities: IdentityRow;
+  readonly sign_in_links: SignInLinkRow;
   readonly setup_tokens: SetupTokenRow;
   readonly invitations: InvitationRow;
   readonly throttles: ThrottleRow;
@@ -108,6 +110,23 @@ export interface SessionRow {
   readonly authenticated_at_ms: number;
   readonly network: string | null;
   readonly browser: string | null;
+  /** Null: `password`. */
+  readonly method: string | null;
+  readonly id_token: string | null;
+}
+
+/** An account has at most one of an issuer. */
+export interface IdentityRow {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly account_id: string;
+  readonly linked_at_ms: number;
+}
+
+export interface SignInLinkRow {
+  readonly hash: string;
+  readonly account_id: string;
+  readonly expires_at_ms: number;
 }
 
 export interface KnownBrowserRow {

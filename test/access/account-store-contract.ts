@@ -35,7 +35,7 @@ function account(id: string, changes: Partial<AccountRecord> = {}): AccountRecor
 }
 
 function session(hash: string, accountId: string, changes: Partial<SessionRecord> = {}): SessionRecord {
-  const at = { createdAtMs: NOW_MS, lastSeenAtMs: NOW_MS, authenticatedAtMs: NOW_MS };
+  const at = { createdAtMs: NOW_MS, lastSeenAtMs: NOW_MS, authenticatedAtMs: NOW_MS, method: "password" as const };
   return { hash, accountId, ...at, network: "192.0.2.0/24", browser: "Firefox on Linux", ...changes };
 }
 
@@ -256,6 +256,68 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     });
   });
 
+  describe(`identities in ${name}`, () => {
+    const ada = { issuer: "https://id.example.com", subject: "ada", linkedAtMs: NOW_MS };
+    const other = { ...ada, issuer: "https://other.example.com" };
+
+    it("find their account, by issuer and subject", async () => {
+      await store.insert(account("acct_a"));
+      expect(await store.link("acct_a", ada)).toBe(true);
+      expect(await store.findByIdentity(ada)).toMatchObject({ id: "acct_a" });
+      expect(await store.findByIdentity(other)).toBeUndefined();
+      expect(await store.findByIdentity({ ...ada, subject: "Ada" })).toBeUndefined();
+      expect(await store.link("acct_a", other)).toBe(true);
+      expect(await store.unlink("acct_a", ada.issuer)).toBe(true);
+      expect(await store.unlink("acct_a", ada.issuer)).toBe(false);
+      expect(await store.findByIdentity(ada)).toBeUndefined();
+      expect(await store.findByIdentity(other)).toMatchObject({ id: "acct_a" });
+    });
+
+    it("belong to one account each, which has one of an issuer", async () => {
+      await store.insert(account("acct_a"));
+      await store.insert(account("acct_b"));
+      const links = await Promise.all([store.link("acct_a", ada), store.link("acct_b", ada)]);
+      expect(links.filter(Boolean)).toHaveLength(1);
+      const [owner, stranger] = links[0] ? ["acct_a", "acct_b"] : ["acct_b", "acct_a"];
+      expect(await store.link(owner, { ...ada, subject: "eve" })).toBe(false);
+      expect(await store.link(stranger, { ...ada, subject: "eve" })).toBe(true);
+    });
+
+    it("are inserted with their account, or neither is", async () => {
+      expect(await store.insert(account("acct_a", { passwordHash: undefined }), ada)).toBe(true);
+      expect(await store.findByIdentity(ada)).toMatchObject({ id: "acct_a", passwordHash: undefined });
+      expect(await store.insert(account("acct_b"), ada)).toBe(false);
+      expect(await store.find("acct_b")).toBeUndefined();
+      expect(await store.insert(account("acct_c", { email: "acct_a@example.com" }), other)).toBe(false);
+      expect(await store.findByIdentity(other)).toBeUndefined();
+    });
+
+    it("claim the default account once, and make an owner", async () => {
+      const owner = { email: "ada@example.com", name: "Ada", passwordHash: undefined };
+      const [one, two] = await Promise.all([store.claimDefault(owner, ada), store.claimDefault(owner, other)]);
+      expect([one, two].filter(Boolean)).toHaveLength(1);
+      expect(await store.isClaimed()).toBe(true);
+      expect(await store.findByIdentity(one ? ada : other)).toMatchObject({ id: DEFAULT_ACCOUNT_ID, name: "Ada" });
+      expect(await store.findByIdentity(one ? other : ada)).toBeUndefined();
+      expect(await store.claimDefault({ ...owner, passwordHash: "$argon2id$2" })).toBe(false);
+    });
+  });
+
+  describe(`sign-in links in ${name}`, () => {
+    it("are taken once, before they expire", async () => {
+      await store.insert(account("acct_a"));
+      const link = { hash: "hash of a link", accountId: "acct_a", expiresAtMs: NOW_MS + 1 };
+      await store.insertSignInLink(link, NOW_MS);
+      const taken = await Promise.all([
+        store.takeSignInLink(link.hash, NOW_MS),
+        store.takeSignInLink(link.hash, NOW_MS),
+      ]);
+      expect(taken.filter((each) => each !== undefined)).toEqual([link]);
+      await store.insertSignInLink(link, NOW_MS);
+      expect(await store.takeSignInLink(link.hash, NOW_MS + 1)).toBeUndefined();
+    });
+  });
+
   describe(`sessions in ${name}`, () => {
     beforeEach(async () => {
       await store.insert(account("acct_a"));
@@ -272,6 +334,13 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       };
       expect(await store.findSession("h1")).toEqual(expected);
       expect(await store.findSession("h2")).toBeUndefined();
+    });
+
+    it("keep what they began with, and the provider's ID token", async () => {
+      await store.insertSession(session("one", DEFAULT_ACCOUNT_ID, { method: "oidc" }), "an.id.token");
+      expect((await store.findSession("one"))?.session.method).toBe("oidc");
+      expect(await store.idTokenOf("one")).toBe("an.id.token");
+      expect(await store.idTokenOf("two")).toBeUndefined();
     });
 
     it("are touched field by field", async () => {

@@ -3,8 +3,10 @@ import type {
   AccountStore,
   InvitationRecord,
   KnownBrowser,
+  LinkedIdentity,
   SessionRecord,
   SetupTokenRecord,
+  SignInLinkRecord,
   StoredRouting,
   ThrottleState,
   ThrottleStore,
@@ -31,6 +33,7 @@ export interface MemoryAccounts extends AccountStore {
   readonly accounts: Map<string, AccountRecord>;
   readonly sessions: Map<string, SessionRecord>;
   readonly browsers: KnownBrowser[];
+  readonly identities: (LinkedIdentity & { readonly accountId: string })[];
   readonly invitations: Map<string, InvitationRecord>;
 }
 
@@ -45,6 +48,9 @@ export function memoryAccountStore(): MemoryAccounts {
   const sessions = new Map<string, SessionRecord>();
   const browsers: KnownBrowser[] = [];
   const invitations = new Map<string, InvitationRecord>();
+  const identities: MemoryAccounts["identities"] = [];
+  const idTokens = new Map<string, string>();
+  const signInLinks = new Map<string, SignInLinkRecord>();
   const setupTokens = new Map<string, SetupTokenRecord>();
   const routings = new Map<string, StoredRouting>();
   const members: (Membership & { readonly accountId: string; readonly addedAtMs: number })[] = [];
@@ -54,8 +60,18 @@ export function memoryAccountStore(): MemoryAccounts {
       .map(({ teamId, role }) => ({ teamId, teamName: accounts.get(teamId)!.name, role }))
       .toSorted((one, other) => compareTexts(one.teamName, other.teamName) || compareTexts(one.teamId, other.teamId));
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
-  const insert = (account: AccountRecord): boolean => {
+  const link = (accountId: string, identity: LinkedIdentity): boolean => {
+    const isTaken = identities.some(
+      (each) => each.issuer === identity.issuer && (each.subject === identity.subject || each.accountId === accountId),
+    );
+    if (!isTaken) identities.push({ ...identity, accountId });
+    return !isTaken;
+  };
+  const isClaimed = (): boolean =>
+    identities.length > 0 || [...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined);
+  const insert = (account: AccountRecord, identity?: LinkedIdentity): boolean => {
     if (account.email !== undefined && withEmail(account.email) !== undefined) return false;
+    if (identity !== undefined && !link(account.id, identity)) return false;
     accounts.set(account.id, account);
     return true;
   };
@@ -68,12 +84,22 @@ export function memoryAccountStore(): MemoryAccounts {
     accounts,
     sessions,
     browsers,
+    identities,
     invitations,
-    insert: async (account) => insert(account),
+    insert: async (account, identity) => insert(account, identity),
     find: async (id) => accounts.get(id),
     findByEmail: async (email) => withEmail(email),
     list: async (page) => pageOf([...accounts.values()], page),
-    isClaimed: async () => [...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined),
+    findByIdentity: async ({ issuer, subject }) => {
+      const found = identities.find((each) => each.issuer === issuer && each.subject === subject);
+      return found && accounts.get(found.accountId);
+    },
+    link: async (accountId, identity) => link(accountId, identity),
+    async unlink(accountId, issuer) {
+      const at = identities.findIndex((each) => each.accountId === accountId && each.issuer === issuer);
+      return at >= 0 && identities.splice(at, 1).length === 1;
+    },
+    isClaimed: async () => isClaimed(),
     async update(id, changes, expected) {
       const account = accounts.get(id);
       if (account === undefined) return false;
@@ -140,7 +166,7 @@ export function memoryAccountStore(): MemoryAccounts {
       const mayAct = actor?.disabledAtMs === undefined && expected.actor?.roles.some((role) => role === actor?.role);
       if (expected.actor !== undefined && !mayAct) return "denied";
       const isOwner = (each: AccountRecord): boolean =>
-        each.role === "owner" && each.passwordHash !== undefined && each.disabledAtMs === undefined && each.id !== id;
+        each.role === "owner" && each.email !== undefined && each.disabledAtMs === undefined && each.id !== id;
       if (expected.role === "owner" && ![...accounts.values()].some(isOwner)) return "last owner";
       accounts.set(id, { ...account, disabledAtMs: atMs });
       const teams = membershipsOf(id).map(({ teamId, role }) => ({ teamId, role }));
@@ -152,15 +178,18 @@ export function memoryAccountStore(): MemoryAccounts {
       const ended = removeWhere(sessions, ({ accountId }) => accountId === id);
       return { keyIds: [], teams, invitationIds, sessions: ended };
     },
-    async claimDefault(owner) {
-      if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;
+    async claimDefault(owner, identity) {
+      if (isClaimed()) return false;
+      if (identity !== undefined && !link(DEFAULT_ACCOUNT_ID, identity)) return false;
       accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "owner" });
       return true;
     },
 
-    async insertSession(session) {
+    async insertSession(session, idToken) {
       sessions.set(session.hash, session);
+      if (idToken !== undefined) idTokens.set(session.hash, idToken);
     },
+    idTokenOf: async (hash) => idTokens.get(hash),
     async findSession(hash) {
       const session = sessions.get(hash);
       const account = session && accounts.get(session.accountId);
@@ -206,6 +235,16 @@ export function memoryAccountStore(): MemoryAccounts {
     },
     findSetupToken: async (hash) => setupTokens.get(hash),
     removeSetupTokens: async () => setupTokens.clear(),
+
+    async insertSignInLink(added, nowMs) {
+      removeWhere(signInLinks, ({ expiresAtMs }) => expiresAtMs <= nowMs);
+      signInLinks.set(added.hash, added);
+    },
+    async takeSignInLink(hash, nowMs) {
+      const found = signInLinks.get(hash);
+      signInLinks.delete(hash);
+      return found !== undefined && nowMs < found.expiresAtMs ? found : undefined;
+    },
 
     async insertInvitation(invitation) {
       invitations.set(invitation.hash, invitation);

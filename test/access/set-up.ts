@@ -2,6 +2,7 @@ import type { AccessContext } from "../../src/access/context.ts";
 import type { UnchainedEntry } from "../../src/access/audit-entry.ts";
 import { createAuditLog } from "../../src/access/audit-log.ts";
 import { createPasswordHasher, type HashCost } from "../../src/access/password-hash.ts";
+import type { SignInRules } from "../../src/access/sign-in-rules.ts";
 import { createThrottle } from "../../src/access/throttle.ts";
 import { Turns } from "../../src/access/turns.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -10,6 +11,14 @@ import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./
 
 /** The lowest cost of argon2id; its strength has tests of its own. */
 export const CHEAP: HashCost = { memoryKib: 8, passes: 1, parallelism: 1 };
+
+/** Passwords alone, with the default times. */
+export const RULES: SignInRules = {
+  sessionMs: 24 * 3_600_000,
+  idleMs: 2 * 3_600_000,
+  password: true,
+  provider: undefined,
+};
 
 /** A valid password. */
 export const PASSWORD = "four unrelated words";
@@ -25,7 +34,7 @@ export interface AccessUnderTest extends AccessContext {
 
 /** An AccessContext on in-memory stores, a fake clock and cheap hashes, with `changes`. */
 export function setUpAccess(
-  changes: Partial<Pick<AccessContext, "signUp" | "isExposed" | "passwords">> = {},
+  changes: Partial<Pick<AccessContext, "signUp" | "signIn" | "isExposed" | "passwords">> = {},
 ): AccessUnderTest {
   const clock = new FakeClock();
   const store = memoryAccountStore();
@@ -48,6 +57,7 @@ export function setUpAccess(
       listener: (entry) => logged.push(entry),
     }),
     signUp: "open",
+    signIn: RULES,
     isExposed: false,
     ...changes,
   };

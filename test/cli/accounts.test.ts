@@ -29,12 +29,12 @@ async function look<T>(at: (accounts: AccountStore) => Promise<T>): Promise<T> {
 const passwordHash = (): Promise<string | undefined> =>
   look(async (accounts) => (await accounts.find(DEFAULT_ACCOUNT_ID))?.passwordHash);
 
-async function run(line: string, input = PASSWORD) {
+async function run(line: string, input = PASSWORD, env: Readonly<Record<string, string>> = {}) {
   let [stdout, stderr] = ["", ""];
   const code = await runCli(
     line.split(" ").filter((word) => word !== ""),
     {
-      env: { PARLEY_DATA_DIR: dataDir },
+      env: { PARLEY_DATA_DIR: dataDir, ...env },
       stdout: { write: (text) => (stdout += text) },
       stderr: { write: (text) => (stderr += text) },
       serve: () => Promise.resolve(0),
@@ -135,7 +135,13 @@ describe("accounts list, disable, enable and reset-password", () => {
   it("end all sessions with a new password, by ID or address", async () => {
     await createOwner();
     const at = { createdAtMs: 0, lastSeenAtMs: 0, authenticatedAtMs: 0 };
-    const session = { accountId: DEFAULT_ACCOUNT_ID, ...at, network: undefined, browser: undefined };
+    const session = {
+      accountId: DEFAULT_ACCOUNT_ID,
+      ...at,
+      method: "password" as const,
+      network: undefined,
+      browser: undefined,
+    };
     for (const who of [DEFAULT_ACCOUNT_ID, "ADA@example.com"]) {
       await look((accounts) => accounts.insertSession({ ...session, hash: "h" }));
       const before = await passwordHash();
@@ -144,5 +150,59 @@ describe("accounts list, disable, enable and reset-password", () => {
       expect(await look((accounts) => accounts.findSession("h"))).toBeUndefined();
       expect(await passwordHash()).not.toBe(before);
     }
+  });
+});
+
+describe("accounts sign-in-link", () => {
+  it("prints a link for one use, whatever the sign-in of the configuration", async () => {
+    await createOwner();
+    const { code, stdout } = await run("accounts sign-in-link ada@example.com");
+    expect(code).toBe(0);
+    const [, token = ""] = /^http:\/\/127\.0\.0\.1:8080\/sign-in#link=([\w-]{43})\n$/.exec(stdout) ?? [];
+    const take = () => look((accounts) => accounts.takeSignInLink(hashToken(token), Date.now()));
+    expect(await take()).toMatchObject({ accountId: DEFAULT_ACCOUNT_ID });
+    expect(await take()).toBeUndefined();
+  });
+
+  it("refuses accounts that cannot sign in", async () => {
+    expect((await run("accounts sign-in-link acct_default")).stderr).toContain("has no e-mail address");
+    await createOwner();
+    await run("accounts create --email bob@example.com --password-stdin");
+    await run("accounts disable bob@example.com");
+    expect((await run("accounts sign-in-link bob@example.com")).stderr).toContain("is disabled");
+  });
+});
+
+describe("accounts link and unlink", () => {
+  const env = {
+    PARLEY_SIGN_IN_OIDC_ISSUER: "https://id.example",
+    PARLEY_SIGN_IN_OIDC_CLIENT_ID: "parley",
+    PARLEY_SIGN_IN_OIDC_CLIENT_SECRET: "0Z7-of-the-client",
+  };
+  const link = (words: string) => run(words, "", env);
+  const ownerOf = (subject: string) =>
+    look((accounts) => accounts.findByIdentity({ issuer: "https://id.example", subject }));
+
+  it("replace the person of an account, who has one account only", async () => {
+    await createOwner();
+    await run("accounts create --email bob@example.com --password-stdin");
+    expect((await link("accounts link ada@example.com --subject 00u1")).stdout).toBe(
+      "Linked acct_default to 00u1 of https://id.example.\n",
+    );
+    expect(await ownerOf("00u1")).toMatchObject({ id: DEFAULT_ACCOUNT_ID });
+    expect((await link("accounts link bob@example.com --subject 00u1")).stderr).toContain(
+      "is linked to the account acct_default already",
+    );
+    await link("accounts link ada@example.com --subject 00u2");
+    expect([await ownerOf("00u1"), (await ownerOf("00u2"))?.id]).toEqual([undefined, DEFAULT_ACCOUNT_ID]);
+    expect((await link("accounts unlink ada@example.com")).stdout).toContain("is no longer linked");
+    expect((await link("accounts unlink ada@example.com")).stdout).toContain("was not linked");
+    expect(await ownerOf("00u2")).toBeUndefined();
+  });
+
+  it("need a provider, and a subject", async () => {
+    await createOwner();
+    expect((await run("accounts link ada@example.com --subject x")).stderr).toContain("has no sign_in.oidc");
+    expect((await link("accounts link ada@example.com")).stderr).toContain("--subject is required");
   });
 });

@@ -21,6 +21,13 @@ function errorOf(text: string, env: Environment = {}): string {
   throw new Error("the configuration was accepted");
 }
 
+/** A provider with this setting. */
+function oidc(setting: string): string {
+  const others = ["issuer: 'https://id.example'", "client_id: parley", "client_secret: 0Z7-of-the-client"];
+  const [name] = setting.split(":");
+  return `sign_in: { oidc: { ${[setting, ...others.filter((other) => !other.startsWith(`${name}:`))].join(", ")} } }`;
+}
+
 describe("a configuration without a file", () => {
   const config = parseConfig({ file: undefined, text: "", env: {} });
 
@@ -231,6 +238,30 @@ describe("errors in the file", () => {
     ["limits: { tokens_per_minute: 0 }", "1:30: limits.tokens_per_minute: must be at least 1"],
     ["limits: { monthly_budget_usd: -1 }", "limits.monthly_budget_usd: must be at least 0"],
     ["sign_up: everybody", "sign_up: must be one of open, invited, closed"],
+    ["sign_in: { password: false }", "sign_in.password: can be false only with sign_in.oidc"],
+    ["sign_in: { session_hours: 0 }", "sign_in.session_hours: must be at least 1"],
+    [oidc("issuer: 'http://id.example'"), "sign_in.oidc.issuer: must begin with https://"],
+    [
+      oidc("issuer: 'https://id.example/.well-known/openid-configuration'"),
+      "sign_in.oidc.issuer: must be the issuer alone",
+    ],
+    [
+      oidc("issuer: 'https://login.microsoftonline.com/common/v2.0'"),
+      "sign_in.oidc.issuer: must be the issuer of one tenant",
+    ],
+    [oidc("client_secret: changeme"), "sign_in.oidc.client_secret: this is a sample"],
+    [oidc("scopes: [email]"), 'sign_in.oidc.scopes: must have "openid"'],
+    [
+      oidc("roles: { staff: member }"),
+      "sign_in.oidc.roles.staff: must be one of owner, administrator, developer, viewer",
+    ],
+    [oidc("default_role: none"), "sign_in.oidc.default_role: with none, roles needs at least one group"],
+    [oidc("domains: ['*.example']"), "sign_in.oidc.domains[0]: must be a domain"],
+    [oidc("domains: ['ada@a.example']"), "sign_in.oidc.domains[0]: must be a domain"],
+    [
+      `${oidc("name: A")}\nhttp: { listen: '0.0.0.0:80', allow_public: true }`,
+      "sign_in.oidc: needs http.public_url, the address to which the provider sends people back",
+    ],
     ["http: { public_url: 'https://a.example/path' }", "http.public_url: must be an origin"],
     ["http: { trusted_proxies: [10.0.0.0/33] }", "http.trusted_proxies[0]: must be an address or a network"],
     ["http: {}\nhttp: {}", "2:1: this key is written twice"],
@@ -455,6 +486,11 @@ describe("providers", () => {
     const config = parse("providers: { alpha: { api_keys: ['file:/run/x'] } }");
     expect(config.providers[0]).toMatchObject({ apiKeys: ["file:/run/x"] });
     expect(config.secretsInFile).toBe(false);
+  });
+
+  it("may have their keys in files, as the client secret of sign_in.oidc", () => {
+    expect(parse(oidc("client_secret: 'file:/run/x'")).secretsInFile).toBe(false);
+    expect(parse(oidc("name: A")).secretsInFile).toBe(true);
   });
 
   it("may have another kind of credential in a header in place of api_keys", () => {

@@ -60,6 +60,7 @@ describe("the settings in force", () => {
         mode: "sentinel",
         sentinel: { master: "rates", password: "planted-secret" },
       },
+      sign_in: { oidc: { issuer: "https://id.example", client_id: "parley", client_secret: "planted-secret" } },
       responses: { store_days: 1, encryption_key: "planted+secret/planted+secret/planted+secre=" },
       providers: { alpha: { base_url: "https://planted-secret.example.com", api_keys: ["planted-secret"] } },
     });
@@ -68,6 +69,8 @@ describe("the settings in force", () => {
       "redis.url": "…",
       "redis.sentinel.password": "…",
       "responses.encryption_key": "…",
+      "sign_in.oidc.client_secret": "…",
+      "sign_in.oidc.scopes": "openid, email, profile",
     });
     expect(JSON.stringify(settings)).not.toMatch(/planted.secret/);
     expect(JSON.stringify(settings)).not.toContain("internal");

@@ -63,8 +63,8 @@ beforeAll(async () => {
   product = await startProduct({ config: { providers, models, breaker, aliases: { "gpt-*": "other" } } });
   front = await startProduct({ flags: ["--role", "front", "--core", `127.0.0.1:${product.grpcPort}`] });
   for (const [name, role] of [
-    ["ada", "administrator"],
-    ["bob", "member"],
+    ["ada", "owner"],
+    ["bob", "developer"],
   ])
     await cli(
       `accounts create --email ${name}@example.com --role ${role} --password-stdin`,

@@ -42,7 +42,13 @@ export async function migrateOldEntries(
     migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)),
   });
   const toOldRow = (entry: LedgerEntry): object => {
-    const { other_counts: _, own_cost_micro_usd: __, spending_month: ___, ...row } = toCompletionRow(entry);
+    const {
+      other_counts: _,
+      own_cost_micro_usd: __,
+      spending_month: ___,
+      details: ____,
+      ...row
+    } = toCompletionRow(entry);
     return row;
   };
   const values = entries.map((entry) => sql`(${sql.join(Object.values(toOldRow(entry)))})`);

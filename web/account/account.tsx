@@ -21,6 +21,8 @@ import { Sessions } from "./sessions.tsx";
 /** Page of the signed-in account. */
 export default function Account() {
   const account = useAccount();
+  const known = useQuery(sessionQuery).data;
+  const hasPassword = known?.acceptsPasswords === true && known.session?.byProvider === false;
   const settings = useQuery(settingsQuery);
   const limits = limitsInForce(account.limits, settings.data?.accountLimits);
   const spending = useQuery(spendingQuery);
@@ -50,9 +52,11 @@ export default function Account() {
             </div>
           </dl>
         </Panel>
-        <Panel title="Password" description="Changing your password signs out all other browsers.">
-          <PasswordForm />
-        </Panel>
+        {hasPassword && (
+          <Panel title="Password" description="Changing your password signs out all other browsers.">
+            <PasswordForm />
+          </Panel>
+        )}
         <OwnTeams />
         {mayWrite(account) && <Routing />}
         <Panel title="Sessions" description="Where you are signed in.">

@@ -3,7 +3,7 @@ import { formatCount } from "../format/number.ts";
 
 /** Groups of settings by key prefix. */
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
-  ["Access", ["sign_up", "http.public_url", "access"]],
+  ["Access", ["sign_up", "sign_in", "http.public_url", "access"]],
   ["Default account limits", ["limits"]],
   [
     "Data",
@@ -21,6 +21,19 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
 
 const NAMES: Readonly<Record<string, string>> = {
   sign_up: "Sign-up",
+  "sign_in.password": "Sign-in with a password",
+  "sign_in.session_hours": "Longest session",
+  "sign_in.idle_minutes": "Session without use",
+  "sign_in.oidc.issuer": "OpenID provider",
+  "sign_in.oidc.client_id": "Client ID at the OpenID provider",
+  "sign_in.oidc.client_secret": "Client secret at the OpenID provider",
+  "sign_in.oidc.name": "Name of the OpenID provider",
+  "sign_in.oidc.scopes": "Scopes asked of the OpenID provider",
+  "sign_in.oidc.groups_claim": "Claim with groups",
+  "sign_in.oidc.roles": "Roles of groups",
+  "sign_in.oidc.default_role": "Role without such a group",
+  "sign_in.oidc.domains": "Domains that sign in at the OpenID provider",
+  "sign_in.oidc.auth_time": "Time of the last sign-in at the OpenID provider",
   "http.public_url": "Public URL",
   "http.listen": "HTTP address",
   "http.cors_origins": "CORS origins",
@@ -136,6 +149,8 @@ export function describeValue(key: string, value: string): string {
   if (key === "sign_up") return SIGN_UP[value] ?? value;
   if (key.endsWith("_ms")) return formatWait(Number(value));
   if (key.endsWith("_seconds")) return `${formatWait(Number(value) * 1_000)} of the rate`;
+  if (key.endsWith("_hours")) return `${formatCount(Number(value))} h`;
+  if (key.endsWith("_minutes")) return formatWait(Number(value) * 60_000);
   if (key.endsWith("_days")) return `${formatCount(Number(value))} days`;
   if (value === "unlimited") return "Unlimited";
   return /^\d+$/.test(value) ? formatCount(Number(value)) : value;

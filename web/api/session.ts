@@ -71,7 +71,10 @@ export const openSessionsQuery = queryOptions({
 export function useSignOut() {
   return useMutation({
     mutationFn: () => sessions.signOut({}),
-    onSuccess: () => queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey }),
+    async onSuccess({ providerUrl }) {
+      if (providerUrl !== "") location.assign(providerUrl);
+      else await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    },
   });
 }
 

@@ -1,14 +1,16 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { passwordRequest } from "../api/password-request.ts";
-import { enter, sessions, useAccount } from "../api/session.ts";
+import { enter, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
+import { ProviderConfirmation } from "./provider-confirmation.tsx";
 
-/** Dialog for the password, opened when a call requires a recent confirmation. Shown above other dialogs. */
+/** Dialog for the password, or the OpenID provider, opened when a call requires a recent confirmation. Shown above other dialogs. */
 export default function PasswordDialog({ open }: { readonly open: boolean }) {
   const { email } = useAccount();
+  const known = useQuery(sessionQuery).data;
   const confirm = useMutation({
     mutationFn: (password: string) => sessions.reauthenticate({ password }),
     onSuccess({ session }) {
@@ -20,6 +22,18 @@ export default function PasswordDialog({ open }: { readonly open: boolean }) {
     confirm.reset();
     passwordRequest.dismiss();
   };
+  if (known?.session?.byProvider === true) {
+    return (
+      <Dialog
+        open={open}
+        title="Confirm that it is you"
+        description={`You signed in a while ago. Confirm with ${known.providerName} to continue.`}
+        onClose={close}
+      >
+        <ProviderConfirmation name={known.providerName} />
+      </Dialog>
+    );
+  }
   return (
     <Dialog
       open={open}

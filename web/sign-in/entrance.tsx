@@ -21,7 +21,7 @@ export function Entrance({ title, description, children, footer }: EntranceProps
         {description !== undefined && <p className="mt-2 text-[0.9375rem] text-muted">{description}</p>}
         <div className="mt-6">{children}</div>
       </div>
-      {footer !== undefined && <p className="mt-5 text-center text-sm text-muted">{footer}</p>}
+      {footer && <p className="mt-5 text-center text-sm text-muted">{footer}</p>}
       <p className="mt-3 text-center text-sm text-muted">
         <a href={PATHS.docs} className="underline underline-offset-2 hover:text-ink">
           API reference

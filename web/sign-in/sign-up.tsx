@@ -10,6 +10,7 @@ import { Starting } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
 import { forgetLinkTokens, readLinkToken } from "./link-token.ts";
+import { ProviderLink } from "./provider-link.tsx";
 
 /**
  * Sign-up page: creates the first account on a new installation, and later accounts as the sign-up mode allows.
@@ -18,7 +19,8 @@ export default function SignUp({
   signUpMode,
   needsOwner,
   needsSetupToken,
-}: Pick<GetSessionResponse, "signUpMode" | "needsOwner" | "needsSetupToken">) {
+  providerName,
+}: Pick<GetSessionResponse, "signUpMode" | "needsOwner" | "needsSetupToken" | "providerName">) {
   const [invitationToken] = useState(() => readLinkToken("invitation"));
   if (needsOwner && signUpMode === SignUpMode.CLOSED) {
     return (
@@ -37,6 +39,7 @@ export default function SignUp({
       <Entrance
         title="Set up Parley"
         description="Create the first account. It becomes the owner and takes over all existing keys."
+        footer={providerName !== "" && <ProviderLink name={providerName} look="secondary" />}
       >
         <SignUpForm
           invitationToken={invitationToken}

@@ -39,6 +39,7 @@ import { type Cookies, createCookies } from "./cookies.ts";
 import { createCsrfCheck } from "./csrf.ts";
 import { createKeyService } from "./key-service.ts";
 import { createModelService, type ModelServicePorts } from "./model-service.ts";
+import { createOidcRoutes, type OidcPorts } from "./oidc-routes.ts";
 import { createOverviewService, type InstallationFacts } from "./overview-service.ts";
 import { createPages } from "./pages.ts";
 import { createPlaygroundService } from "./playground-service.ts";
@@ -73,6 +74,8 @@ export interface ConsolePorts {
   /** Facts of the installation for the overview. */
   readonly installation: () => InstallationFacts;
   readonly stored: ConfigurationPorts;
+  /** Sign-in at an OpenID provider; undefined where none is configured. */
+  readonly oidc?: OidcPorts | undefined;
   readonly alerts: AlertServicePorts;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
@@ -127,10 +130,19 @@ export function createConsole(
   const address = publicUrl === undefined ? undefined : new URL(publicUrl);
   const isSecure = address?.protocol === "https:";
   const headers = securityHeaders(isSecure);
-  const cookies = createCookies(isSecure || hasTls);
+  const cookies = createCookies(isSecure || hasTls, ports.access.signIn);
   const pages = createPages(files, address);
   const { access, admission, calls, refused, untrustedProxy } = ports;
   const findNetwork = createNetworkFinder({ trustedProxies, onUntrusted: untrustedProxy });
+  const networkOf = ({ socket, headers: { "x-forwarded-for": forwardedFor } }: IncomingMessage): string =>
+    findNetwork({ remoteAddress: socket.remoteAddress, forwardedFor: forwardedFor?.toString() });
+  const oidc =
+    ports.oidc &&
+    createOidcRoutes(
+      { ...ports.oidc, oidcRefused: ports.oidc.refused, access, calls, cookies, refused, findNetwork: networkOf },
+      { address, hasTls },
+    );
+  const providerSignOut: SignOutAtProvider = async (hash, host) => oidc?.signOutUrl(hash, host);
   const rpcs = createRpcs(
     {
       access,
@@ -138,21 +150,21 @@ export function createConsole(
       calls,
       refused,
       csrf: createCsrfCheck(address),
-      findNetwork: ({ socket, headers: { "x-forwarded-for": forwardedFor } }) =>
-        findNetwork({ remoteAddress: socket.remoteAddress, forwardedFor: forwardedFor?.toString() }),
+      findNetwork: networkOf,
       cookies,
     },
-    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, cookies) },
+    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, { cookies, providerSignOut }) },
   );
 
   return {
-    handles: (path) => path.startsWith(PREFIX) || pages.handles(path),
+    handles: (path) => path.startsWith(PREFIX) || oidc?.handles(path) === true || pages.handles(path),
     handle(request, response, requestId) {
       response.setHeader("x-request-id", requestId);
       const path = pathOf(request.url!);
       if (pages.handles(path)) return pages.handle(path, request, response);
       for (const [name, value] of headers) response.setHeader(name, value);
-      void rpcs.answer({ request, response, path, requestId });
+      const exchange = { request, response, path, requestId };
+      void (oidc?.handles(path) ? oidc.answer(exchange) : rpcs.answer(exchange));
     },
     handleMissing(request, response, requestId) {
       response.setHeader("x-request-id", requestId);
@@ -170,11 +182,18 @@ function pathOf(target: string): string {
   return path.startsWith("/") || !URL.canParse(target) ? path : new URL(target).pathname;
 }
 
-function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies): void {
+type SignOutAtProvider = Parameters<typeof createSessionService>[0]["providerSignOut"];
+
+interface RouteParts {
+  readonly cookies: Cookies;
+  readonly providerSignOut: SignOutAtProvider;
+}
+
+function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, providerSignOut }: RouteParts): void {
   const { access, keys, ledger, usage, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
-  router.service(SessionService, createSessionService(access, cookies));
+  router.service(SessionService, createSessionService({ access, cookies, providerSignOut }));
   router.service(AccountService, createAccountService({ access, keys }));
   router.service(AuditService, createAuditService({ audit: ports.audit, streams }));
   router.service(TeamService, createTeamService({ access, keys, ledger }));

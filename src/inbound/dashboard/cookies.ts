@@ -1,5 +1,6 @@
 import { BROWSER_KNOWN_MS } from "../../access/known-browsers.ts";
-import { SESSION_LIFETIME_MS } from "../../access/sessions.ts";
+import { PENDING_MS } from "../../access/oidc/pending.ts";
+import type { SignInRules } from "../../access/sign-in-rules.ts";
 
 /** A cookie with a secret. */
 export interface Cookie {
@@ -17,20 +18,28 @@ export interface Cookies {
   readonly session: Cookie;
   /** Identifies a browser with an earlier sign-in; grants nothing. Outlives the session. */
   readonly browser: Cookie;
+  /** A sign-in at the OpenID provider that has begun. */
+  readonly pending: Cookie;
 }
 
 /**
  * Creates the cookies. With https they are `__Host-sid` and `__Host-browser`, which browsers accept for exactly this host over
- * TLS only; with plain http `sid` and `browser`. They are `HttpOnly`, and not sent with requests of other sites.
+ * TLS only; with plain http `sid` and `browser`. They are `HttpOnly`, and not sent with requests of other sites, except that
+ * links of other sites send those of the session and of the pending sign-in.
  */
-export function createCookies(isSecure: boolean): Cookies {
+export function createCookies(isSecure: boolean, { sessionMs }: Pick<SignInRules, "sessionMs">): Cookies {
   const prefix = isSecure ? "__Host-" : "";
   const secure = isSecure ? "; Secure" : "";
-  const session = { name: `${prefix}sid`, maxAgeMs: SESSION_LIFETIME_MS };
+  const session = { name: `${prefix}sid`, maxAgeMs: sessionMs };
   const browser = { name: `${prefix}browser`, maxAgeMs: BROWSER_KNOWN_MS };
   return {
     session: createCookie({ ...session, attributes: `Path=/; HttpOnly; SameSite=Lax${secure}` }),
     browser: createCookie({ ...browser, attributes: `Path=/; HttpOnly; SameSite=Strict${secure}` }),
+    pending: createCookie({
+      name: `${prefix}oidc`,
+      maxAgeMs: PENDING_MS,
+      attributes: `Path=/; HttpOnly; SameSite=Lax${secure}`,
+    }),
   };
 }
 

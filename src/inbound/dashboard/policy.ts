@@ -85,6 +85,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(SessionService.method, {
     signUp: ANYBODY,
     signIn: ANYBODY,
+    signInByLink: ANYBODY,
     signOut: ANYBODY,
     getSession: ANYBODY,
     getInvitation: ANYBODY,

@@ -16,22 +16,35 @@ import { hashToken } from "../../access/secret-token.ts";
 import {
   freshUntilMs,
   listSessions,
-  SESSION_LIFETIME_MS,
   type SignedIn,
   signOut,
   signOutElsewhere,
   type StartedSession,
 } from "../../access/sessions.ts";
 import { reauthenticate, signIn } from "../../access/sign-in.ts";
+import { signInByLink } from "../../access/sign-in-link.ts";
+import type { SignInRules } from "../../access/sign-in-rules.ts";
 import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
 import { toMembershipMessage } from "./team-messages.ts";
 
+interface SessionServicePorts {
+  readonly access: AccessContext;
+  readonly cookies: Cookies;
+  /** The address of the sign-out at the OpenID provider for a session by it; undefined where there is none. */
+  readonly providerSignOut: (sessionHash: string, host: string) => Promise<string | undefined>;
+}
+
 /** Sign-up, sign-in and sign-out. The session ID is sent in its cookie only. */
-export function createSessionService(access: AccessContext, cookies: Cookies): ServiceImpl<typeof SessionService> {
+export function createSessionService({
+  access,
+  cookies,
+  providerSignOut,
+}: SessionServicePorts): ServiceImpl<typeof SessionService> {
   let claimed = false;
+  const toSessionMessage = (signedIn: SignedIn) => sessionMessageOf(signedIn, access.signIn);
   const begin = async (started: StartedSession, context: HandlerContext) => {
     const { sessionId, browserToken } = callOf(context);
     // Ends the previous session: a planted session ID must not become a signed-in one.
@@ -51,11 +64,18 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
       return begin(await signIn(access, { email, password }, callOf(context)), context);
     },
 
+    async signInByLink({ token }, context) {
+      return begin(await signInByLink(access, token, callOf(context)), context);
+    },
+
     async signOut(_, context) {
-      const { sessionId, ...origin } = callOf(context);
+      const { sessionId, signedIn, ...origin } = callOf(context);
+      const host = context.requestHeader.get("host") ?? "";
+      const isByProvider = signedIn?.session.method === "oidc";
+      const providerUrl = isByProvider ? await providerSignOut(signedIn.session.hash, host) : undefined;
       if (sessionId !== undefined) await signOut(access, sessionId, origin);
       context.responseHeader.append("set-cookie", cookies.session.clear());
-      return {};
+      return { providerUrl: providerUrl ?? "" };
     },
 
     async getSession(_, context) {
@@ -66,6 +86,8 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
         signUpMode: SIGN_UP_MODES[access.signUp],
         needsOwner: !claimed,
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
+        providerName: access.signIn.provider?.name ?? "",
+        acceptsPasswords: access.signIn.password,
       };
     },
 
@@ -117,11 +139,15 @@ function toOpenSessionMessage(
   };
 }
 
-function toSessionMessage({ session, account, memberships }: SignedIn): MessageInitShape<typeof SessionSchema> {
+function sessionMessageOf(
+  { session, account, memberships }: SignedIn,
+  { sessionMs }: SignInRules,
+): MessageInitShape<typeof SessionSchema> {
   return {
     account: toAccountMessage(account),
     freshUntil: timestampFromMs(freshUntilMs(session)),
-    expireTime: timestampFromMs(session.createdAtMs + SESSION_LIFETIME_MS),
+    expireTime: timestampFromMs(session.createdAtMs + sessionMs),
+    byProvider: session.method === "oidc",
     teams: memberships.map(toMembershipMessage),
   };
 }

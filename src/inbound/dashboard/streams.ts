@@ -17,10 +17,10 @@ const MAX_PER_ACCOUNT = 8;
 
 /** Open streams of the dashboard: limits their number, and ends them with their sessions. */
 export class Streams {
-  readonly #access: Pick<AccessContext, "store" | "clock">;
+  readonly #access: Pick<AccessContext, "store" | "clock" | "signIn">;
   readonly #places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
 
-  constructor(access: Pick<AccessContext, "store" | "clock">) {
+  constructor(access: Pick<AccessContext, "store" | "clock" | "signIn">) {
     this.#access = access;
   }
 

@@ -5,6 +5,7 @@ import type {
   InvitationRecord,
   Role,
   SessionRecord,
+  SignInMethod,
 } from "../../access/account-store.ts";
 import type { Limits } from "../../core/principal.ts";
 import type { AccountRow, InvitationRow, LimitColumns, SessionRow } from "../schema.ts";
@@ -50,7 +51,7 @@ export function toChangedAccountColumns(changes: AccountChanges): Partial<Accoun
   };
 }
 
-export function toSessionRow(session: SessionRecord): SessionRow {
+export function toSessionRow(session: SessionRecord, idToken?: string): SessionRow {
   return {
     hash: session.hash,
     account_id: session.accountId,
@@ -59,10 +60,12 @@ export function toSessionRow(session: SessionRecord): SessionRow {
     authenticated_at_ms: session.authenticatedAtMs,
     network: session.network ?? null,
     browser: session.browser ?? null,
+    method: session.method,
+    id_token: idToken ?? null,
   };
 }
 
-export function toSessionRecord(row: SessionRow): SessionRecord {
+export function toSessionRecord(row: Omit<SessionRow, "id_token">): SessionRecord {
   return {
     hash: row.hash,
     accountId: row.account_id,
@@ -71,6 +74,7 @@ export function toSessionRecord(row: SessionRow): SessionRecord {
     authenticatedAtMs: row.authenticated_at_ms,
     network: row.network ?? undefined,
     browser: row.browser ?? undefined,
+    method: (row.method ?? "password") as SignInMethod,
   };
 }
 

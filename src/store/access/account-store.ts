@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import type { AccountStore, StoredRouting } from "../../access/account-store.ts";
+import type { AccountStore, LinkedIdentity, StoredRouting } from "../../access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
@@ -9,7 +9,14 @@ import { changeAccount } from "./change-account.ts";
 import { announced, ANY_KEY, type KeyChanges, MAX_ANNOUNCED } from "./key-changes.ts";
 import { createOffboarding } from "./offboarding.ts";
 import { toRoutingColumns, toStoredRouting } from "./routing-rows.ts";
-import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
+import { createIdentities, insertIdentity } from "./identity-store.ts";
+import {
+  createBrowsers,
+  createInvitations,
+  createSessions,
+  createSetupTokens,
+  createSignInLinks,
+} from "./sign-in-store.ts";
 import { createTeams } from "./team-store.ts";
 
 /** The AccountStore in the database. Changes that affect keys are announced to key caches. */
@@ -19,17 +26,20 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createSessions(database),
     ...createBrowsers(database),
     ...createSetupTokens(database),
+    ...createSignInLinks(database),
+    ...createIdentities(database),
     ...createInvitations(database),
     ...createTeams(database),
     ...createOffboarding(database, changes),
 
-    async insert(account) {
-      const insertion = query
-        .insertInto("accounts")
-        .values(toAccountRow(account))
-        .onConflict((conflict) => conflict.column("email").doNothing());
-      return (await retryWhileBusy(() => insertion.executeTakeFirst())).numInsertedOrUpdatedRows === 1n;
-    },
+    insert: (account, identity) =>
+      withIdentity(database, { accountId: account.id, identity }, async (connection) => {
+        const insertion = connection
+          .insertInto("accounts")
+          .values(toAccountRow(account))
+          .onConflict((conflict) => conflict.column("email").doNothing());
+        return (await insertion.executeTakeFirst()).numInsertedOrUpdatedRows === 1n;
+      }),
 
     async find(id) {
       const found = query.selectFrom("accounts").selectAll().where("id", "=", id);
@@ -57,7 +67,11 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
 
     async isClaimed() {
       const owner = query.selectFrom("accounts").select("id").where("password_hash", "is not", null).limit(1);
-      return (await retryWhileBusy(() => owner.executeTakeFirst())) !== undefined;
+      const linked = query.selectFrom("identities").select("account_id").limit(1);
+      return (
+        (await retryWhileBusy(() => owner.executeTakeFirst())) !== undefined ||
+        (await retryWhileBusy(() => linked.executeTakeFirst())) !== undefined
+      );
     },
 
     async update(id, wanted, expected) {
@@ -90,24 +104,49 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       return changed;
     },
 
-    async claimDefault({ email, name, passwordHash }) {
-      const others = query.selectFrom("accounts as others").select("others.id");
-      const claim = query
-        .updateTable("accounts")
-        .set({ email: email ?? null, name, password_hash: passwordHash ?? null, ...toRoleColumns("owner") })
-        .where("id", "=", DEFAULT_ACCOUNT_ID)
-        // Of two simultaneous claims, the second waits for this row and then finds its password.
-        .where("password_hash", "is", null)
-        .where((is) => is.not(is.exists(others.where("others.password_hash", "is not", null))))
-        .where((is) =>
-          is.not(
-            is.exists(others.where("others.email", "=", email ?? "").where("others.id", "<>", DEFAULT_ACCOUNT_ID)),
-          ),
-        );
-      return (await retryWhileBusy(() => claim.executeTakeFirst())).numUpdatedRows === 1n;
-    },
+    claimDefault: ({ email, name, passwordHash }, identity) =>
+      withIdentity(database, { accountId: DEFAULT_ACCOUNT_ID, identity }, async (connection) => {
+        const others = connection.selectFrom("accounts as others").select("others.id");
+        const claim = connection
+          .updateTable("accounts")
+          .set({ email: email ?? null, name, password_hash: passwordHash ?? null, ...toRoleColumns("owner") })
+          .where("id", "=", DEFAULT_ACCOUNT_ID)
+          // Of two simultaneous claims, the second waits for this row and then finds its owner.
+          .where("password_hash", "is", null)
+          .where("email", "is", null)
+          .where((is) => is.not(is.exists(others.where("others.password_hash", "is not", null))))
+          .where((is) => is.not(is.exists(connection.selectFrom("identities").select("identities.account_id"))))
+          .where((is) =>
+            is.not(
+              is.exists(others.where("others.email", "=", email ?? "").where("others.id", "<>", DEFAULT_ACCOUNT_ID)),
+            ),
+          );
+        return (await claim.executeTakeFirst()).numUpdatedRows === 1n;
+      }),
   };
 }
+
+/** Changes an account, with its first identity in the same transaction. False, without effect, when one of them is not possible. */
+async function withIdentity(
+  database: Database,
+  { accountId, identity }: { readonly accountId: string; readonly identity: LinkedIdentity | undefined },
+  change: (connection: Kysely<Schema>) => Promise<boolean>,
+): Promise<boolean> {
+  if (identity === undefined) return retryWhileBusy(() => change(database.query));
+  try {
+    return await database.transaction(async (transaction) => {
+      if (!(await change(transaction))) return false;
+      if (!(await insertIdentity(transaction, accountId, identity))) throw new IdentityTaken();
+      return true;
+    });
+  } catch (error) {
+    if (error instanceof IdentityTaken) return false;
+    throw error;
+  }
+}
+
+/** Rolls the transaction back. */
+class IdentityTaken extends Error {}
 
 /** The keys of an account to announce, or ANY_KEY for many. */
 async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise<readonly string[]> {

@@ -62,7 +62,7 @@ async function disable(
   if (!(await changeAccount(transaction, id, { wanted: { disabledAtMs: atMs }, expected })))
     throw new Refused("denied");
   if (expected.role !== "owner") return;
-  const left = owners.where("password_hash", "is not", null).where("disabled_at_ms", "is", null).limit(1);
+  const left = owners.where("email", "is not", null).where("disabled_at_ms", "is", null).limit(1);
   if ((await left.executeTakeFirst()) === undefined) throw new Refused("last owner");
 }
 

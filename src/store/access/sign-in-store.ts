@@ -66,6 +66,7 @@ export function createBrowsers(database: Database): Browsers {
 type Sessions = Pick<
   AccountStore,
   | "insertSession"
+  | "idTokenOf"
   | "findSession"
   | "listSessions"
   | "touchSession"
@@ -92,6 +93,7 @@ export function createSessions({ query }: Database): Sessions {
         "sessions.authenticated_at_ms",
         "sessions.network",
         "sessions.browser",
+        "sessions.method",
       ])
       .where("sessions.hash", "in", hashes)
       .orderBy("teams.name")
@@ -110,8 +112,13 @@ export function createSessions({ query }: Database): Sessions {
   };
   const lookUps = new LookUpQueue(findSessions, { perQuery: 500, inFlight: 1 });
   return {
-    async insertSession(session) {
-      await retryWhileBusy(() => query.insertInto("sessions").values(toSessionRow(session)).execute());
+    async insertSession(session, idToken) {
+      await retryWhileBusy(() => query.insertInto("sessions").values(toSessionRow(session, idToken)).execute());
+    },
+
+    async idTokenOf(hash) {
+      const found = query.selectFrom("sessions").select("id_token").where("hash", "=", hash);
+      return (await retryWhileBusy(() => found.executeTakeFirst()))?.id_token ?? undefined;
     },
 
     findSession: async (hash) => lookUps.find(hash),
@@ -188,6 +195,26 @@ export function createSetupTokens({ query }: Database): SetupTokens {
 
     async removeSetupTokens() {
       await retryWhileBusy(() => query.deleteFrom("setup_tokens").execute());
+    },
+  };
+}
+
+type SignInLinks = Pick<AccountStore, "insertSignInLink" | "takeSignInLink">;
+
+/** The links of the command line in the account store. */
+export function createSignInLinks({ query }: Database): SignInLinks {
+  return {
+    async insertSignInLink({ hash, accountId, expiresAtMs }, nowMs) {
+      await retryWhileBusy(() => query.deleteFrom("sign_in_links").where("expires_at_ms", "<=", nowMs).execute());
+      const row = { hash, account_id: accountId, expires_at_ms: expiresAtMs };
+      await retryWhileBusy(() => query.insertInto("sign_in_links").values(row).execute());
+    },
+
+    async takeSignInLink(hash, nowMs) {
+      const taken = query.deleteFrom("sign_in_links").where("hash", "=", hash).returningAll();
+      const row = await retryWhileBusy(() => taken.executeTakeFirst());
+      if (row === undefined || row.expires_at_ms <= nowMs) return undefined;
+      return { hash, accountId: row.account_id, expiresAtMs: row.expires_at_ms };
     },
   };
 }

@@ -104,6 +104,7 @@ export interface ConsoleRow {
 export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "SessionService/SignUp": { who: "anybody" },
   "SessionService/SignIn": { who: "anybody" },
+  "SessionService/SignInByLink": { who: "anybody" },
   "SessionService/SignOut": { who: "anybody" },
   "SessionService/GetSession": { who: "anybody" },
   "SessionService/GetInvitation": { who: "anybody" },

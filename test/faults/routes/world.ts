@@ -303,6 +303,7 @@ async function openSession(
     createdAtMs: nowMs - Math.max(ageMs, passwordMs),
     lastSeenAtMs: nowMs - ageMs,
     authenticatedAtMs: nowMs - passwordMs,
+    method: "password",
     network: undefined,
     browser: undefined,
   });

@@ -207,7 +207,9 @@ describe("the cookies", () => {
 });
 
 describe("who may call what", () => {
-  const OPEN = ["SignUp", "SignIn", "SignOut", "GetSession", "GetInvitation"].map((name) => `SessionService/${name}`);
+  const OPEN = ["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
+    (name) => `SessionService/${name}`,
+  );
   /** For everybody who has signed in: the sign-in itself, and what pages need. */
   const SIGNED_IN = [
     ...["Reauthenticate", "ChangePassword", "ListSessions", "SignOutElsewhere"].map((name) => `SessionService/${name}`),
@@ -299,7 +301,7 @@ describe("who may call what", () => {
         body: isStream ? envelope(ENDING[path] ?? "{}") : "{}",
       });
       const status = answer.text.includes('{"error":{"code":"unauthenticated"') ? 401 : answer.status;
-      const isStale = answer.text.includes("Confirm your password");
+      const isStale = answer.text.includes("Confirm that it is you");
       const isDenied = status === 403 || answer.text.includes('"code":"permission_denied"');
       return status === 401 ? "unknown" : isDenied ? (isStale ? "stale" : "forbidden") : "answered";
     };

@@ -22,6 +22,7 @@ export async function startEndless() {
   const calls = new Calls(systemClock);
   let open = 0;
   const streams = new Streams(access);
+  const cookies = createCookies(false, access.signIn);
   const rpcs = createRpcs(
     {
       access,
@@ -30,7 +31,7 @@ export async function startEndless() {
       refused: () => undefined,
       csrf: createCsrfCheck(undefined),
       findNetwork: () => "192.0.2.0/24",
-      cookies: { ...createCookies(false), session: { ...createCookies(false).session, read: () => id } },
+      cookies: { ...cookies, session: { ...cookies.session, read: () => id } },
     },
     {
       policies: new Map(

@@ -266,7 +266,7 @@ describe("accounts and invitations", () => {
     }
     site.access.clock.advance(STALE_MS);
     expect((await errorOf(ada.account.update({ id: bob.id, limits: {} }))).rawMessage).toContain(
-      "Confirm your password",
+      "Confirm that it is you",
     );
   });
 

@@ -37,6 +37,7 @@ import type { LatencyQuery, UsageQuery, UsageStore } from "../../../src/ledger/u
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { memoryKeyStore } from "../../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
+import type { FakeClock } from "../../support/fake-clock.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 import { errorOf } from "./errors.ts";
@@ -203,6 +204,10 @@ export async function startConsole(
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
       readonly testModel?: ConsolePorts["testModel"];
+      /** Default: a free one. */
+      readonly port?: number;
+      /** The OpenID provider, on the clock of the console. */
+      readonly oidc?: (clock: FakeClock) => ConsolePorts["oidc"];
       /** In place of what is in memory. */
       readonly store?: Pick<Store, "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
       /** Makes the alerts with the access of the console. Default: there are none. */
@@ -223,6 +228,8 @@ export async function startConsole(
     stream = never,
     explain = never,
     testModel = never,
+    oidc,
+    port = 0,
     alerts = noAlerts,
     ...others
   } = options;
@@ -254,6 +261,7 @@ export async function startConsole(
       traceUrl,
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
+      oidc: oidc?.(access.clock),
       models: () => models,
       health,
       openingOf: ({ id }) => rests.get(id),
@@ -289,7 +297,7 @@ export async function startConsole(
       clock: systemClock,
       refused,
     },
-    { host: "127.0.0.1", port: 0, corsOrigins: ["*"], console },
+    { host: "127.0.0.1", port, corsOrigins: ["*"], console },
   );
   const browser: ConsoleUnderTest["browser"] = (headers) => openBrowser(`http://127.0.0.1:${server.port}`, headers);
   return {

@@ -231,7 +231,7 @@ async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
 async function openSession(store: Store, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
   const id = generateToken();
   const nowMs = access.clock.now();
-  const at = { createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs };
+  const at = { method: "password", createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs } as const;
   await store.accounts.insertSession({ hash: hashToken(id), accountId, ...at, network: undefined, browser: undefined });
   return `sid=${id}`;
 }

@@ -65,7 +65,7 @@ async function signedIn(name: string, role: Role): Promise<Browser> {
     createdAtMs: nowMs,
     disabledAtMs: undefined,
   });
-  const at = { createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs };
+  const at = { method: "password", createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs } as const;
   const facts = { hash: hashToken(id), accountId: `acct_${name}`, network: undefined, browser: undefined };
   await store.accounts.insertSession({ ...facts, ...at });
   return site.browser({ cookie: `sid=${id}` });

@@ -117,6 +117,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
         createdAtMs: 1,
         lastSeenAtMs: 1,
         authenticatedAtMs: 1,
+        method: "password",
         network: undefined,
         browser: undefined,
       });
@@ -167,7 +168,8 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
     it("keep one owner when two offboard each other at the same moment", async () => {
       const { accounts } = await open();
       await accounts.insert(accountNamed("ann", { role: "owner" }));
-      await accounts.insert(accountNamed("eve", { role: "owner" }));
+      // Signs in at a provider.
+      await accounts.insert(accountNamed("eve", { role: "owner", passwordHash: undefined }));
       const offboardBy = (id: string, actorId: string) =>
         accounts.offboard(id, {
           keysTo: undefined,
@@ -196,7 +198,12 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
 
   it("sessions that many ask for at once are looked up together, and no more wait than a limit", async () => {
     const { accounts } = await open();
-    const facts = { accountId: DEFAULT_ACCOUNT_ID, network: undefined, browser: undefined };
+    const facts = {
+      accountId: DEFAULT_ACCOUNT_ID,
+      method: "password" as const,
+      network: undefined,
+      browser: undefined,
+    };
     const session = { ...facts, hash: "h7", createdAtMs: 1, lastSeenAtMs: 1, authenticatedAtMs: 1 };
     await accounts.insertSession(session);
     const looks = Array.from({ length: 2_500 }, (_, index) => accounts.findSession(`h${index}`));

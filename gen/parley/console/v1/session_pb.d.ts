@@ -46,6 +46,13 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
    * @generated from field: repeated parley.console.v1.TeamMembership teams = 4;
    */
   teams: TeamMembership[];
+
+  /**
+   * Begun at the OpenID provider, which also gives the fresh proof, in place of a password: `/auth/oidc/start?confirm=1`.
+   *
+   * @generated from field: bool by_provider = 5;
+   */
+  byProvider: boolean;
 };
 
 /**
@@ -171,6 +178,46 @@ export declare type SignInResponse = Message<"parley.console.v1.SignInResponse">
 export declare const SignInResponseSchema: GenMessage<SignInResponse>;
 
 /**
+ * A link of the command line.
+ *
+ * @generated from message parley.console.v1.SignInByLinkRequest
+ */
+export declare type SignInByLinkRequest = Message<"parley.console.v1.SignInByLinkRequest"> & {
+  /**
+   * Required. The token after `#link=`.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message parley.console.v1.SignInByLinkRequest.
+ * Use `create(SignInByLinkRequestSchema)` to create a new message.
+ */
+export declare const SignInByLinkRequestSchema: GenMessage<SignInByLinkRequest>;
+
+/**
+ * The sign-in worked.
+ *
+ * @generated from message parley.console.v1.SignInByLinkResponse
+ */
+export declare type SignInByLinkResponse = Message<"parley.console.v1.SignInByLinkResponse"> & {
+  /**
+   * The new session.
+   *
+   * @generated from field: parley.console.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.SignInByLinkResponse.
+ * Use `create(SignInByLinkResponseSchema)` to create a new message.
+ */
+export declare const SignInByLinkResponseSchema: GenMessage<SignInByLinkResponse>;
+
+/**
  * Asks to be signed out.
  *
  * @generated from message parley.console.v1.SignOutRequest
@@ -190,6 +237,12 @@ export declare const SignOutRequestSchema: GenMessage<SignOutRequest>;
  * @generated from message parley.console.v1.SignOutResponse
  */
 export declare type SignOutResponse = Message<"parley.console.v1.SignOutResponse"> & {
+  /**
+   * Where the browser can end the provider's session too; empty where there is none.
+   *
+   * @generated from field: string provider_url = 1;
+   */
+  providerUrl: string;
 };
 
 /**
@@ -247,6 +300,20 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
    * @generated from field: bool needs_setup_token = 4;
    */
   needsSetupToken: boolean;
+
+  /**
+   * The name of the OpenID provider; empty where there is none.
+   *
+   * @generated from field: string provider_name = 5;
+   */
+  providerName: string;
+
+  /**
+   * Passwords are accepted, except for addresses of the provider's domains.
+   *
+   * @generated from field: bool accepts_passwords = 6;
+   */
+  acceptsPasswords: boolean;
 };
 
 /**
@@ -547,7 +614,8 @@ export declare const SignUpModeSchema: GenEnum<SignUpMode>;
 
 /**
  * Who is at the console. A session is a cookie, which a script cannot read; it ends after two hours without a call and 24
- * hours after the sign-in at the latest. An API key is no session and a session is no API key.
+ * hours after the sign-in at the latest, where the configuration sets no other times. Sign-in at an OpenID provider is not a
+ * call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no session and a session is no API key.
  *
  * All calls of this package are POST with `application/json` or `application/proto` of at most 64 KiB, from pages of the
  * console itself: PERMISSION_DENIED for calls from pages of other origins.
@@ -574,6 +642,7 @@ export declare const SessionService: GenService<{
   },
   /**
    * Signs in with a new session, and makes the browser known by a cookie of its own. UNAUTHENTICATED for an unknown address, a wrong password and a disabled account alike;
+   * PERMISSION_DENIED for an address that has to sign in at the OpenID provider, and for all where passwords are off;
    * RESOURCE_EXHAUSTED after too many failures, with the time to wait: of this browser where it is known to the account, else
    * of the network and of the account.
    *
@@ -583,6 +652,17 @@ export declare const SessionService: GenService<{
     methodKind: "unary";
     input: typeof SignInRequestSchema;
     output: typeof SignInResponseSchema;
+  },
+  /**
+   * Signs in with a link of the command line, which is valid once, for ten minutes. INVALID_ARGUMENT for a text that is no token, UNAUTHENTICATED for any other;
+   * RESOURCE_EXHAUSTED after too many attempts.
+   *
+   * @generated from rpc parley.console.v1.SessionService.SignInByLink
+   */
+  signInByLink: {
+    methodKind: "unary";
+    input: typeof SignInByLinkRequestSchema;
+    output: typeof SignInByLinkResponseSchema;
   },
   /**
    * Ends the session, if there is one.

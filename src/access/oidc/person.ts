@@ -1,0 +1,75 @@
+/** Who the provider says that somebody is, with a verified signature. */
+export interface Person {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly email: string | undefined;
+  /** Whether the provider vouches for the address. */
+  readonly hasVerifiedEmail: boolean;
+  readonly name: string | undefined;
+  /** Undefined when the provider says none. */
+  readonly groups: readonly string[] | undefined;
+  /** Whether the provider left the groups out, because there are too many. */
+  readonly omitsGroups: boolean;
+  /** When the provider last asked who it is, in Unix milliseconds; undefined when it does not say. */
+  readonly authenticatedAtMs: number | undefined;
+  /** For the sign-out at the provider; undefined for a very long one. */
+  readonly idToken: string | undefined;
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+
+const MAX_ID_TOKEN = 8 * 1024;
+
+/** Whether claims lack what the UserInfo endpoint may have. */
+export function isIncomplete(claims: Claims, groupsClaim: string | undefined): boolean {
+  return (
+    claims["email"] === undefined || !isVerified(claims) || (groupsClaim !== undefined && !(groupsClaim in claims))
+  );
+}
+
+/** Converts the claims of an ID token, over those of the UserInfo endpoint. */
+export function toPerson(idClaims: Claims, userInfo: Claims, { groupsClaim, idToken }: PersonOptions): Person {
+  // The address and whether it is verified have to be of the same source.
+  const source =
+    idClaims["email"] !== undefined && (isVerified(idClaims) || userInfo["email"] === undefined) ? idClaims : userInfo;
+  const claims: Claims = { ...userInfo, ...idClaims };
+  const authTime = idClaims["auth_time"];
+  return {
+    issuer: String(idClaims["iss"]),
+    subject: String(idClaims["sub"]),
+    email: textOf(source["email"]),
+    hasVerifiedEmail: isVerified(source),
+    name: textOf(claims["name"]),
+    groups: groupsOf(claims[groupsClaim]),
+    omitsGroups: claims[groupsClaim] === undefined && namesGroups(claims["_claim_names"], groupsClaim),
+    authenticatedAtMs: typeof authTime === "number" && Number.isFinite(authTime) ? authTime * 1000 : undefined,
+    idToken: idToken !== undefined && idToken.length <= MAX_ID_TOKEN ? idToken : undefined,
+  };
+}
+
+export interface PersonOptions {
+  readonly groupsClaim: string;
+  readonly idToken: string | undefined;
+}
+
+/** Microsoft Entra ID has no `email_verified`; its claim for a verified owner of the domain is `xms_edov`. */
+function isVerified({ email_verified: verified, xms_edov: ofDomainOwner }: Claims): boolean {
+  return (
+    verified === true || (verified === undefined && [true, 1, "1", "true"].some((value) => value === ofDomainOwner))
+  );
+}
+
+function textOf(claim: unknown): string | undefined {
+  return typeof claim === "string" && claim !== "" ? claim : undefined;
+}
+
+/** One group may be a text. */
+function groupsOf(claim: unknown): readonly string[] | undefined {
+  if (typeof claim === "string") return [claim];
+  return Array.isArray(claim) ? claim.filter((group) => typeof group === "string") : undefined;
+}
+
+/** Entra names claims that do not fit in the token, with an address to ask for them (a distributed claim). */
+function namesGroups(claimNames: unknown, groupsClaim: string): boolean {
+  return typeof claimNames === "object" && claimNames !== null && groupsClaim in claimNames;
+}
