@@ -26,9 +26,10 @@ export async function createSignInLink(
  */
 export async function signInByLink(context: AccessContext, token: string, origin: Origin): Promise<StartedSession> {
   const { store, clock, log, throttle, turns } = context;
+  // First: such a text costs nothing, and must not use up what a whole link needs.
+  if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const { network = "none" } = origin;
   await turns.take(network, () => throttle.enterSignUp(network));
-  if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const link = await store.takeSignInLink(hashToken(token), clock.now());
   const account = link && (await store.find(link.accountId));
   if (account === undefined || account.disabledAtMs !== undefined)

@@ -310,7 +310,7 @@ describe("a playground request", () => {
     const copy = async (name: string): Promise<string> => {
       await choose("Language", name);
       await page.getByRole("button", { name: `Copy the request as ${name}` }).click();
-      await page.getByText("Copied").waitFor();
+      await page.getByRole("tabpanel", { name: "Request" }).getByText("Copied").waitFor();
       return page.evaluate<string>("navigator.clipboard.readText()");
     };
     const curl = await copy("curl");

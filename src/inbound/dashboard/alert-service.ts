@@ -13,6 +13,7 @@ import {
 import type { AuditFields } from "../../access/audit-entry.ts";
 import { differenceOf, toIso } from "../../access/audit-fields.ts";
 import { permitsEverywhere } from "../../access/permissions.ts";
+import { requireIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import {
   fromKindMessage,
@@ -155,20 +156,23 @@ function changesOf(
   );
 }
 
+/** An alert that the caller may see. Throws `invalid_request` for others, and `permission_denied` without the permission in its account. */
+async function findAlert(
+  { store }: Pick<AlertServicePorts, "store">,
+  ...[id, context, permission]: Asked
+): Promise<AlertRecord> {
+  const signedIn = signedInOf(context);
+  const visible = accountsInView(signedIn, "alerts.read");
+  const found = ID.test(id) ? await store.find(id) : undefined;
+  if (found === undefined || visible?.includes(found.accountId ?? "") === false)
+    throw invalidField("id", "there is no such alert");
+  if (found.accountId !== undefined) requireIn(signedIn, permission, found.accountId);
+  return found;
+}
+
+/** The alert's ID, and what the caller needs to change it. */
 type Asked = readonly [
   id: string,
   context: Pick<HandlerContext, "values">,
   permission: "alerts.write" | "alerts.manage",
 ];
-
-/** An alert in whose account the caller has the permission. Throws `invalid_request` for others. */
-async function findAlert(
-  { store }: Pick<AlertServicePorts, "store">,
-  ...[id, context, permission]: Asked
-): Promise<AlertRecord> {
-  const accountIds = accountsInView(signedInOf(context), permission);
-  const found = ID.test(id) ? await store.find(id) : undefined;
-  if (found === undefined || accountIds?.includes(found.accountId ?? "") === false)
-    throw invalidField("id", "there is no such alert");
-  return found;
-}
