@@ -22,7 +22,7 @@ export const PATHS = {
   adminConfiguration: "/admin/configuration",
   adminVersions: "/admin/configuration/versions",
   adminProviders: "/admin/providers",
-  adminSecurity: "/admin/security",
+  adminAudit: "/admin/audit",
   adminSettings: "/admin/settings",
   account: "/account",
   docs: "/docs",

@@ -3,9 +3,10 @@ import { type Failure, invalidField } from "../core/failure.ts";
 import type { AccountRouting } from "../core/principal.ts";
 import type { AccountStore, StoredCredential, StoredRouting } from "./account-store.ts";
 import type { Actor } from "./accounts.ts";
+import { differenceOf } from "./audit-fields.ts";
+import type { NewEntry } from "./audit-log.ts";
 import { isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import type { SecurityEventType } from "./security-log.ts";
 
 /** What an account's credentials and aliases are checked by. */
 export interface RoutingRules {
@@ -67,13 +68,22 @@ export async function setCredential(
     setAtMs: clock.now(),
     setBy: actor.actorId,
   };
+  let hadOne = false;
   await change(context, accountId, (before) => {
+    hadOne = before.credentials.some((other) => other.provider === provider);
     const credentials = [...before.credentials.filter((other) => other.provider !== provider), credential];
     if (JSON.stringify(credentials).length > MAX_STORED_CHARS)
       throw invalidField("secret", "is too long beside the other credentials of this account; remove one");
     return { ...before, credentials };
   });
-  await record(context, "credential_set", { accountId, actor, details: { provider } });
+  await context.log.record({
+    action: "credential_set",
+    accountId,
+    ...actor,
+    before: { credential: hadOne ? "set" : null },
+    after: { credential: "set" },
+    details: { provider },
+  });
   return credential;
 }
 
@@ -88,7 +98,10 @@ export async function removeCredential(
     isRemoved = credentials.length < before.credentials.length;
     return { ...before, credentials };
   });
-  if (isRemoved) await record(context, "credential_removed", { accountId, actor, details: { provider } });
+  if (isRemoved) {
+    const fields = { before: { credential: "set" }, after: { credential: null }, details: { provider } };
+    await context.log.record({ action: "credential_removed", accountId, ...actor, ...fields });
+  }
   return isRemoved;
 }
 
@@ -105,8 +118,12 @@ export async function setAliases(
   }: { readonly accountId: string; readonly aliases: AccountRouting["aliases"]; readonly actor: Actor },
 ): Promise<AccountRouting["aliases"]> {
   checkAliases(aliases, context.rules.models());
-  await change(context, accountId, (before) => ({ ...before, aliases }));
-  await record(context, "aliases_changed", { accountId, actor, details: { aliases: String(aliases.length) } });
+  let fields: Pick<NewEntry, "before" | "after"> = {};
+  await change(context, accountId, (before) => {
+    fields = differenceOf(Object.fromEntries(before.aliases), Object.fromEntries(aliases));
+    return { ...before, aliases };
+  });
+  await context.log.record({ action: "aliases_changed", accountId, ...actor, ...fields });
   return aliases;
 }
 
@@ -117,18 +134,6 @@ async function change(
 ): Promise<void> {
   const changed = isId(accountId) ? await store.changeRouting(accountId, apply) : undefined;
   if (changed === undefined) throw unknownId("account", accountId);
-}
-
-function record(
-  { log }: Pick<RoutingContext, "log">,
-  type: SecurityEventType,
-  {
-    accountId,
-    actor,
-    details,
-  }: { readonly accountId: string; readonly actor: Actor; readonly details: Readonly<Record<string, string>> },
-): Promise<void> {
-  return log.record({ type, accountId, ...actor, details });
 }
 
 function checkSecret(secret: string): void {

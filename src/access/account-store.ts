@@ -115,27 +115,6 @@ export interface KnownBrowser {
   readonly signedInAtMs: number;
 }
 
-/** A security event, to be looked up by the owner later. Holds no secret. */
-export interface SecurityEvent {
-  readonly atMs: number;
-  /** An event type such as `sign_in_failed` or `key_revoked`. */
-  readonly type: string;
-  /** The account that acted; undefined when nobody was signed in. */
-  readonly actorId: string | undefined;
-  /** The account that the event is about. */
-  readonly accountId: string | undefined;
-  /** The caller's network, such as `192.0.2.0/24`; undefined for the command line. */
-  readonly network: string | undefined;
-  /** Further facts, such as a key's ID. */
-  readonly details: Readonly<Record<string, string>>;
-}
-
-/** An event as stored. */
-export interface RecordedEvent extends SecurityEvent {
-  /** Distinguishes events of the same moment. */
-  readonly id: string;
-}
-
 /** What has to hold when an account is changed. */
 export interface Expected {
   /** Its password hash: one derived from an old password must not replace a new one. */
@@ -161,7 +140,9 @@ export interface Offboarded {
   /** Its keys that worked, now transferred or revoked. */
   readonly keyIds: readonly string[];
   /** The teams that it was in. */
-  readonly teamIds: readonly string[];
+  readonly teams: readonly Pick<Membership, "teamId" | "role">[];
+  /** Its unused invitations. */
+  readonly invitationIds: readonly string[];
   /** Number of its sessions. */
   readonly sessions: number;
 }
@@ -286,22 +267,4 @@ export interface AccountStore extends TeamStore {
    */
   acceptInvitation(hash: string, account: AccountRecord, atMs: number): Promise<boolean>;
   removeInvitation(id: string): Promise<boolean>;
-
-  record(event: SecurityEvent): Promise<void>;
-  /** Newest first, at most `limit`; with `before`, only the events that follow it in this order. */
-  events(query: {
-    readonly limit: number;
-    readonly accountId?: string | undefined;
-    readonly before?: Pick<RecordedEvent, "atMs" | "id"> | undefined;
-  }): Promise<readonly RecordedEvent[]>;
-  /**
-   * Removes events before `beforeMs`, and of events without account and actor (sign-ins with unknown addresses) all but the
-   * newest `mostAnonymous`; of the events of an account of one type all but the newest `mostOfType`, with those of the same
-   * millisecond as the oldest of these. Answers how many.
-   */
-  pruneEvents(limits: {
-    readonly beforeMs: number;
-    readonly mostAnonymous: number;
-    readonly mostOfType: number;
-  }): Promise<number>;
 }

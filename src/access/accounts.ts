@@ -2,11 +2,12 @@ import { Failure, invalidField } from "../core/failure.ts";
 import type { Limits } from "../core/principal.ts";
 import type { AccountChanges, AccountRecord, AccountStore, Role } from "./account-store.ts";
 import { toEmail } from "./address.ts";
+import { accountFields, differenceOf, setFields } from "./audit-fields.ts";
+import type { AuditAction, NewEntry } from "./audit-log.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
 import { rolesWith } from "./permissions.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
-import type { SecurityEventType } from "./security-log.ts";
 import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
@@ -15,6 +16,8 @@ type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 export interface Actor {
   readonly actorId: string | undefined;
   readonly network: string | undefined;
+  /** Its program, such as `Firefox on Linux`. */
+  readonly client?: string | undefined;
 }
 
 /** The changes to make; absent fields stay. */
@@ -47,11 +50,11 @@ export async function updateAccount(
       : undefined;
   if (!(await store.update(id, changes, expected)))
     throw new Failure("permission_denied", `This account can be changed by these roles: ${roles.join(", ")}.`);
-  const weakens = happened.some(({ type }) => type === "account_disabled" || type === "role_changed");
+  const weakens = happened.some(({ action }) => action === "account_disabled" || action === "role_changed");
   if (weakens && !(await leavesOwner(store, before, changes))) throw lastOwner();
   if (changes.disabledAtMs !== undefined) await store.removeSessions(id);
-  if (weakens) await withdrawInvitations(store, id);
-  for (const { type, details } of happened) await context.log.record({ type, accountId: id, ...actor, details });
+  for (const entry of happened) await context.log.record({ ...entry, accountId: id, ...actor });
+  if (weakens) await withdrawInvitations(context, id, actor);
   return { ...before, ...changes };
 }
 
@@ -80,7 +83,7 @@ export async function createAccount(
     account = newAccount(newcomer, request.role, clock.now());
     if (!(await store.insert(account))) throw invalidField("email", "already has an account");
   }
-  await log.record({ type: "account_created", accountId: account.id, details: { role: account.role } });
+  await log.record({ action: "account_created", accountId: account.id, after: setFields(accountFields(account)) });
   return account;
 }
 
@@ -120,9 +123,14 @@ export function lastOwner(): Failure {
 }
 
 /** Removes unused invitations by an account that may no longer invite. */
-export async function withdrawInvitations(store: AccountStore, accountId: string): Promise<void> {
+export async function withdrawInvitations(
+  { store, log }: Pick<AccessContext, "store" | "log">,
+  accountId: string,
+  actor: Pick<NewEntry, "actor" | "actorId" | "network" | "client">,
+): Promise<void> {
   for (const { id, createdBy, usedAtMs } of await store.listInvitations()) {
-    if (createdBy === accountId && usedAtMs === undefined) await store.removeInvitation(id);
+    if (createdBy !== accountId || usedAtMs !== undefined || !(await store.removeInvitation(id))) continue;
+    await log.record({ action: "invitation_revoked", object: { kind: "invitation", id }, ...actor });
   }
 }
 
@@ -136,27 +144,22 @@ function isSame(limits: Limits, others: Limits): boolean {
   return fields.every((field) => limits[field] === others[field]);
 }
 
-interface Change {
-  readonly type: SecurityEventType;
-  readonly details: Readonly<Record<string, string>>;
-}
-
-/** Returns the effective changes and their security events. */
+/** Returns the effective changes and their entries of the audit log. */
 function toChanges(
   before: AccountRecord,
   { name, role, disabled, limits }: AccountUpdate,
   nowMs: number,
-): { changes: AccountChanges; happened: Change[] } {
-  const happened: Change[] = [];
+): { changes: AccountChanges; happened: Pick<NewEntry, "action" | "before" | "after">[] } {
+  const happened: Pick<NewEntry, "action" | "before" | "after">[] = [];
   let changes: AccountChanges = {};
-  const change = (next: AccountChanges, type: SecurityEventType, details: Change["details"] = {}): void => {
+  const change = (next: AccountChanges, action: AuditAction): void => {
     changes = { ...changes, ...next };
-    happened.push({ type, details });
+    happened.push({ action, ...differenceOf(accountFields(before), accountFields({ ...before, ...next })) });
   };
   if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
   if (role !== undefined && before.kind !== "person")
     throw invalidField("role", `a ${before.kind} account has no role`);
-  if (role !== undefined && role !== before.role) change({ role }, "role_changed", { from: before.role, to: role });
+  if (role !== undefined && role !== before.role) change({ role }, "role_changed");
   if (limits !== undefined && !isSame(limits, before.limits)) {
     change({ limits: checkLimits(limits) }, "limits_changed");
   }

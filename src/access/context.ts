@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { AccountStore } from "./account-store.ts";
+import type { AuditLog } from "./audit-log.ts";
 import type { PasswordHasher } from "./password-hash.ts";
-import type { SecurityLog } from "./security-log.ts";
 import type { SignInRules } from "./sign-in-rules.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Turns } from "./turns.ts";
@@ -15,7 +15,7 @@ export interface AccessContext {
   readonly throttle: Throttle;
   readonly turns: Turns;
   readonly passwords: PasswordHasher;
-  readonly log: SecurityLog;
+  readonly log: AuditLog;
   readonly clock: Clock;
   readonly signUp: SignUpMode;
   readonly signIn: SignInRules;

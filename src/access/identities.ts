@@ -19,13 +19,13 @@ export async function linkIdentity(context: Links, account: AccountRecord, ident
   await unlinkIdentity(context, account, issuer);
   if (!(await store.link(account.id, { issuer, subject, linkedAtMs: clock.now() })))
     throw invalidField("subject", "has been linked to another account meanwhile");
-  await log.record({ type: "identity_linked", accountId: account.id, details: { issuer, subject } });
+  await log.record({ action: "identity_linked", accountId: account.id, after: { issuer, subject } });
 }
 
 /** Removes an account's identity of an issuer, and ends its sessions. False without one. */
 export async function unlinkIdentity({ store, log }: Links, { id }: AccountRecord, issuer: string): Promise<boolean> {
   if (!(await store.unlink(id, issuer))) return false;
   await store.removeSessions(id);
-  await log.record({ type: "identity_removed", accountId: id, details: { issuer } });
+  await log.record({ action: "identity_removed", accountId: id, before: { issuer } });
   return true;
 }

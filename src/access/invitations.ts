@@ -21,6 +21,8 @@ export interface InvitationRequest {
   /** The inviting account; undefined for the command line. */
   readonly actorId: string | undefined;
   readonly network: string | undefined;
+  /** Its program, such as `Firefox on Linux`. */
+  readonly client?: string | undefined;
 }
 
 /** A new invitation; its token is not stored. */
@@ -67,12 +69,16 @@ export async function createInvitation(
     await store.removeInvitation(record.id);
     throw new Failure("permission_denied", `These roles can invite a new ${record.role}: ${roles.join(", ")}.`);
   }
-  const details = {
-    invitation_id: record.id,
-    role: record.role,
-    ...(email !== undefined && { email_hash: hashEmail(email) }),
-  };
-  await log.record({ type: "invitation_created", actorId: request.actorId, network: request.network, details });
+  const { actorId, network, client } = request;
+  await log.record({
+    action: "invitation_created",
+    actorId,
+    network,
+    client,
+    object: { kind: "invitation", id: record.id },
+    after: { role: record.role, expires_at: new Date(record.expiresAtMs).toISOString() },
+    ...(email !== undefined && { details: { email_hash: hashEmail(email) } }),
+  });
   return { token, record };
 }
 
@@ -90,10 +96,10 @@ export async function findInvitation(
 export async function revokeInvitation(
   { store, log }: Pick<AccessContext, "store" | "log">,
   id: string,
-  { actorId, network }: Pick<InvitationRequest, "actorId" | "network">,
+  { actorId, network, client }: Pick<InvitationRequest, "actorId" | "network" | "client">,
 ): Promise<void> {
   if (!isId(id) || !(await store.removeInvitation(id))) throw unknownId("invitation", id);
-  await log.record({ type: "invitation_revoked", actorId, network, details: { invitation_id: id } });
+  await log.record({ action: "invitation_revoked", actorId, network, client, object: { kind: "invitation", id } });
 }
 
 /** Removes invitations that ended a month ago; answers how many. */

@@ -1,6 +1,8 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Offboarded } from "./account-store.ts";
 import { type Actor, findAccount, lastOwner } from "./accounts.ts";
+import type { NewEntry } from "./audit-log.ts";
+import { memberEntry, revokedKeyEntry, transferredKeyEntries } from "./audit-fields.ts";
 import type { AccessContext } from "./context.ts";
 import { requireReceiver } from "./key-transfer.ts";
 import { MAX_WORKING_KEYS } from "./keys.ts";
@@ -25,14 +27,15 @@ export async function offboard(
     readonly actor: Actor;
   },
 ): Promise<Offboarded> {
-  const { role, kind } = await findAccount(store, id);
+  const { role, kind, disabledAtMs } = await findAccount(store, id);
   if (kind !== "person")
     throw invalidField("id", "is no person's account; disable it, and transfer its keys one by one");
   if (keysTo !== undefined) await requireReceiver({ store }, { from: id, to: keysTo, field: "transfer_keys_to" });
   const roles = rolesWith(role === "owner" ? "owners.write" : "accounts.write");
+  const atMs = clock.now();
   const done = await store.offboard(id, {
     keysTo,
-    atMs: clock.now(),
+    atMs,
     mostKeys: MAX_WORKING_KEYS,
     expected: { role, ...(actor.actorId !== undefined && { actor: { id: actor.actorId, roles } }) },
   });
@@ -41,23 +44,42 @@ export async function offboard(
   if (done === "last owner") throw lastOwner();
   if (done === "too many keys")
     throw invalidField("transfer_keys_to", `would have more than ${MAX_WORKING_KEYS} active keys; revoke some first`);
-  await log.record({
-    type: "account_offboarded",
-    accountId: id,
-    ...actor,
-    details: { keys: String(done.keyIds.length) },
-  });
-  for (const key_id of done.keyIds) {
-    if (keysTo === undefined) await log.record({ type: "key_revoked", accountId: id, ...actor, details: { key_id } });
-    else
-      await log.record({
-        type: "key_transferred",
-        accountId: keysTo,
-        ...actor,
-        details: { key_id, from_account: id, to_account: keysTo },
-      });
-  }
-  for (const teamId of done.teamIds)
-    await log.record({ type: "member_removed", accountId: teamId, ...actor, details: { member: id } });
+  for (const entry of entriesOf(done, { id, keysTo, atMs, wasDisabled: disabledAtMs !== undefined }))
+    await log.record({ ...entry, ...actor });
   return done;
+}
+
+/** The entries of the audit log: of the account, and of everything that has ended with it. */
+function entriesOf(
+  { keyIds, teams, invitationIds, sessions }: Offboarded,
+  {
+    id,
+    keysTo,
+    atMs,
+    wasDisabled,
+  }: {
+    readonly id: string;
+    readonly keysTo: string | undefined;
+    readonly atMs: number;
+    readonly wasDisabled: boolean;
+  },
+): NewEntry[] {
+  return [
+    {
+      action: "account_offboarded",
+      accountId: id,
+      before: { disabled: wasDisabled, active_keys: keyIds.length, teams: teams.length, sessions },
+      after: { disabled: true, active_keys: 0, teams: 0, sessions: 0 },
+    },
+    ...keyIds.flatMap((keyId) =>
+      keysTo === undefined
+        ? [revokedKeyEntry({ id: keyId, accountId: id }, atMs)]
+        : transferredKeyEntries(keyId, { from: id, to: keysTo, concerned: [keysTo] }),
+    ),
+    ...teams.map(({ teamId, role }) => memberEntry(teamId, { member: id, before: role })),
+    ...invitationIds.map((invitationId) => ({
+      action: "invitation_revoked" as const,
+      object: { kind: "invitation" as const, id: invitationId },
+    })),
+  ];
 }

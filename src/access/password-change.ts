@@ -30,7 +30,8 @@ export async function changePassword(
   // Changed meanwhile, by an owner who keeps somebody else out.
   if (changed === undefined) throw invalidField("current_password", "wrong password");
   const { id } = account;
-  await context.log.record({ type: "password_changed", actorId: id, accountId: id, network: origin.network });
+  const { network, browser: client } = origin;
+  await context.log.record({ action: "password_changed", actorId: id, accountId: id, network, client });
   return startSession(context, changed, origin);
 }
 
@@ -45,7 +46,7 @@ export async function resetPassword(context: AccessContext, account: AccountReco
   checkPassword(password, account.email);
   await setPassword(context, account, { password });
   await context.throttle.forget(account.email);
-  await context.log.record({ type: "password_reset", accountId: account.id });
+  await context.log.record({ action: "password_reset", accountId: account.id });
 }
 
 /**

@@ -112,14 +112,14 @@ export function requireIn(signedIn: SignedIn, permission: Permission, accountId:
 export async function signOut(
   { store, clock, signIn, log }: Pick<AccessContext, "store" | "clock" | "signIn" | "log">,
   id: string,
-  network: string | undefined,
+  { network, browser: client }: Pick<Origin, "network" | "browser">,
 ): Promise<void> {
   const found = isToken(id) ? await store.findSession(hashToken(id)) : undefined;
   if (found === undefined) return;
   await store.removeSession(found.session.hash);
   if (!isValid(found, signIn, clock.now())) return;
   const { id: accountId } = found.account;
-  await log.record({ type: "signed_out", actorId: accountId, accountId, network });
+  await log.record({ action: "signed_out", actorId: accountId, accountId, network, client });
 }
 
 /** The sessions of a signed-in account, most recently used first, at most 100. */
@@ -136,11 +136,11 @@ export async function listSessions(
 export async function signOutElsewhere(
   { store, log }: Pick<AccessContext, "store" | "log">,
   { session, account: { id } }: SignedIn,
-  { network }: Origin,
+  { network, browser: client }: Origin,
 ): Promise<number> {
   const ended = await store.removeSessions(id, session.hash);
   const details = { sessions: String(ended) };
-  await log.record({ type: "signed_out_elsewhere", actorId: id, accountId: id, network, details });
+  await log.record({ action: "signed_out_elsewhere", actorId: id, accountId: id, network, client, details });
   return ended;
 }
 

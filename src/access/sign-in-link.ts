@@ -16,7 +16,7 @@ export async function createSignInLink(
   const token = generateToken();
   const nowMs = clock.now();
   await store.insertSignInLink({ hash: hashToken(token), accountId: id, expiresAtMs: nowMs + LIFETIME_MS }, nowMs);
-  await log.record({ type: "sign_in_link_created", accountId: id });
+  await log.record({ action: "sign_in_link_created", accountId: id });
   return token;
 }
 
@@ -40,10 +40,11 @@ export async function signInByLink(context: AccessContext, token: string, origin
   const started = await startSession(context, account, { ...origin, method: "link" });
   const { id } = account;
   await log.record({
-    type: "signed_in",
+    action: "signed_in",
     actorId: id,
     accountId: id,
     network: origin.network,
+    client: origin.browser,
     details: { method: "link" },
   });
   return started;

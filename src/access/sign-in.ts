@@ -1,10 +1,10 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { AccountRecord } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
+import type { AuditAction } from "./audit-log.ts";
 import type { AccessContext, Origin } from "./context.ts";
 import { recognizeBrowser, type Recognized } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
-import type { SecurityEventType } from "./security-log.ts";
 import { requirePasswordSignIn } from "./sign-in-rules.ts";
 import type { Attempt, Guesser } from "./throttle.ts";
 import { type SignedIn, startSession, type StartedSession } from "./sessions.ts";
@@ -25,7 +25,7 @@ export async function signIn(
   credentials: Credentials,
   origin: Origin,
 ): Promise<StartedSession> {
-  const { network } = origin;
+  const { network, browser: client } = origin;
   const email = toEmail(credentials.email);
   requirePasswordSignIn(context.signIn, email);
   const password = toPassword(credentials.password);
@@ -41,7 +41,7 @@ export async function signIn(
     const details = { email_hash: hashEmail(email) };
     // Attempts with unknown addresses are recorded only until the throttle refuses.
     if (account !== undefined || attempt.refusal === undefined)
-      await context.log.record({ type: "sign_in_failed", accountId: account?.id, network, details });
+      await context.log.record({ action: "sign_in_failed", accountId: account?.id, network, client, details });
     throw attempt.refusal ?? refused();
   }
   await attempt.succeeded();
@@ -49,7 +49,7 @@ export async function signIn(
   await confirm(context, started, password);
   // A failed rehash is repeated at the next sign-in.
   if (verdict.outdated) await rehash(context, account, password).catch(() => undefined);
-  await context.log.record({ type: "signed_in", actorId: account.id, accountId: account.id, network });
+  await context.log.record({ action: "signed_in", actorId: account.id, accountId: account.id, network, client });
   return started;
 }
 
@@ -87,7 +87,7 @@ export async function reauthenticate(
   await checkOwnPassword(context, { signedIn, password: toPassword(password), field: "password" }, origin);
   const authenticatedAtMs = context.clock.now();
   await context.store.touchSession(signedIn.session.hash, { authenticatedAtMs });
-  await recordOwn(context, { signedIn, type: "reauthenticated" }, origin);
+  await recordOwn(context, { signedIn, action: "reauthenticated" }, origin);
   return { ...signedIn, session: { ...signedIn.session, authenticatedAtMs } };
 }
 
@@ -112,7 +112,7 @@ export async function checkOwnPassword(
   const attempt = await context.throttle.attempt(email, { kind: "session", hash: signedIn.session.hash }, true);
   const { matches } = await context.passwords.verify(password, passwordHash, "known");
   if (!matches) {
-    await recordOwn(context, { signedIn, type: "reauthentication_failed" }, origin);
+    await recordOwn(context, { signedIn, action: "reauthentication_failed" }, origin);
     throw invalidField(field, "wrong password");
   }
   await attempt.succeeded();
@@ -120,11 +120,11 @@ export async function checkOwnPassword(
 
 function recordOwn(
   { log }: AccessContext,
-  { signedIn, type }: { readonly signedIn: SignedIn; readonly type: SecurityEventType },
-  { network }: Origin,
+  { signedIn, action }: { readonly signedIn: SignedIn; readonly action: AuditAction },
+  { network, browser: client }: Origin,
 ): Promise<void> {
   const { id } = signedIn.account;
-  return log.record({ type, actorId: id, accountId: id, network });
+  return log.record({ action, actorId: id, accountId: id, network, client });
 }
 
 function refused(): Failure {

@@ -2,6 +2,7 @@ import { Failure, invalidField } from "../core/failure.ts";
 import { NO_LIMITS } from "../core/principal.ts";
 import type { AccountRecord, InvitationRecord, LinkedIdentity, Role } from "./account-store.ts";
 import { toEmail } from "./address.ts";
+import { accountFields, setFields } from "./audit-fields.ts";
 import { randomBase62 } from "./api-key.ts";
 import { checkName } from "./checks.ts";
 import type { AccessContext, Origin } from "./context.ts";
@@ -40,7 +41,7 @@ export async function signUp(
   application: Application,
   origin: Origin,
 ): Promise<StartedSession> {
-  const { network } = origin;
+  const { network, browser: client } = origin;
   const email = toEmail(application.email);
   requirePasswordSignIn(context.signIn, email);
   const name = nameFor(application.name, email);
@@ -55,11 +56,11 @@ export async function signUp(
   const newcomer = { email, name, passwordHash };
   const claimed = await claim(context, newcomer);
   if (claimed !== undefined) await context.store.removeSetupTokens();
-  const account = claimed ?? (await join(context, newcomer, token));
+  const account = claimed ?? (await join(context, newcomer, { token, origin }));
   // An invitation that was not needed must not stay usable for others.
   if (claimed !== undefined && token !== undefined) await removeUnused(context, token);
-  const details = { role: account.role };
-  await context.log.record({ type: "signed_up", actorId: account.id, accountId: account.id, network, details });
+  const after = setFields(accountFields(account));
+  await context.log.record({ action: "signed_up", actorId: account.id, accountId: account.id, network, client, after });
   return startSession(context, account, origin);
 }
 
@@ -94,7 +95,11 @@ export function nameFor(given: string | undefined, email: string): string {
 }
 
 /** Makes a further account. Throws when the right to do so is missing or has been lost meanwhile. */
-async function join(context: AccessContext, newcomer: Newcomer, token: string | undefined): Promise<AccountRecord> {
+async function join(
+  context: AccessContext,
+  newcomer: Newcomer,
+  { token, origin }: { readonly token: string | undefined; readonly origin: Origin },
+): Promise<AccountRecord> {
   const { store, clock, log } = context;
   const invitation = await admit(context, token, newcomer.email);
   const account = newAccount(newcomer, invitation?.role ?? "developer", clock.now());
@@ -105,8 +110,14 @@ async function join(context: AccessContext, newcomer: Newcomer, token: string | 
   if (!(await store.acceptInvitation(invitation.hash, account, clock.now()))) {
     throw (await store.findByEmail(newcomer.email)) === undefined ? notInvited() : taken();
   }
-  const details = { invitation_id: invitation.id };
-  await log.record({ type: "invitation_accepted", actorId: account.id, accountId: account.id, details });
+  await log.record({
+    action: "invitation_accepted",
+    actorId: account.id,
+    accountId: account.id,
+    object: { kind: "invitation", id: invitation.id },
+    network: origin.network,
+    client: origin.browser,
+  });
   return account;
 }
 

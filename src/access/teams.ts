@@ -4,6 +4,7 @@ import type { AccountKind, AccountRecord } from "./account-store.ts";
 import type { Actor } from "./accounts.ts";
 import { toEmail } from "./address.ts";
 import { randomBase62 } from "./api-key.ts";
+import { accountFields, memberEntry, setFields } from "./audit-fields.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
 import { lacks, permitsIn } from "./permissions.ts";
@@ -44,7 +45,8 @@ export async function createTeam(
     disabledAtMs: undefined,
   };
   await store.insert(account);
-  await log.record({ type: "team_created", accountId: account.id, ...actor, details: { kind } });
+  const after = { kind, ...setFields(accountFields(account)) };
+  await log.record({ action: "team_created", accountId: account.id, ...actor, after });
   return account;
 }
 
@@ -70,8 +72,7 @@ export async function setMember(
 ): Promise<void> {
   const { accountId, before } = await change(context, { teamId, person, role, actor });
   if (before === role) return;
-  const type = before === undefined ? "member_added" : "member_changed";
-  await context.log.record({ type, accountId: teamId, ...actor, details: { member: accountId, role } });
+  await context.log.record({ ...memberEntry(teamId, { member: accountId, before, after: role }), ...actor });
 }
 
 /** Removes a member of a team; false when the person is none. Throws as `setMember`. */
@@ -81,7 +82,7 @@ export async function removeMember(
 ): Promise<boolean> {
   const { accountId, before } = await change(context, { teamId, person, role: undefined, actor });
   if (before === undefined) return false;
-  await context.log.record({ type: "member_removed", accountId: teamId, ...actor, details: { member: accountId } });
+  await context.log.record({ ...memberEntry(teamId, { member: accountId, before }), ...actor });
   return true;
 }
 

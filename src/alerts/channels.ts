@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { Actor } from "../access/accounts.ts";
 import { toEmail } from "../access/address.ts";
+import type { AuditFields, AuditObject } from "../access/audit-entry.ts";
+import type { AuditLog } from "../access/audit-log.ts";
 import { checkName, unknownId } from "../access/checks.ts";
-import type { SecurityLog } from "../access/security-log.ts";
 import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
 import type { ChannelKind, ChannelRecord, ChannelSecrets } from "./alert.ts";
@@ -25,7 +26,7 @@ export interface ChannelContext {
   readonly store: AlertStore;
   readonly cipher: ChannelCipher;
   readonly clock: Clock;
-  readonly log: SecurityLog;
+  readonly log: AuditLog;
   /** Why an address may not be used; undefined when it may. */
   readonly addressProblem: (url: URL) => string | undefined;
   readonly hasMail: () => boolean;
@@ -66,15 +67,24 @@ export async function createChannel(
   };
   if (!(await store.insertChannel(channel, MAX_CHANNELS)))
     throw invalidField("name", `there are ${MAX_CHANNELS} channels already; remove one first`);
-  await log.record({ type: "alert_channel_created", ...actor, details: { channel: channel.name, kind } });
+  await log.record({ action: "alert_channel_created", ...actor, object: objectOf(id), after: fieldsOf(channel) });
   return { channel, signingKey };
 }
 
 /** Removes a channel. Throws `invalid_request` for an unknown one. */
 export async function removeChannel({ store, log }: ChannelContext, id: string, actor: Actor): Promise<void> {
-  const { name } = await findChannel(store, id);
+  const channel = await findChannel(store, id);
   if (!(await store.removeChannel(id))) throw unknownId("channel", id);
-  await log.record({ type: "alert_channel_removed", ...actor, details: { channel: name } });
+  await log.record({ action: "alert_channel_removed", ...actor, object: objectOf(id), before: fieldsOf(channel) });
+}
+
+function objectOf(id: string): AuditObject {
+  return { kind: "alert_channel", id };
+}
+
+/** The fields of a channel in the audit log: not its target, which may be e-mail addresses. */
+function fieldsOf({ kind, name }: ChannelRecord): AuditFields {
+  return { kind, name };
 }
 
 /** The channel with this ID. Throws `invalid_request` for an unknown one. */

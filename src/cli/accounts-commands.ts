@@ -5,7 +5,6 @@ import { ROLES } from "../access/permissions.ts";
 import { offboard } from "../access/offboarding.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
-import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
@@ -16,9 +15,9 @@ import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, Usag
 import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
 import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
-import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
+import { commandLog, type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
-/** Actor in security events: no signed-in account and no network. */
+/** Who makes changes in the audit log: no account and no network. */
 export const ACTOR = { actorId: undefined, network: undefined };
 
 const PASSWORD_FLAG = {
@@ -117,12 +116,18 @@ export const accountsOffboard: Command = {
         throw new UsageError("give one of --transfer-keys-to ID|EMAIL and --revoke-keys");
       const { id } = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
       const keysTo = receiver && (await findAccountByIdOrEmail(access.store, receiver)).id;
-      const { keyIds, teamIds, sessions } = await offboard(access, { id, keysTo, actor: ACTOR });
+      const { keyIds, teams, sessions } = await offboard(access, { id, keysTo, actor: ACTOR });
       if (invocation.switches.has("json"))
-        writeJson(context.stdout, { id, keys: keyIds, keys_to: keysTo ?? null, teams: teamIds, sessions });
+        writeJson(context.stdout, {
+          id,
+          keys: keyIds,
+          keys_to: keysTo ?? null,
+          teams: teams.map(({ teamId }) => teamId),
+          sessions,
+        });
       else {
         const fate = keysTo === undefined ? "revoked" : `transferred to ${keysTo}`;
-        const counts = `${keyIds.length} keys ${fate}, ${teamIds.length} teams left, ${sessions} sessions ended`;
+        const counts = `${keyIds.length} keys ${fate}, ${teams.length} teams left, ${sessions} sessions ended`;
         context.stdout.write(`Offboarded ${id}: ${counts}.\n`);
       }
     }),
@@ -167,14 +172,14 @@ export function withAccounts(
   action: (access: AccessContext, config: Config) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(invocation, context, ({ accounts, throttles }, config) =>
+  return withStore(invocation, context, ({ accounts, throttles, audit }, config) =>
     action(
       {
         store: accounts,
         throttle: createThrottle(throttles, clock),
         turns: new Turns(),
         passwords: createPasswordHasher(),
-        log: createSecurityLog(accounts, clock, () => undefined),
+        log: commandLog(audit, context),
         clock,
         signUp: config.signUp,
         signIn: signInRulesOf(config),

@@ -13,6 +13,7 @@ import {
   accountsResetPassword,
 } from "./accounts-commands.ts";
 import { alertsChannels, alertsList, alertsTest } from "./alerts-commands.ts";
+import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
 import { configConvert } from "./convert-command.ts";
@@ -124,6 +125,9 @@ const COMMANDS: readonly Command[] = [
   alertsList,
   alertsChannels,
   alertsTest,
+  auditList,
+  auditExport,
+  auditVerify,
   migrate,
   backup,
   health,

@@ -1,3 +1,5 @@
+import { changedKeyEntry, newKeyEntry, revokedKeyEntry, transferredKeyEntries } from "../access/audit-fields.ts";
+import type { AuditLog } from "../access/audit-log.ts";
 import { unknownId } from "../access/checks.ts";
 import type { KeyRecord } from "../access/key-store.ts";
 import { transferKey } from "../access/key-transfer.ts";
@@ -13,7 +15,6 @@ import {
   updateKey,
 } from "../access/keys.ts";
 import { CAPABILITIES } from "../access/principal.ts";
-import { createSecurityLog, type SecurityEventType } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import type { LabelRequirements } from "../core/labels.ts";
@@ -33,7 +34,7 @@ import {
 import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable, KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
-import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
+import { commandLog, type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const OPTIONS_FLAG = {
   options: {
@@ -65,7 +66,7 @@ export const keysCreate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, { ...context, createsDatabase: true }, async (keys, { config, store, record }) => {
+    withKeys(invocation, { ...context, createsDatabase: true }, async (keys, { config, store, log }) => {
       const { name, models, capabilities, options, expires, account } = invocation.flags;
       if (name === undefined) throw new UsageError("--name is required: --name NAME");
       const created = await createKey(keys, {
@@ -80,7 +81,7 @@ export const keysCreate: Command = {
         accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
-      await record("key_created", created.record);
+      await log.record(newKeyEntry(created.record));
       if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
       else writeSecret(context, created);
     }),
@@ -117,11 +118,12 @@ export const keysRotate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { record }) => {
+    withKeys(invocation, context, async (keys, { log }) => {
       const id = invocation.positionals[0] ?? "";
       const grace = readGrace(invocation.flags["grace"] ?? DEFAULT_GRACE);
+      const before = await keys.store.find(id);
       const created = await rotateKey(keys, id, { grace, by: "administrator" });
-      await record("key_rotated", { ...created.record, id });
+      await log.record(changedKeyEntry("key_rotated", before!, (await keys.store.find(id))!));
       if (invocation.switches.has("json"))
         writeJson(context.stdout, { ...toCreatedJson(created), replaces: id, grace });
       else {
@@ -148,7 +150,7 @@ export const keysUpdate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { config, record }) => {
+    withKeys(invocation, context, async (keys, { config, log }) => {
       const id = invocation.positionals[0] ?? "";
       const { flags } = invocation;
       const { name, models, capabilities, options } = flags;
@@ -166,7 +168,7 @@ export const keysUpdate: Command = {
         ...(flags["tags"] !== undefined && { tags: readList(flags["tags"], "none")! }),
       });
       const after = (await keys.store.find(id))!;
-      await record("key_updated", after);
+      await log.record(changedKeyEntry("key_updated", before!, after));
       if (invocation.switches.has("json")) writeJson(context.stdout, toKeyJson(after));
       else context.stdout.write(`${formatTable([KEY_HEADING, toKeyRow(after, keys.clock.now())])}\n`);
     }),
@@ -182,7 +184,7 @@ export const keysTransfer: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { store, record }) => {
+    withKeys(invocation, context, async (keys, { store, log }) => {
       const { to: receiver } = invocation.flags;
       if (receiver === undefined) throw new UsageError("--to is required: --to ID|EMAIL");
       const id = invocation.positionals[0] ?? "";
@@ -190,8 +192,7 @@ export const keysTransfer: Command = {
       if (key === undefined) throw unknownId("key", id);
       const { id: to } = await findAccountByIdOrEmail(store.accounts, receiver);
       await transferKey({ ...keys, accounts: store.accounts }, key, { to, by: "administrator" });
-      const details = { from_account: key.accountId, to_account: to };
-      for (const accountId of [key.accountId, to]) await record("key_transferred", { id, accountId }, details);
+      for (const entry of transferredKeyEntries(id, { from: key.accountId, to })) await log.record(entry);
       if (invocation.switches.has("json")) writeJson(context.stdout, { id, account: to, from: key.accountId });
       else context.stdout.write(`${id} belongs to ${to}.\n`);
     }),
@@ -207,11 +208,11 @@ export const keysRevoke: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { record }) => {
+    withKeys(invocation, context, async (keys, { log }) => {
       const id = invocation.positionals[0] ?? "";
       const revoked = await revokeKey(keys, id, invocation.switches.has("only") ? "key only" : "with predecessors");
       const { accountId } = (await keys.store.find(id))!;
-      for (const each of revoked) await record("key_revoked", { id: each, accountId });
+      for (const each of revoked) await log.record(revokedKeyEntry({ id: each, accountId }, keys.clock.now()));
       const predecessors = revoked.slice(1);
       if (invocation.switches.has("json")) writeJson(context.stdout, { id, state: "revoked", predecessors });
       else context.stdout.write(revoked.map((each) => `Revoked ${each}.\n`).join(""));
@@ -221,12 +222,7 @@ export const keysRevoke: Command = {
 interface KeyCommandContext {
   readonly config: Config;
   readonly store: Store;
-  /** Records a change of a key as a security event. */
-  readonly record: (
-    type: SecurityEventType,
-    key: Pick<KeyRecord, "id" | "accountId">,
-    details?: Readonly<Record<string, string>>,
-  ) => Promise<void>;
+  readonly log: AuditLog;
 }
 
 function withKeys(
@@ -235,12 +231,9 @@ function withKeys(
   action: (keys: KeyContext, command: KeyCommandContext) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(invocation, context, (store, config) => {
-    const log = createSecurityLog(store.accounts, clock, () => undefined);
-    const record: KeyCommandContext["record"] = (type, { id, accountId }, details) =>
-      log.record({ type, accountId, details: { key_id: id, ...details } });
-    return action({ store: store.keys, clock }, { config, store, record });
-  });
+  return withStore(invocation, context, (store, config) =>
+    action({ store: store.keys, clock }, { config, store, log: commandLog(store.audit, context) }),
+  );
 }
 
 function readModels(list: string, config: Config): string[] {

@@ -22,7 +22,7 @@ import {
 } from "./command.ts";
 import { formatTable } from "./output.ts";
 import { pagesOf } from "./pages.ts";
-import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
+import { commandLog, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const PROVIDER_FLAG = { provider: { value: "NAME", help: "name of the provider (required)" } } as const;
 
@@ -87,7 +87,7 @@ export const credentialsReseal: Command = {
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
-    withStore(invocation, context, async ({ configuration, accounts, alerts }, config) => {
+    withStore(invocation, context, async ({ configuration, accounts, alerts, audit }, config) => {
       const cipher = credentialCipherOf(config);
       let { resealed, unreadable } = await configuration.reseal(
         (row) => {
@@ -113,6 +113,10 @@ export const credentialsReseal: Command = {
         context.stderr.write(
           `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,
         );
+      await commandLog(audit, context).record({
+        action: "credentials_resealed",
+        details: { resealed: String(resealed), unreadable: String(unreadable) },
+      });
       if (invocation.switches.has("json")) writeJson(context.stdout, { resealed, unreadable });
       else context.stdout.write(`Encrypted ${resealed} credentials anew.\n`);
     }),

@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { createSecurityLog } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import { MAX_STORED_LENGTH, NOTHING_STORED, STORED_SECTIONS, type StoredSection } from "../config/stored.ts";
@@ -23,7 +22,7 @@ import {
   writeJson,
 } from "./command.ts";
 import { formatTable } from "./output.ts";
-import { withStore } from "./with-store.ts";
+import { commandLog, withStore } from "./with-store.ts";
 
 const CHANGE_FLAGS = {
   comment: { value: "TEXT", help: "why, for the list of versions" },
@@ -180,7 +179,7 @@ type Change = (ports: StoredPorts, facts: ChangeFacts) => Promise<ChangeResult>;
 /** Makes a change to the latest version, and says what came of it. */
 function change(invocation: Invocation, context: CliContext, make: Change): Promise<number> {
   return withStore(invocation, { ...context, createsDatabase: true }, async (store, config, source) => {
-    const ports = portsOf(store, config, source);
+    const ports = portsOf(store, { config, source, output: context });
     const validateOnly = invocation.switches.has("check");
     const comment = invocation.flags["comment"] ?? "";
     const expected = await store.configuration.latest();
@@ -192,9 +191,8 @@ function change(invocation: Invocation, context: CliContext, make: Change): Prom
 }
 
 function portsOf(
-  { configuration, accounts }: Parameters<Parameters<typeof withStore>[2]>[0],
-  config: Config,
-  source: ConfigSource,
+  { configuration, audit }: Parameters<Parameters<typeof withStore>[2]>[0],
+  { config, source, output }: { readonly config: Config; readonly source: ConfigSource; readonly output: CliContext },
 ): StoredPorts {
   return {
     store: configuration,
@@ -202,7 +200,7 @@ function portsOf(
     inForce: () => config,
     source: () => source,
     clock: systemClock,
-    log: createSecurityLog(accounts, systemClock, () => undefined),
+    log: commandLog(audit, output),
   };
 }
 

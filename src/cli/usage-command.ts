@@ -1,6 +1,7 @@
 import { systemClock } from "../core/clock.ts";
 import { totalOf, type UsageRow, type UsageSums, wholeSteps } from "../ledger/usage-store.ts";
-import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson, parseDuration } from "./command.ts";
+import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson } from "./command.ts";
+import { readMoment } from "./moments.ts";
 import { formatTable } from "./output.ts";
 import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
@@ -73,16 +74,6 @@ function readTop(text: string | undefined, by: Group): number {
   const top = Number(text);
   if (Number.isInteger(top) && top >= 1 && top <= MAX_TOP) return top;
   throw new UsageError(`--top is a number of rows, 1 to ${MAX_TOP}`);
-}
-
-function readMoment(text: string, flag: string, nowMs: number): number {
-  const ageMs = parseDuration(text);
-  if (ageMs !== undefined) return nowMs - ageMs;
-  const atMs = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(text) ? Date.parse(text) : NaN;
-  if (!Number.isNaN(atMs)) return atMs;
-  throw new UsageError(
-    `${flag} is a date in UTC such as 2026-11-01 or 2026-11-01T12:00Z, or an age such as 24h or 30d`,
-  );
 }
 
 /** Label of a row: its group, its day, or null for all others together. */

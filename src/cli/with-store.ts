@@ -1,13 +1,16 @@
 import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
 import { resolve } from "node:path";
 import type { AccountRecord, AccountStore } from "../access/account-store.ts";
 import { toEmail } from "../access/address.ts";
+import { type AuditLog, createAuditLog } from "../access/audit-log.ts";
 import type { Config } from "../config/config.ts";
 import { type LoadOptions, readSource } from "../config/load.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
 import { NOTHING_STORED, UNREAD } from "../config/stored.ts";
 import { credentialCipherOf } from "../gateway/account-credentials.ts";
 import { toStored } from "../gateway/stored-watch.ts";
+import { systemClock } from "../core/clock.ts";
 import { sqliteFile } from "../store/database.ts";
 import { connectConfiguration, openStore, type Store } from "../store/store.ts";
 import { type CliContext, EXIT, type Invocation, UsageError } from "./command.ts";
@@ -71,4 +74,27 @@ export async function findAccountByIdOrEmail(accounts: AccountStore, idOrEmail: 
     : await accounts.find(idOrEmail);
   if (found !== undefined) return found;
   throw new UsageError(`there is no account ${idOrEmail}; parley accounts list shows all`);
+}
+
+/** The audit log for a command: the actor is the user of the operating system. Warns of an entry that could not be stored. */
+export function commandLog(store: Store["audit"], { stderr }: Pick<CliContext, "stderr">): AuditLog {
+  return createAuditLog({
+    store,
+    clock: systemClock,
+    actor: { kind: "command_line", id: systemUser() },
+    listener({ action }, lost) {
+      if (lost === undefined) return;
+      const cause = lost instanceof Error ? lost.message : "unknown";
+      stderr.write(`warning: the change is made, but the audit log has no entry of it (${action}): ${cause}\n`);
+    },
+  });
+}
+
+/** The name of the process's user; undefined for a user without one. */
+function systemUser(): string | undefined {
+  try {
+    return userInfo().username;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,7 @@
 import type { Bindings, ShownCredentials } from "../access/bound-keys.ts";
+import { createAuditLog } from "../access/audit-log.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
-import { createSecurityLog } from "../access/security-log.ts";
 import type { SignInRules } from "../access/sign-in-rules.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
@@ -21,17 +21,30 @@ interface AccessPorts {
   readonly log: Logger;
 }
 
-/** Builds the context of accounts and sessions. Security events are stored, and written into the log too. */
+/** Builds the context of accounts and sessions. Entries of the audit log are written into the process's log too. */
 export function accessOf(config: Config, { store, clock, log }: AccessPorts): AccessContext {
   return {
     store: store.accounts,
     throttle: createThrottle(store.throttles, clock),
     turns: new Turns(),
     passwords: createPasswordHasher(),
-    log: createSecurityLog(store.accounts, clock, (event, lost) => {
-      if (lost === undefined) return log.info(event, "security event");
-      const cause = lost instanceof Error ? lost.message : "unknown";
-      log.error({ ...event, cause }, "security event could not be stored");
+    log: createAuditLog({
+      store: store.audit,
+      clock,
+      actor: { kind: "nobody", id: undefined },
+      listener(entry, lost) {
+        const { actor, object, ...facts } = entry;
+        const fields = {
+          ...facts,
+          actor: actor.kind,
+          actor_id: actor.id,
+          object: object?.kind,
+          object_id: object?.id,
+        };
+        if (lost === undefined) return log.info(fields, "audit log");
+        const cause = lost instanceof Error ? lost.message : "unknown";
+        log.error({ ...fields, cause }, "entry of the audit log could not be stored");
+      },
     }),
     clock,
     signUp: config.signUp,

@@ -74,6 +74,7 @@ export async function consoleOf(
   const console = createConsole(
     {
       access,
+      audit: store.audit,
       keys: store.keys,
       keyNotices: store.keyNotices,
       ledger: store.ledger,

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { authenticateCaller } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
+import { newKeyEntry } from "../access/audit-fields.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
 import { prepareSetup, type SetupState } from "../access/setup-token.ts";
@@ -476,7 +477,10 @@ async function assemble(
     ...failing,
     async makeFirstKey() {
       if (!store.health().up) return undefined;
-      return (await createFirstKey({ store: store.keys, clock }))?.secret;
+      const made = await createFirstKey({ store: store.keys, clock });
+      if (made !== undefined)
+        await access.log.record({ ...newKeyEntry(made.record), actor: { kind: "gateway", id: undefined } });
+      return made?.secret;
     },
     prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),
     reload: inTurn(async (next, changed, from = source) => {

@@ -136,7 +136,7 @@ export function jobsOf({ ledger, responses, signIn }: Config, ports: JobPorts): 
       run: async () => store.ledger.takeDropped(),
     },
     {
-      name: "remove expired sessions, known browsers, invitations, throttles and security events",
+      name: "remove expired sessions, known browsers, invitations, throttles and entries of the audit log",
       everyMs: 10 * MINUTE_MS,
       async run() {
         const nowMs = await readTime(ports);
@@ -144,10 +144,16 @@ export function jobsOf({ ledger, responses, signIn }: Config, ports: JobPorts): 
           store: store.accounts,
           nowMs,
           throttles: store.throttles,
+          audit: store.audit,
           signIn: signInRulesOf({ signIn }),
         });
         return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },
+    },
+    {
+      name: "move security events that an earlier program records beside this one into the audit log",
+      everyMs: MINUTE_MS,
+      run: (signal) => untilNone(() => store.audit.takeEvents(), signal),
     },
     {
       name: "create the tables of the coming months and days",

@@ -1,5 +1,5 @@
 import type { Actor } from "../access/accounts.ts";
-import type { SecurityLog } from "../access/security-log.ts";
+import type { AuditLog } from "../access/audit-log.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config, RemoteProvider } from "../config/config.ts";
 import { checkStored, type ConfigSource } from "../config/parse.ts";
@@ -22,7 +22,7 @@ export interface StoredPorts {
   readonly inForce: () => Config;
   readonly source: () => ConfigSource;
   readonly clock: Pick<Clock, "now">;
-  readonly log: SecurityLog;
+  readonly log: AuditLog;
 }
 
 /** Who changes the stored configuration, and why. */
@@ -62,7 +62,7 @@ export interface ChangeResult {
 }
 
 const MAX_COMMENT_CHARS = 500;
-/** Characters of the names of changed entries in a security event. */
+/** Characters of the names of changed entries in an entry of the audit log. */
 const MAX_NAMES_CHARS = 1_000;
 
 /** The latest version. Throws `permission_denied` where it is switched off, and `conflict` for another one than expected. */
@@ -142,16 +142,57 @@ export async function putDocument(
   if (version === undefined) throw conflict(await store.latest());
   const differences = differencesOf(old, document.entries);
   const changed = differences.map(({ section, name }) => `${section}.${name}`).join(", ");
-  await ports.log.record({
-    type: "configuration_changed",
-    ...facts.actor,
-    details: { version: String(version), changed: changed.slice(0, MAX_NAMES_CHARS) },
+  await recordVersion(ports.log, facts, {
+    version,
+    changed,
+    set: credentials,
+    gone,
+    before: before.credentials.map(({ provider }) => provider),
   });
-  for (const { provider, address } of credentials)
-    await ports.log.record({ type: "provider_credential_set", ...facts.actor, details: { provider, address } });
-  for (const provider of gone)
-    await ports.log.record({ type: "provider_credential_removed", ...facts.actor, details: { provider } });
   return { version, atMs: nowMs, comment: facts.comment, warnings };
+}
+
+interface RecordedVersion {
+  readonly version: number;
+  /** Names of the changed entries. */
+  readonly changed: string;
+  /** Credentials that were set, and providers whose credentials are gone, and that had one before. */
+  readonly set: readonly ProviderCredentialRow[];
+  readonly gone: readonly string[];
+  readonly before: readonly string[];
+}
+
+/** Records a version in the audit log, and each credential that was set or removed with it. */
+async function recordVersion(
+  log: AuditLog,
+  { actor, expected, comment }: ChangeFacts,
+  { version, changed, set, gone, before }: RecordedVersion,
+): Promise<void> {
+  await log.record({
+    action: "configuration_changed",
+    ...actor,
+    object: { kind: "configuration", id: String(version) },
+    before: { version: expected },
+    after: { version },
+    details: { changed: changed.slice(0, MAX_NAMES_CHARS), ...(comment !== "" && { comment }) },
+  });
+  for (const { provider, address } of set)
+    await log.record({
+      action: "provider_credential_set",
+      ...actor,
+      object: { kind: "provider", id: provider },
+      before: { credential: before.includes(provider) ? "set" : null },
+      after: { credential: "set" },
+      details: { address },
+    });
+  for (const provider of gone)
+    await log.record({
+      action: "provider_credential_removed",
+      ...actor,
+      object: { kind: "provider", id: provider },
+      before: { credential: "set" },
+      after: { credential: null },
+    });
 }
 
 const MAX_KEYS = 16;

@@ -204,6 +204,15 @@ class RecordingDialect implements Dialect {
   }
 }
 
+/** A statement whose lists of parameters have the first one only. */
+function shorten(statement: string): string {
+  const rows = statement.replaceAll(
+    /(\((?:\?|\$\d+)(?:, (?:\?|\$\d+))*\))(?:, \((?:\?|\$\d+)(?:, (?:\?|\$\d+))*\))+/g,
+    "$1, …",
+  );
+  return rows.replaceAll(/ in \((\?|\$\d+)(?:, (?:\?|\$\d+))+\)/g, " in ($1, …)");
+}
+
 class RecordingConnection implements DatabaseConnection {
   readonly #statements: string[];
   readonly #database: Database | undefined;
@@ -215,9 +224,14 @@ class RecordingConnection implements DatabaseConnection {
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const text = query.sql.replaceAll(/\s+/g, " ").trim();
-    if (!text.startsWith("select ")) this.#statements.push(text);
+    if (!text.startsWith("select ")) this.#record(shorten(text));
     else if (this.#database !== undefined) return this.#database.query.executeQuery<R>(query);
     return { rows: [] };
+  }
+
+  /** A migration that moves rows in batches has the same statement many times. */
+  #record(text: string): void {
+    if (!this.#statements.includes(text)) this.#statements.push(text);
   }
 
   // oxlint-disable-next-line require-yield -- rows are not streamed

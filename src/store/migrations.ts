@@ -1,5 +1,6 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
 import { alerts } from "./migrations/alerts.ts";
+import { audit } from "./migrations/audit.ts";
 import { identities } from "./migrations/identities.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
@@ -533,4 +534,5 @@ export const MIGRATIONS: readonly Migration[] = [
   savedFilters,
   alerts,
   identities,
+  audit,
 ];

@@ -13,7 +13,10 @@ export interface Schema {
   readonly setup_tokens: SetupTokenRow;
   readonly invitations: InvitationRow;
   readonly throttles: ThrottleRow;
+  /** Of programs before the audit log, which takes what they still write. */
   readonly security_events: SecurityEventRow;
+  readonly audit_entries: AuditEntryRow;
+  readonly audit_chain: AuditChainRow;
   readonly saved_filters: SavedFilterRow;
   readonly completions: CompletionRow;
   readonly ledger_segments: LedgerSegmentRow;
@@ -166,6 +169,34 @@ export interface SecurityEventRow {
   readonly network: string | null;
   /** A JSON object of texts. */
   readonly details: string;
+}
+
+/** An entry of the audit log, by `AuditEntry`. */
+export interface AuditEntryRow {
+  readonly sequence: number;
+  readonly at_ms: number;
+  readonly action: string;
+  readonly actor_kind: string;
+  readonly actor_id: string | null;
+  readonly network: string | null;
+  readonly client: string | null;
+  readonly object_kind: string | null;
+  readonly object_id: string | null;
+  readonly account_id: string | null;
+  readonly result: string;
+  readonly before_json: string | null;
+  readonly after_json: string | null;
+  readonly details: string | null;
+  readonly hash: string;
+}
+
+/** Both ends of the audit log's chain; the only row has the ID 1. Who appends or prunes locks it. */
+export interface AuditChainRow {
+  readonly id: number;
+  readonly anchor_sequence: number;
+  readonly anchor_hash: string;
+  readonly head_sequence: number;
+  readonly head_hash: string;
 }
 
 /** A filter of the page of requests. */

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
+import type { AuditStore } from "../access/audit-store.ts";
 import type { AlertFacts, AlertStore } from "../alerts/alert-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
@@ -11,6 +12,7 @@ import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./access/account-store.ts";
+import { createAuditStore } from "./access/audit-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
@@ -48,6 +50,7 @@ export interface Store {
   readonly keyNotices: KeyNotices;
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
+  readonly audit: AuditStore;
   readonly savedFilters: SavedFilters;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
@@ -125,6 +128,7 @@ export async function openStore(
     keyNotices: createKeyNotices(reports),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
+    audit: createAuditStore(database),
     savedFilters: createSavedFilters(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({

@@ -1,3 +1,4 @@
+import { appendAudit, pruneAudit, takeSecurityEvents } from "./access/audit-transactions.ts";
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
 import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { writeLeaders } from "./ledger/leader-rows.ts";
@@ -23,6 +24,9 @@ const TRANSACTIONS = {
   holdBudgets,
   cancelHolds,
   reapHolds,
+  appendAudit,
+  pruneAudit,
+  takeSecurityEvents,
 };
 
 /** Transactions that do not wait for the disk: a crash of the machine may undo them, but not the end of a process. */

@@ -4,7 +4,6 @@ import type {
   InvitationRecord,
   KnownBrowser,
   LinkedIdentity,
-  RecordedEvent,
   SessionRecord,
   SetupTokenRecord,
   SignInLinkRecord,
@@ -36,7 +35,6 @@ export interface MemoryAccounts extends AccountStore {
   readonly browsers: KnownBrowser[];
   readonly identities: (LinkedIdentity & { readonly accountId: string })[];
   readonly invitations: Map<string, InvitationRecord>;
-  readonly recorded: RecordedEvent[];
 }
 
 /** Compares in code units. */
@@ -54,7 +52,6 @@ export function memoryAccountStore(): MemoryAccounts {
   const idTokens = new Map<string, string>();
   const signInLinks = new Map<string, SignInLinkRecord>();
   const setupTokens = new Map<string, SetupTokenRecord>();
-  const recorded: RecordedEvent[] = [];
   const routings = new Map<string, StoredRouting>();
   const members: (Membership & { readonly accountId: string; readonly addedAtMs: number })[] = [];
   const membershipsOf = (accountId: string): Membership[] =>
@@ -62,7 +59,6 @@ export function memoryAccountStore(): MemoryAccounts {
       .filter((each) => each.accountId === accountId)
       .map(({ teamId, role }) => ({ teamId, teamName: accounts.get(teamId)!.name, role }))
       .toSorted((one, other) => compareTexts(one.teamName, other.teamName) || compareTexts(one.teamId, other.teamId));
-  let lastId = 0;
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
   const link = (accountId: string, identity: LinkedIdentity): boolean => {
     const isTaken = identities.some(
@@ -90,7 +86,6 @@ export function memoryAccountStore(): MemoryAccounts {
     browsers,
     identities,
     invitations,
-    recorded,
     insert: async (account, identity) => insert(account, identity),
     find: async (id) => accounts.get(id),
     findByEmail: async (email) => withEmail(email),
@@ -174,10 +169,14 @@ export function memoryAccountStore(): MemoryAccounts {
         each.role === "owner" && each.email !== undefined && each.disabledAtMs === undefined && each.id !== id;
       if (expected.role === "owner" && ![...accounts.values()].some(isOwner)) return "last owner";
       accounts.set(id, { ...account, disabledAtMs: atMs });
-      const teamIds = membershipsOf(id).map(({ teamId }) => teamId);
+      const teams = membershipsOf(id).map(({ teamId, role }) => ({ teamId, role }));
       members.splice(0, members.length, ...members.filter((each) => each.accountId !== id));
-      removeWhere(invitations, ({ createdBy, usedAtMs }) => createdBy === id && usedAtMs === undefined);
-      return { keyIds: [], teamIds, sessions: removeWhere(sessions, ({ accountId }) => accountId === id) };
+      const invitationIds = [...invitations.values()]
+        .filter(({ createdBy, usedAtMs }) => createdBy === id && usedAtMs === undefined)
+        .map((invitation) => invitation.id);
+      removeWhere(invitations, (invitation) => invitationIds.includes(invitation.id));
+      const ended = removeWhere(sessions, ({ accountId }) => accountId === id);
+      return { keyIds: [], teams, invitationIds, sessions: ended };
     },
     async claimDefault(owner, identity) {
       if (isClaimed()) return false;
@@ -261,32 +260,6 @@ export function memoryAccountStore(): MemoryAccounts {
       return true;
     },
     removeInvitation: async (id) => removeWhere(invitations, (invitation) => invitation.id === id) > 0,
-
-    async record(event) {
-      lastId += 1;
-      recorded.unshift({ ...event, id: String(lastId) });
-    },
-    events: async ({ limit, accountId, before }) =>
-      recorded
-        .filter((event) => accountId === undefined || event.accountId === accountId)
-        .filter(({ id }) => before === undefined || Number(id) < Number(before.id))
-        .slice(0, limit),
-    async pruneEvents({ beforeMs, mostAnonymous, mostOfType }) {
-      let anonymous = 0;
-      const ofType = new Map<string, number>();
-      const kept = recorded.filter(({ atMs, accountId, actorId, type }) => {
-        if (atMs < beforeMs) return false;
-        if (accountId !== undefined) {
-          const place = `${accountId} ${type}`;
-          ofType.set(place, (ofType.get(place) ?? 0) + 1);
-          return ofType.get(place)! <= mostOfType;
-        }
-        if (actorId !== undefined) return true;
-        anonymous += 1;
-        return anonymous <= mostAnonymous;
-      });
-      return recorded.splice(0, recorded.length, ...kept).length - kept.length;
-    },
   };
 }
 

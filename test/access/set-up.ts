@@ -1,11 +1,12 @@
 import type { AccessContext } from "../../src/access/context.ts";
-import type { SecurityEvent } from "../../src/access/account-store.ts";
+import type { UnchainedEntry } from "../../src/access/audit-entry.ts";
+import { createAuditLog } from "../../src/access/audit-log.ts";
 import { createPasswordHasher, type HashCost } from "../../src/access/password-hash.ts";
-import { createSecurityLog } from "../../src/access/security-log.ts";
 import type { SignInRules } from "../../src/access/sign-in-rules.ts";
 import { createThrottle } from "../../src/access/throttle.ts";
 import { Turns } from "../../src/access/turns.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { type MemoryAudit, memoryAuditStore } from "./memory-audit.ts";
 import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./memory-accounts.ts";
 
 /** The lowest cost of argon2id; its strength has tests of its own. */
@@ -26,8 +27,9 @@ export interface AccessUnderTest extends AccessContext {
   readonly store: MemoryAccounts;
   readonly throttles: ReturnType<typeof memoryThrottleStore>;
   readonly clock: FakeClock;
-  /** Events passed to the listener. */
-  readonly logged: SecurityEvent[];
+  readonly audit: MemoryAudit;
+  /** Entries passed to the listener. */
+  readonly logged: UnchainedEntry[];
 }
 
 /** An AccessContext on in-memory stores, a fake clock and cheap hashes, with `changes`. */
@@ -37,16 +39,23 @@ export function setUpAccess(
   const clock = new FakeClock();
   const store = memoryAccountStore();
   const throttles = memoryThrottleStore();
-  const logged: SecurityEvent[] = [];
+  const audit = memoryAuditStore();
+  const logged: UnchainedEntry[] = [];
   return {
     store,
     throttles,
     clock,
+    audit,
     logged,
     throttle: createThrottle(throttles, clock),
     turns: new Turns(),
     passwords: createPasswordHasher(CHEAP),
-    log: createSecurityLog(store, clock, (event) => logged.push(event)),
+    log: createAuditLog({
+      store: audit,
+      clock,
+      actor: { kind: "nobody", id: undefined },
+      listener: (entry) => logged.push(entry),
+    }),
     signUp: "open",
     signIn: RULES,
     isExposed: false,

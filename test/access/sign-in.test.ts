@@ -232,8 +232,8 @@ describe("the throttle", () => {
     const passwords = { ...access.passwords, verify: () => expect.fail("compared") };
     const flooded = signIn({ ...access, passwords }, ADA, { network: "a" });
     await expect(flooded).rejects.toMatchObject({ code: "rate_limited" });
-    // Events are recorded only until the throttle refuses.
-    expect(access.store.recorded.filter(({ type }) => type === "sign_in_failed")).toHaveLength(20);
+    // They are recorded only until the throttle refuses.
+    expect(access.audit.entries.filter(({ action }) => action === "sign_in_failed")).toHaveLength(20);
   });
 
   it("forgets failures after a day, and stores no address", async () => {
@@ -369,16 +369,16 @@ describe("a session", () => {
     const { access } = await setUp();
     const [one, other] = [await signIn(access, ADA, HERE), await signIn(access, ADA, HERE)];
     expect(one.id).not.toBe(other.id);
-    await signOut(access, one.id, HERE.network);
+    await signOut(access, one.id, HERE);
     expect(await findSession(access, one.id)).toBeUndefined();
     expect(await findSession(access, other.id)).toBeDefined();
-    await signOut(access, "not a session", HERE.network);
+    await signOut(access, "not a session", HERE);
   });
 
   it("that is unknown is ended without writing anything", async () => {
     const { access } = await setUp();
     const removeSession = vi.spyOn(access.store, "removeSession");
-    await signOut(access, generateToken(), HERE.network);
+    await signOut(access, generateToken(), HERE);
     expect(removeSession).not.toHaveBeenCalled();
   });
 

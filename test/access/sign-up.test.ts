@@ -71,7 +71,7 @@ describe("the first person", () => {
     expect(await prepareSetup(access)).toEqual({ hasOwner: true, token: undefined });
     const late = await signUp(access, { ...application("bob"), setupToken: one.token }, HERE);
     expect(late.account.role).toBe("developer");
-    expect(JSON.stringify([access.store.recorded, access.logged])).not.toContain(one.token);
+    expect(JSON.stringify([access.audit.entries, access.logged])).not.toContain(one.token);
   });
 
   it("is not accepted through a proxy that is not configured", async () => {
@@ -282,9 +282,9 @@ describe("accounts", () => {
     const change = (disabled: boolean) =>
       updateAccount(access, { id: bob.account.id, update: { disabled }, actor: CLI });
     expect((await change(true)).disabledAtMs).toBe(access.clock.now());
-    expect(access.store.recorded[0]?.type).toBe("account_disabled");
+    expect(access.audit.entries.at(-1)?.action).toBe("account_disabled");
     await change(true);
-    expect(access.store.recorded.filter(({ type }) => type === "account_disabled")).toHaveLength(1);
+    expect(access.audit.entries.filter(({ action }) => action === "account_disabled")).toHaveLength(1);
     expect(await findSession(access, bob.id)).toBeUndefined();
     await change(false);
     expect(await findSession(access, bob.id)).toBeUndefined();
@@ -304,7 +304,7 @@ describe("accounts", () => {
       actor: CLI,
     });
     // Setting the same limits again is not recorded.
-    expect(access.store.recorded.filter(({ type }) => type === "limits_changed")).toHaveLength(1);
+    expect(access.audit.entries.filter(({ action }) => action === "limits_changed")).toHaveLength(1);
     for (const limits of [{ requestsPerMinute: 0 }, { tokensPerMinute: 1.5 }, { monthlyBudgetMicroUsd: -1 }]) {
       await expect(set(limits)).rejects.toMatchObject({ code: "invalid_request" });
     }
@@ -320,18 +320,18 @@ describe("accounts", () => {
   });
 });
 
-describe("a security event", () => {
+describe("an entry of the audit log", () => {
   it("holds no password, hash, session, token or address, here or in the log", async () => {
     const { access, first, invite } = await setUp("invited");
     const { token } = await invite("bob@example.com");
     const bob = await signUp(access, application("bob", token), HERE);
     await signIn(access, { email: "bob@example.com", password: "a wrong and secret one" }, HERE).catch(() => undefined);
-    const events = JSON.stringify([access.store.recorded, access.logged]);
+    const events = JSON.stringify([access.audit.entries, access.logged]);
     const { passwordHash } = (await access.store.find(bob.account.id))!;
     for (const secret of [PASSWORD, "wrong and secret", passwordHash!, token, bob.id, first.id, "bob@", "ada@"]) {
       expect(events).not.toContain(secret);
     }
-    expect(access.logged.map(({ type }) => type)).toEqual([
+    expect(access.logged.map(({ action }) => action)).toEqual([
       "signed_up",
       "invitation_created",
       "invitation_accepted",
@@ -343,9 +343,9 @@ describe("a security event", () => {
 
   it("does not prevent the action when it cannot be stored", async () => {
     const { access } = await setUp("open");
-    access.store.record = () => Promise.reject(new Error("the disk is full"));
+    access.audit.append = () => Promise.reject(new Error("the disk is full"));
     await signIn(access, application("ada"), HERE);
-    expect(access.logged.at(-1)?.type).toBe("signed_in");
+    expect(access.logged.at(-1)?.action).toBe("signed_in");
   });
 
   it("is pruned after its retention, with all other expired rows", async () => {
@@ -354,7 +354,7 @@ describe("a security event", () => {
     await signUp(access, application("ada"), { network: networkNumber(1) }).catch(() => undefined);
     access.clock.advance(401 * DAY_MS);
     const due = { ...access, nowMs: access.clock.now() };
-    expect(await pruneAccess(due)).toEqual({ sessions: 1, browsers: 0, invitations: 1, events: 2, throttles: 2 });
-    expect(await pruneAccess(due)).toEqual({ sessions: 0, browsers: 0, invitations: 0, events: 0, throttles: 0 });
+    expect(await pruneAccess(due)).toEqual({ sessions: 1, browsers: 0, invitations: 1, entries: 2, throttles: 2 });
+    expect(await pruneAccess(due)).toEqual({ sessions: 0, browsers: 0, invitations: 0, entries: 0, throttles: 0 });
   });
 });

@@ -155,7 +155,7 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     ["Accounts", "accounts"],
     ["Invitations", "invitations"],
     ["Provider health", "providers"],
-    ["Security", "security"],
+    ["Audit log", "audit"],
     ["Settings", "settings"],
   ])("has no violation in the administration of %s", async (name, path) => {
     await visit.page.goto(`${site.product.url}/admin/${path}`);

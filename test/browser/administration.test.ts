@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -163,7 +164,7 @@ describe("a developer", () => {
       ["configuration", "Providers & models"],
       ["configuration/versions", "Versions"],
       ["providers", "Provider health"],
-      ["security", "Security"],
+      ["audit", "Audit log"],
       ["settings", "Settings"],
     ] as const) {
       await go(bob, `/admin/${path}`, heading);
@@ -274,10 +275,10 @@ describe("accounts", () => {
     await page.getByRole("dialog").waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
     await closed(page);
-    await go(ada, "/admin/security", "Security");
-    await page.getByRole("listitem").filter({ hasText: HOSTILE }).first().waitFor();
+    await go(ada, "/admin/audit", "Audit log");
+    await page.getByRole("row").filter({ hasText: HOSTILE }).first().waitFor();
     expect(await page.locator("img[src=x], script:not([src])").count()).toBe(0);
-    expect(await page.title()).toBe("Security · Parley");
+    expect(await page.title()).toBe("Audit log · Parley");
   });
 
   it("stay usable with more than a thousand entries", async () => {
@@ -301,40 +302,89 @@ describe("accounts", () => {
   });
 });
 
-describe("security events", () => {
-  it("describe actor, action and network, for all accounts or one", async () => {
+describe("the audit log", () => {
+  const rows = (page: Page) => page.getByRole("table", { name: "Audit log" }).getByRole("row");
+
+  it("shows who changed what and from where, with the values before and after", async () => {
     const { page } = ada;
-    await go(ada, "/admin/security", "Security");
-    await page
-      .getByText(/^Ada disabled .*’s account$/)
-      .first()
-      .waitFor();
-    await page.getByText("From 127.0.0.0/24").first().waitFor();
-    await page.getByLabel("Account").selectOption({ label: "Ada, ada@example.com" });
-    await page.getByText("Ada signed up").waitFor();
-    await expect.poll(() => page.getByText(/disabled/).count()).toBe(0);
-    expect(new URL(page.url()).search).toBe("?account=acct_default");
+    await go(ada, "/admin/audit", "Audit log");
+    await page.getByLabel("Action").selectOption({ label: "Account renamed" });
+    const renamed = rows(page).filter({ hasText: "Bob →" });
+    await renamed.filter({ hasText: "127.0.0.0/24" }).filter({ hasText: "Ada" }).first().waitFor();
+    expect(await rows(page).filter({ hasText: "Signed in" }).count()).toBe(0);
+    expect(new URL(page.url()).search).toBe("?action=account_renamed");
     expect(await findBarriersEverywhere(page)).toEqual([]);
+    await renamed.first().getByRole("button").click();
+    const dialog = page.getByRole("dialog", { name: "Account renamed" });
+    await dialog.getByRole("row", { name: /name Bob/ }).waitFor();
+    await dialog.getByText("Chrome on Linux").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "All entries about this" }).click();
+    await page.getByText(/^Only about acct_/).waitFor();
   });
 
-  it("load more on demand, without duplicates", async () => {
+  it("is narrowed by actor, account, result and time", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/audit", "Audit log");
+    await page.getByLabel("Account concerned").selectOption({ label: "Ada, ada@example.com" });
+    await page.getByLabel("Time").selectOption({ label: "Last hour" });
+    await rows(page).filter({ hasText: "Signed up" }).first().waitFor();
+    await expect.poll(() => rows(page).filter({ hasText: "Account disabled" }).count()).toBe(0);
+    expect(new URL(page.url()).search).toBe("?account=acct_default&range=1h");
+    await page.getByLabel("Actor").selectOption({ label: "Command line" });
+    await page.getByText("No change and no sign-in matches these filters.").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.getByLabel("Result").selectOption({ label: "Failed" });
+    await expect.poll(() => new URL(page.url()).search).toBe("?result=failed");
+  });
+
+  it("is used with the keyboard, and gives the focus back", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/audit", "Audit log");
+    const first = rows(page).nth(1).getByRole("button");
+    await first.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    await closed(page);
+    await expect.poll(() => rows(page).nth(1).locator("button:focus").count()).toBe(1);
+  });
+
+  it("is exported as CSV and JSON lines, as the filters have narrowed it", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/audit?action=account_disabled", "Audit log");
+    const texts: string[] = [];
+    for (const name of ["Export CSV", "Export JSON lines"]) {
+      const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+      texts.push(await readFile(await file.path(), "utf8"));
+    }
+    const [csv = "", lines = ""] = texts;
+    expect(csv).toMatch(/^sequence,time,action,actor_kind,.*,hash\r\n\d+,.*,account_disabled,account,acct_default,/);
+    const entries = lines
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { action: string; after: object });
+    expect(entries[0]).toMatchObject({ action: "account_disabled", after: { disabled: true } });
+    expect(csv.trimEnd().split("\r\n")).toHaveLength(entries.length + 1);
+  });
+
+  it("loads more on demand, without duplicates", async () => {
     const { page } = ada;
     site.edit((database) => {
       const insert = database.prepare(
-        "INSERT INTO security_events (id, at_ms, type, actor_id, account_id, network, details) VALUES (?, 1700000000000, 'signed_in', 'acct_default', 'acct_default', '192.0.2.0/24', '{}')",
+        "INSERT INTO audit_entries (sequence, at_ms, action, actor_kind, result, network, hash) VALUES (?, 1700000000000, 'signed_in', 'nobody', 'done', '192.0.2.0/24', 'x')",
       );
-      for (let index = 0; index < 75; index += 1) insert.run(`id-${String(index).padStart(3, "0")}`);
+      for (let index = 0; index < 75; index += 1) insert.run(1_000_000 + index);
     });
-    await go(ada, "/admin/security", "Security");
-    const events = page.getByRole("list", { name: "Events" }).getByRole("listitem");
-    await expect.poll(() => events.count()).toBe(50);
+    await go(ada, "/admin/audit", "Audit log");
+    await expect.poll(() => rows(page).count()).toBe(51);
     const more = page.getByRole("button", { name: "Show more" });
     while ((await more.count()) > 0) {
-      const before = await events.count();
+      const before = await rows(page).count();
       await more.click();
-      await expect.poll(() => events.count()).toBeGreaterThan(before);
+      await expect.poll(() => rows(page).count()).toBeGreaterThan(before);
     }
-    await expect.poll(() => events.filter({ hasText: "From 192.0.2.0/24" }).count()).toBe(75);
+    await expect.poll(() => rows(page).filter({ hasText: "192.0.2.0/24" }).count()).toBe(75);
   });
 });
 

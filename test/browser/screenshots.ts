@@ -99,7 +99,7 @@ async function shootAdministration(): Promise<void> {
     ["accounts", "Accounts"],
     ["configuration", "Providers & models"],
     ["providers", "Provider health"],
-    ["security", "Security"],
+    ["audit", "Audit log"],
     ["settings", "Settings"],
   ] as const) {
     await go(`/admin/${path}`, heading);

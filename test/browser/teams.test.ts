@@ -163,8 +163,8 @@ describe("a team's first day", () => {
     const messages = [{ role: "user", content: "Hi" }] as const;
     const answer = () => client.chat.completions.create({ model: "alpha-haiku-4.5", messages: [...messages] });
     await expect.poll(() => answer().then(({ object }) => object, String), { timeout: 10_000 }).toBe("chat.completion");
-    await go(ada, "/admin/security", "Security");
-    await ada.page.getByText("offboarded").first().waitFor();
+    await go(ada, "/admin/audit", "Audit log");
+    await ada.page.getByText("Account offboarded").first().waitFor();
     expect([...ada.complaints, ...bob.complaints, ...cleo.complaints]).toEqual([]);
   });
 });

@@ -1,5 +1,5 @@
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
@@ -272,15 +272,24 @@ describe("keys", () => {
     expect(changed).toMatchObject({ limited_by_administrator: true });
   });
 
-  it("cause a security event for each change, without a secret", async () => {
+  it("have an entry of the audit log for each change, by the system's user, without a secret", async () => {
     const first = await runJson<KeyJson>("keys create --name ci");
     await run(`keys update ${first.id} --rpm 5`);
     const second = await runJson<KeyJson>(`keys rotate ${first.id}`);
     await run(`keys revoke ${second.id}`);
     const store = await openStore({ dataDir: directory, databaseUrl: undefined });
-    const events = await store.accounts.events({ limit: 10, accountId: "acct_default" });
+    const entries = await store.audit.list({ limit: 10, accountId: "acct_default" });
     await store.close();
-    const kept = new Set(events.map(({ type, details }) => `${type} ${details["key_id"]}`));
+    expect(JSON.stringify(entries)).not.toContain(first.key.slice(-20));
+    expect(new Set(entries.map(({ actor }) => `${actor.kind} ${actor.id}`))).toEqual(
+      new Set([`command_line ${userInfo().username}`]),
+    );
+    const updated = entries.find(({ action }) => action === "key_updated");
+    expect([updated?.before, updated?.after].map((text) => JSON.parse(text!) as unknown)).toEqual([
+      { requests_per_minute: null, limited_by_administrator: false },
+      { requests_per_minute: 5, limited_by_administrator: true },
+    ]);
+    const kept = new Set(entries.map(({ action, object }) => `${action} ${object?.id}`));
     expect(kept).toEqual(
       new Set([
         `key_created ${first.id}`,

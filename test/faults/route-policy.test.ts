@@ -184,8 +184,9 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
     case "RequestService/List":
     case "RequestService/Export":
     case "RequestService/Watch":
+    case "AuditService/List":
+    case "AuditService/Export":
       return { filter: { accountId } };
-    case "AccountService/ListSecurityEvents":
     case "KeyService/List":
     case "RoutingService/GetRouting":
     case "OverviewService/Get":

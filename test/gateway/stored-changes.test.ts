@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { NewSecurityEvent } from "../../src/access/security-log.ts";
+import type { NewEntry } from "../../src/access/audit-log.ts";
 import type { Config } from "../../src/config/config.ts";
 import { type ConfigSource, parseConfig } from "../../src/config/parse.ts";
 import { entriesOf } from "../../src/config/stored-document.ts";
@@ -19,7 +19,7 @@ const SECRET = "the-credential-of-acme";
 const ACTOR = { actorId: "acct_1", network: "192.0.2.1" };
 
 let store: Store;
-let events: NewSecurityEvent[];
+let entries: NewEntry[];
 let file: string;
 let encryptionKey: string | undefined;
 const dataDirs: string[] = [];
@@ -28,7 +28,7 @@ beforeEach(async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-stored-"));
   dataDirs.push(dataDir);
   store = await openStore({ dataDir, databaseUrl: undefined });
-  events = [];
+  entries = [];
   file = "{}";
   encryptionKey = undefined;
   onTestFinished(async () => {
@@ -48,7 +48,7 @@ function ports(): StoredPorts {
     source: sourceOf,
     inForce: () => parseConfig(sourceOf()),
     clock: systemClock,
-    log: { record: async (event) => void events.push(event) },
+    log: { record: async (entry) => void entries.push(entry) },
   };
 }
 
@@ -89,10 +89,22 @@ describe("a change of the stored configuration", () => {
     const rows = await store.configuration.read();
     expect(rows?.version).toMatchObject({ version: 1, actor_id: "acct_1" });
     expect(rows?.credentials).toMatchObject([{ address: "https://api.acme.example", set_by: "acct_1", keys: 1 }]);
-    expect(JSON.stringify([rows, events])).not.toContain(SECRET);
-    expect(events.map(({ type, details }) => [type, details])).toEqual([
-      ["configuration_changed", { version: "1", changed: "providers.acme, models.acme/one" }],
-      ["provider_credential_set", { provider: "acme", address: "https://api.acme.example" }],
+    expect(JSON.stringify([rows, entries])).not.toContain(SECRET);
+    expect(entries).toMatchObject([
+      {
+        action: "configuration_changed",
+        object: { kind: "configuration", id: "1" },
+        before: { version: 0 },
+        after: { version: 1 },
+        details: { changed: "providers.acme, models.acme/one" },
+      },
+      {
+        action: "provider_credential_set",
+        object: { kind: "provider", id: "acme" },
+        before: { credential: null },
+        after: { credential: "set" },
+        details: { address: "https://api.acme.example" },
+      },
     ]);
   });
 
@@ -164,7 +176,7 @@ describe("a change of the stored configuration", () => {
       changes: [ACME],
     });
     expect(checked.version).toBeUndefined();
-    expect([await store.configuration.latest(), events]).toEqual([0, []]);
+    expect([await store.configuration.latest(), entries]).toEqual([0, []]);
   });
 
   it("is refused where the operator has switched the stored configuration off", async () => {
@@ -213,7 +225,7 @@ describe("a stored credential", () => {
     expect((await inForce()).providers).toMatchObject([{ apiKeys: ["a-newer-credential"] }]);
     await change(2, entry("providers", "acme", ""));
     expect((await store.configuration.read())?.credentials).toEqual([]);
-    expect(events.at(-1)?.type).toBe("provider_credential_removed");
+    expect(entries.at(-1)?.action).toBe("provider_credential_removed");
   });
 
   it("is unusable with another key, and the provider's requests fail, but nothing else", async () => {

@@ -49,11 +49,11 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
         </div>
         <div className="-mx-3 flex shrink-0 sm:-mt-1 sm:-mr-2 sm:ml-0" role="group" aria-label={`Account ${name}`}>
           <Link
-            href={`${PATHS.adminSecurity}?account=${id}`}
+            href={`${PATHS.adminAudit}?account=${id}`}
             className={buttonClass("quiet", "small")}
-            aria-label={`Security events of ${name}`}
+            aria-label={`Audit log of ${name}`}
           >
-            Events
+            Audit log
           </Link>
           <Button look="quiet" size="small" onClick={() => onAct("edit")} aria-label={`Edit ${name}`}>
             Edit

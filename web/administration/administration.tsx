@@ -10,7 +10,7 @@ const PLACES = [
   [PATHS.adminInvitations, "Invitations"],
   [PATHS.adminConfiguration, "Providers & models"],
   [PATHS.adminProviders, "Provider health"],
-  [PATHS.adminSecurity, "Security"],
+  [PATHS.adminAudit, "Audit log"],
   [PATHS.adminSettings, "Settings"],
 ] as const;
 

@@ -4,14 +4,14 @@ import { PATHS } from "../paths.ts";
 import { Accounts } from "./accounts.tsx";
 import { Invitations } from "./invitations.tsx";
 import { Providers } from "./providers.tsx";
-import { Security } from "./security.tsx";
 import { Settings } from "./settings.tsx";
 
+const Audit = lazy(() => import("../audit/audit.tsx"));
 const Teams = lazy(() => import("../teams/teams.tsx"));
 const Configuration = lazy(() => import("../configuration/configuration.tsx"));
 const Versions = lazy(() => import("../configuration/versions.tsx"));
 
-/** All administration pages, those of teams and the configuration in chunks of their own. */
+/** All administration pages, those of the audit log, teams and the configuration in chunks of their own. */
 export default function AdministrationPages() {
   return (
     <Switch>
@@ -21,7 +21,7 @@ export default function AdministrationPages() {
       <Route path={PATHS.adminConfiguration} component={Configuration} />
       <Route path={PATHS.adminVersions} component={Versions} />
       <Route path={PATHS.adminProviders} component={Providers} />
-      <Route path={PATHS.adminSecurity} component={Security} />
+      <Route path={PATHS.adminAudit} component={Audit} />
       <Route path={PATHS.adminSettings} component={Settings} />
     </Switch>
   );

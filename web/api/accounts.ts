@@ -1,5 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { loadPages } from "./pages.ts";
 import { queryClient } from "./query-client.ts";
@@ -31,14 +31,4 @@ export const invitationsQuery = queryOptions({
 /** Refetches the invitations after a change. */
 export function refreshInvitations(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: invitationsQuery.queryKey });
-}
-
-/** Security events of one account, or of all (empty ID), newest first, with pagination. */
-export function eventsQuery(accountId: string) {
-  return infiniteQueryOptions({
-    queryKey: ["events", accountId],
-    queryFn: ({ signal, pageParam }) => accounts.listSecurityEvents({ accountId, pageToken: pageParam }, { signal }),
-    initialPageParam: "",
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-  });
 }

@@ -1,6 +1,8 @@
 import type { AccountRecord, LinkedIdentity, Role } from "../account-store.ts";
 import { leavesOwner, withdrawInvitations } from "../accounts.ts";
 import { toEmail } from "../address.ts";
+import { accountFields, setFields } from "../audit-fields.ts";
+import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
 import { isCaptured } from "../sign-in-rules.ts";
@@ -45,8 +47,8 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
     return refuse(context, arrival, { reason: "disabled", account });
   }
   const details = { method: "oidc" };
-  const { network } = origin;
-  await context.log.record({ type: "signed_in", actorId: account.id, accountId: account.id, network, details });
+  const { id } = account;
+  await context.log.record({ action: "signed_in", actorId: id, accountId: id, ...placeOf(origin), details });
   return started;
 }
 
@@ -68,10 +70,10 @@ export async function confirmPerson(
   await store.touchSession(signedIn.session.hash, { authenticatedAtMs });
   const details = { method: "oidc" };
   await log.record({
-    type: "reauthenticated",
+    action: "reauthenticated",
     actorId: account.id,
     accountId: account.id,
-    network: origin.network,
+    ...placeOf(origin),
     details,
   });
 }
@@ -124,7 +126,7 @@ async function welcome(context: AccessContext, arrival: Arrival, role: Role): Pr
  */
 async function take(
   { store, log }: AccessContext,
-  { origin: { network } }: Arrival,
+  { origin }: Arrival,
   { existing, identity }: { readonly existing: AccountRecord; readonly identity: LinkedIdentity },
 ): Promise<AccountRecord | undefined> {
   const { id } = existing;
@@ -133,14 +135,15 @@ async function take(
   await store.removeSessions(id);
   await store.removeBrowsers(id);
   const { issuer, subject } = identity;
-  await log.record({ type: "identity_linked", actorId: id, accountId: id, network, details: { issuer, subject } });
+  const after = { issuer, subject };
+  await log.record({ action: "identity_linked", actorId: id, accountId: id, ...placeOf(origin), after });
   return { ...existing, passwordHash: undefined };
 }
 
 /** Makes an account, or gives the default account to the first owner. Undefined when the address or the identity is taken. */
 async function create(
   context: AccessContext,
-  { person, origin: { network } }: Arrival,
+  { person, origin }: Arrival,
   { email, role, identity }: { readonly email: string; readonly role: Role; readonly identity: LinkedIdentity },
 ): Promise<AccountRecord | undefined> {
   const { store, clock, log } = context;
@@ -153,11 +156,12 @@ async function create(
   }
   const { id } = account;
   await log.record({
-    type: "signed_up",
+    action: "signed_up",
     actorId: id,
     accountId: id,
-    network,
-    details: { role: account.role, method: "oidc" },
+    ...placeOf(origin),
+    after: setFields(accountFields(account)),
+    details: { method: "oidc" },
   });
   return account;
 }
@@ -170,10 +174,16 @@ async function setRole(context: AccessContext, account: AccountRecord, role: Rol
   if (!(await store.update(account.id, { role }, { role: account.role })))
     return (await store.find(account.id)) ?? account;
   if (!(await leavesOwner(store, account, { role }))) return account;
-  await withdrawInvitations(store, account.id);
-  const details = { from: account.role, to: role };
-  await context.log.record({ type: "role_by_groups", accountId: account.id, details });
+  const actor = { kind: "gateway", id: undefined } as const;
+  const difference = { before: { role: account.role }, after: { role } };
+  await context.log.record({ action: "role_by_groups", actor, accountId: account.id, ...difference });
+  await withdrawInvitations(context, account.id, { actor });
   return { ...account, role };
+}
+
+/** Where somebody signs in, for the audit log. */
+function placeOf({ network, browser: client }: Origin): Pick<NewEntry, "network" | "client"> {
+  return { network, client };
 }
 
 function normalized(email: string | undefined): string | undefined {
@@ -195,10 +205,10 @@ function displayName(name: string | undefined, email: string): string {
 
 async function refuse(
   { log }: AccessContext,
-  { person: { issuer, subject }, origin: { network } }: Arrival,
+  { person: { issuer, subject }, origin }: Arrival,
   { reason, account }: { readonly reason: RefusalReason; readonly account?: AccountRecord | undefined },
 ): Promise<never> {
   const details = { method: "oidc", reason, issuer, subject };
-  await log.record({ type: "sign_in_refused", accountId: account?.id, network, details });
+  await log.record({ action: "sign_in_refused", accountId: account?.id, ...placeOf(origin), details });
   throw new OidcRefusal(reason);
 }

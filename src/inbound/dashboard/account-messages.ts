@@ -5,12 +5,10 @@ import {
   AccountRole,
   type AccountSchema,
   type InvitationSchema,
-  type SecurityEventSchema,
 } from "../../../gen/parley/console/v1/account_pb.js";
 import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
-import type { AccountKind, AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
-import { permitsEverywhere, ROLES as ROLE_NAMES } from "../../access/permissions.ts";
-import type { SignedIn } from "../../access/sessions.ts";
+import type { AccountKind, AccountRecord, InvitationRecord, Role } from "../../access/account-store.ts";
+import { ROLES as ROLE_NAMES } from "../../access/permissions.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
 
@@ -54,17 +52,6 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
     expireTime: timestampFromMs(expiresAtMs),
     ...optionalTime("useTime", usedAtMs),
   };
-}
-
-/** A security event for its account: only administrators see the network of other actors. */
-export function toSecurityEventMessage(
-  event: RecordedEvent,
-  viewer: SignedIn,
-): MessageInitShape<typeof SecurityEventSchema> {
-  const { id, atMs, type, actorId = "", accountId = "", network = "", details } = event;
-  const isShown = permitsEverywhere(viewer, "events.read") || actorId === "" || actorId === viewer.account.id;
-  const shownNetwork = isShown ? network : "";
-  return { id, time: timestampFromMs(atMs), type, actorId, accountId, network: shownNetwork, details: { ...details } };
 }
 
 /** Reads the role of a request. Throws `invalid_request`. */

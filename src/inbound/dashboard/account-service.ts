@@ -7,15 +7,9 @@ import type { KeyStore } from "../../access/key-store.ts";
 import { offboard } from "../../access/offboarding.ts";
 import { requireEverywhere, requireFresh, requireIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
-import {
-  fromLimitsMessage,
-  fromRoleMessage,
-  toAccountMessage,
-  toInvitationMessage,
-  toSecurityEventMessage,
-} from "./account-messages.ts";
-import { accountInView, actorOf, signedInOf } from "./call.ts";
-import { endOfPage, pageSize, readMoment, readPage, writeMoment } from "./list-page.ts";
+import { fromLimitsMessage, fromRoleMessage, toAccountMessage, toInvitationMessage } from "./account-messages.ts";
+import { actorOf, signedInOf } from "./call.ts";
+import { endOfPage, readPage } from "./list-page.ts";
 
 /** Ports of the account service. */
 export interface AccountServicePorts {
@@ -23,7 +17,7 @@ export interface AccountServicePorts {
   readonly keys: Pick<KeyStore, "countWorking">;
 }
 
-/** Accounts, invitations and security events. */
+/** Accounts and invitations. */
 export function createAccountService({ access, keys }: AccountServicePorts): ServiceImpl<typeof AccountService> {
   const { store, clock } = access;
   return {
@@ -61,11 +55,11 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       if (fate.case === undefined || fate.value === false)
         throw invalidField("keys", "set transfer_keys_to, or revoke_keys to true");
       const keysTo = fate.case === "transferKeysTo" ? fate.value : undefined;
-      const { keyIds, teamIds, sessions } = await offboard(access, { id, keysTo, actor: actorOf(context) });
+      const { keyIds, teams, sessions } = await offboard(access, { id, keysTo, actor: actorOf(context) });
       return {
         account: toAccountMessage(await findAccount(store, id)),
         keys: BigInt(keyIds.length),
-        teams: BigInt(teamIds.length),
+        teams: BigInt(teams.length),
         sessions: BigInt(sessions),
       };
     },
@@ -86,21 +80,6 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
     async revokeInvitation({ id }, context) {
       await revokeInvitation(access, id, actorOf(context));
       return {};
-    },
-
-    async listSecurityEvents({ accountId, limit, pageToken }, context) {
-      const size = pageSize(limit);
-      const viewer = signedInOf(context);
-      const events = await store.events({
-        limit: size,
-        accountId: accountInView(viewer, "events.read", accountId),
-        before: readMoment(pageToken, "atMs"),
-      });
-      const last = events.at(-1);
-      return {
-        events: events.map((event) => toSecurityEventMessage(event, viewer)),
-        nextPageToken: last === undefined || events.length < size ? "" : writeMoment(last.atMs, last.id),
-      };
     },
   };
 }

@@ -10,6 +10,8 @@ import {
   type Thresholds,
   type ThresholdsInForce,
 } from "../../alerts/thresholds.ts";
+import type { AuditFields } from "../../access/audit-entry.ts";
+import { differenceOf, toIso } from "../../access/audit-fields.ts";
 import { permitsEverywhere } from "../../access/permissions.ts";
 import { requireIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
@@ -70,12 +72,19 @@ export function createAlertService(ports: AlertServicePorts): ServiceImpl<typeof
     },
 
     async mute({ id, hours }, context) {
-      const { subject } = await findAlert(ports, id, context, "alerts.manage");
+      const { subject, accountId, mutedUntilMs } = await findAlert(ports, id, context, "alerts.manage");
       if (hours < 0 || hours > MAX_MUTE_HOURS) throw invalidField("hours", `must be 0 to ${MAX_MUTE_HOURS}`);
       const untilMs = hours === 0 ? undefined : clock.now() + hours * HOUR_MS;
       await store.mute(id, { accountId: signedInOf(context).account.id, untilMs });
-      const change = hours === 0 ? "unmuted" : "muted";
-      await ports.log.record({ type: "alert_muted", ...actorOf(context), details: { change, subject } });
+      await ports.log.record({
+        action: "alert_muted",
+        ...actorOf(context),
+        accountId,
+        object: { kind: "alert", id },
+        before: { muted_until: toIso(mutedUntilMs) },
+        after: { muted_until: toIso(untilMs) },
+        details: { subject },
+      });
       return changed(id, context, "alerts.manage");
     },
 
@@ -111,13 +120,22 @@ export function createAlertService(ports: AlertServicePorts): ServiceImpl<typeof
     async setThresholds({ thresholds }, context) {
       const asked = fromThresholdsMessage(thresholds);
       checkThresholds(asked);
-      const changes = changesOf(await ports.thresholds(), asked);
+      const before = await ports.thresholds();
+      const changes = changesOf(before, asked);
       await store.setThresholds(changes);
+      const difference = differenceOf(fieldsOf(before.values), fieldsOf(asked));
       if (Object.keys(changes).length > 0)
-        await ports.log.record({ type: "alert_thresholds_changed", ...actorOf(context) });
+        await ports.log.record({ action: "alert_thresholds_changed", ...actorOf(context), ...difference });
       return { thresholds: toThresholdsMessage((await ports.thresholds()).values) };
     },
   };
+}
+
+/** Thresholds in the audit log, by their names in the configuration file. */
+function fieldsOf(thresholds: Thresholds): AuditFields {
+  return Object.fromEntries(
+    Object.entries(thresholds).map(([name, value]) => [thresholdField(name as keyof Thresholds), value]),
+  );
 }
 
 /** The thresholds to store; undefined for those that are the default again. Throws `invalid_request` for those of the file. */

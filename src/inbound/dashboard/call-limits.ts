@@ -12,7 +12,7 @@ const MAX_CALLS: Readonly<Record<Holder, number>> = { session: 16, account: 32 }
 
 /**
  * Changes begun: more than people and their scripts need. Each is a durable commit, for which completions wait, and is recorded as a
- * security event.
+ * entry of the audit log.
  */
 const CHANGE_RATES: Readonly<Record<Holder, Rate>> = {
   session: { perSecond: 5, burst: 30 },

@@ -44,10 +44,10 @@ export function signedInOf(context: Pick<HandlerContext, "values">): SignedIn {
   return signedIn;
 }
 
-/** Actor and network, for the security log. */
+/** Who calls, for the audit log. */
 export function actorOf(context: Pick<HandlerContext, "values">): Actor {
-  const { network, signedIn } = callOf(context);
-  return { actorId: signedIn?.account.id, network };
+  const { network, browser: client, signedIn } = callOf(context);
+  return { actorId: signedIn?.account.id, network, client };
 }
 
 /** An ID in a filter; undefined when empty. Throws `invalid_request` for a text that is not an ID. */

@@ -15,6 +15,7 @@ import {
 import { KeyCapability, type ModelSelection } from "../../../gen/parley/v1/key_pb.js";
 import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";
+import { changedKeyEntry, newKeyEntry, revokedKeyEntry, transferredKeyEntries } from "../../access/audit-fields.ts";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
 import { transferKey } from "../../access/key-transfer.ts";
@@ -31,7 +32,6 @@ import {
 } from "../../access/keys.ts";
 import { permitsEverywhere, permitsIn } from "../../access/permissions.ts";
 import { requireIn } from "../../access/sessions.ts";
-import type { NewSecurityEvent } from "../../access/security-log.ts";
 import { monthOf } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { fromMessage } from "../../core/labels.ts";
@@ -70,11 +70,6 @@ export function createKeyService({
     requireIn(signedIn, "keys.write", record.accountId);
     return record;
   };
-  const record = (
-    { id, accountId }: KeyRecord,
-    type: NewSecurityEvent["type"],
-    context: HandlerContext,
-  ): Promise<void> => log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
   /** By key family, which has the budget. */
   const spentThisMonth = async (listed: readonly KeyRecord[]): Promise<ReadonlyMap<string, bigint>> => {
@@ -113,7 +108,7 @@ export function createKeyService({
         accountId: owner,
         by: actorFor(context),
       });
-      await record(made.record, "key_created", context);
+      await log.record({ ...newKeyEntry(made.record), ...actorOf(context) });
       return { key: toMessage(made.record), secret: made.secret };
     },
 
@@ -130,14 +125,15 @@ export function createKeyService({
         ...(requiredLabels !== undefined && { requiredLabels: fromMessage(requiredLabels) }),
         ...(tags !== undefined && { tags: readTags(tags, context) }),
       });
-      await record(before, "key_updated", context);
-      return { key: toMessage(await find(id, context)) };
+      const after = await find(id, context);
+      await log.record({ ...changedKeyEntry("key_updated", before, after), ...actorOf(context) });
+      return { key: toMessage(after) };
     },
 
     async rotate({ id, grace }, context) {
       const before = await find(id, context);
       const made = await rotateKey(keys, id, { grace: fromRotationGrace(grace), by: actorFor(context) });
-      await record(before, "key_rotated", context);
+      await log.record({ ...changedKeyEntry("key_rotated", before, await find(id, context)), ...actorOf(context) });
       return { key: toMessage(made.record), secret: made.secret };
     },
 
@@ -146,16 +142,16 @@ export function createKeyService({
       if (accountId === "") throw invalidField("account_id", "is required");
       const to = accountToUse(signedInOf(context), "keys.write", accountId);
       await transferKey({ ...keys, accounts: access.store }, before, { to, by: actorFor(context) });
-      const details = { key_id: id, from_account: before.accountId, to_account: to };
-      for (const owner of [before.accountId, to])
-        await log.record({ type: "key_transferred", accountId: owner, ...actorOf(context), details });
+      for (const entry of transferredKeyEntries(id, { from: before.accountId, to }))
+        await log.record({ ...entry, ...actorOf(context) });
       return { key: toMessage({ ...before, accountId: to }) };
     },
 
     async revoke({ id, scope }, context) {
       const before = await find(id, context);
       const revoked = await revokeKey(keys, id, fromRevocationScope(scope));
-      for (const each of revoked) await record({ ...before, id: each }, "key_revoked", context);
+      for (const each of revoked)
+        await log.record({ ...revokedKeyEntry({ ...before, id: each }, clock.now()), ...actorOf(context) });
       return { key: toMessage(await find(id, context)), revokedPredecessors: revoked.slice(1) };
     },
   };

@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -65,6 +66,7 @@ const DOCUMENT_CHANGE: Policy = { ...changing("configuration.write"), maxBodyByt
 export const SERVICES = [
   SessionService,
   AccountService,
+  AuditService,
   TeamService,
   KeyService,
   RoutingService,
@@ -101,7 +103,6 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     createInvitation: changing("accounts.write"),
     listInvitations: reading("accounts.read"),
     revokeInvitation: changing("accounts.write"),
-    listSecurityEvents: reading("events.read"),
   }),
   ...entries(TeamService.method, {
     list: SIGNED_IN,
@@ -110,6 +111,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     setMember: changing("members.write"),
     removeMember: changing("members.write"),
   }),
+  ...entries(AuditService.method, { list: reading("audit.read"), export: reading("audit.read") }),
   ...entries(KeyService.method, {
     list: reading("keys.read"),
     create: changing("keys.write"),

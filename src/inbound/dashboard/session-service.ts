@@ -69,11 +69,11 @@ export function createSessionService({
     },
 
     async signOut(_, context) {
-      const { sessionId, network, signedIn } = callOf(context);
+      const { sessionId, signedIn, ...origin } = callOf(context);
       const host = context.requestHeader.get("host") ?? "";
       const isByProvider = signedIn?.session.method === "oidc";
       const providerUrl = isByProvider ? await providerSignOut(signedIn.session.hash, host) : undefined;
-      if (sessionId !== undefined) await signOut(access, sessionId, network);
+      if (sessionId !== undefined) await signOut(access, sessionId, origin);
       context.responseHeader.append("set-cookie", cookies.session.clear());
       return { providerUrl: providerUrl ?? "" };
     },

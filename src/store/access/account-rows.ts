@@ -3,14 +3,12 @@ import type {
   AccountChanges,
   AccountRecord,
   InvitationRecord,
-  RecordedEvent,
   Role,
-  SecurityEvent,
   SessionRecord,
   SignInMethod,
 } from "../../access/account-store.ts";
 import type { Limits } from "../../core/principal.ts";
-import type { AccountRow, InvitationRow, LimitColumns, SecurityEventRow, SessionRow } from "../schema.ts";
+import type { AccountRow, InvitationRow, LimitColumns, SessionRow } from "../schema.ts";
 
 export function toAccountRow(record: AccountRecord): AccountRow {
   return {
@@ -103,30 +101,6 @@ export function toInvitationRecord(row: InvitationRow): InvitationRecord {
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,
     usedAtMs: row.used_at_ms ?? undefined,
-  };
-}
-
-export function toSecurityEventRow(event: SecurityEvent, id: string): SecurityEventRow {
-  return {
-    id,
-    at_ms: event.atMs,
-    type: event.type,
-    actor_id: event.actorId ?? null,
-    account_id: event.accountId ?? null,
-    network: event.network ?? null,
-    details: JSON.stringify(event.details),
-  };
-}
-
-export function toSecurityEvent(row: SecurityEventRow): RecordedEvent {
-  return {
-    id: row.id,
-    atMs: row.at_ms,
-    type: row.type,
-    actorId: row.actor_id ?? undefined,
-    accountId: row.account_id ?? undefined,
-    network: row.network ?? undefined,
-    details: JSON.parse(row.details) as SecurityEvent["details"],
   };
 }
 

@@ -1,11 +1,10 @@
-import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { AccountStore, LinkedIdentity, StoredRouting } from "../../access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { toAccountRecord, toAccountRow, toRoleColumns, toSecurityEvent, toSecurityEventRow } from "./account-rows.ts";
+import { toAccountRecord, toAccountRow, toRoleColumns } from "./account-rows.ts";
 import { changeAccount } from "./change-account.ts";
 import { announced, ANY_KEY, type KeyChanges, MAX_ANNOUNCED } from "./key-changes.ts";
 import { createOffboarding } from "./offboarding.ts";
@@ -30,7 +29,6 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createSignInLinks(database),
     ...createIdentities(database),
     ...createInvitations(database),
-    ...createEvents(database),
     ...createTeams(database),
     ...createOffboarding(database, changes),
 
@@ -149,70 +147,6 @@ async function withIdentity(
 
 /** Rolls the transaction back. */
 class IdentityTaken extends Error {}
-
-/** The security events of the account store. */
-function createEvents({ query }: Database): Pick<AccountStore, "record" | "events" | "pruneEvents"> {
-  return {
-    async record(event) {
-      const row = toSecurityEventRow(event, randomUUID());
-      await retryWhileBusy(() => query.insertInto("security_events").values(row).execute());
-    },
-
-    async events({ limit, accountId, before }) {
-      let newest = query.selectFrom("security_events").selectAll().orderBy("at_ms", "desc").orderBy("id").limit(limit);
-      if (before !== undefined) {
-        const { atMs, id } = before;
-        newest = newest
-          .where("at_ms", "<=", atMs)
-          .where((event) => event.or([event("at_ms", "<", atMs), event("id", ">", id)]));
-      }
-      if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
-      return (await retryWhileBusy(() => newest.execute())).map(toSecurityEvent);
-    },
-
-    async pruneEvents({ beforeMs, mostAnonymous, mostOfType }) {
-      const old = query.deleteFrom("security_events").where("at_ms", "<", beforeMs);
-      const { numDeletedRows } = await retryWhileBusy(() => old.executeTakeFirst());
-      const newest = query
-        .selectFrom("security_events")
-        .select("id")
-        .where("account_id", "is", null)
-        .where("actor_id", "is", null)
-        .orderBy("at_ms", "desc")
-        .orderBy("id")
-        .limit(mostAnonymous);
-      const excess = query
-        .deleteFrom("security_events")
-        .where("account_id", "is", null)
-        .where("actor_id", "is", null)
-        .where("id", "not in", newest);
-      let pruned = numDeletedRows + (await retryWhileBusy(() => excess.executeTakeFirst())).numDeletedRows;
-      const crowded = query
-        .selectFrom("security_events")
-        .select(["account_id", "type"])
-        .where("account_id", "is not", null)
-        .groupBy(["account_id", "type"])
-        .having((events) => events.fn.countAll(), ">", mostOfType);
-      for (const { account_id, type } of await retryWhileBusy(() => crowded.execute())) {
-        const oldestKept = query
-          .selectFrom("security_events")
-          .select("at_ms")
-          .where("account_id", "=", account_id)
-          .where("type", "=", type)
-          .orderBy("at_ms", "desc")
-          .limit(1)
-          .offset(mostOfType - 1);
-        const older = query
-          .deleteFrom("security_events")
-          .where("account_id", "=", account_id)
-          .where("type", "=", type)
-          .where("at_ms", "<", oldestKept);
-        pruned += (await retryWhileBusy(() => older.executeTakeFirst())).numDeletedRows;
-      }
-      return Number(pruned);
-    },
-  };
-}
 
 /** The keys of an account to announce, or ANY_KEY for many. */
 async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise<readonly string[]> {

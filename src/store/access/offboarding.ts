@@ -1,5 +1,5 @@
 import type { Transaction } from "kysely";
-import type { AccountStore, Offboarding } from "../../access/account-store.ts";
+import type { AccountStore, Offboarded, Offboarding } from "../../access/account-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { roleOf } from "./account-rows.ts";
@@ -21,7 +21,8 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
   return {
     async offboard(id, offboarding) {
       let keyIds: readonly string[] = [];
-      let teamIds: readonly string[] = [];
+      let teams: Offboarded["teams"] = [];
+      let invitationIds: readonly string[] = [];
       let sessions = 0;
       try {
         await changes.during(database, async (transaction) => {
@@ -29,13 +30,13 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
           const ended = await transaction.deleteFrom("sessions").where("account_id", "=", id).executeTakeFirst();
           sessions = Number(ended.numDeletedRows);
           await transaction.deleteFrom("known_browsers").where("account_id", "=", id).execute();
-          await transaction
+          const unused = transaction
             .deleteFrom("invitations")
             .where("created_by", "=", id)
-            .where("used_at_ms", "is", null)
-            .execute();
-          const left = transaction.deleteFrom("team_members").where("account_id", "=", id).returning("team_id");
-          teamIds = (await left.execute()).map(({ team_id }) => team_id);
+            .where("used_at_ms", "is", null);
+          invitationIds = (await unused.returning("id").execute()).map((invitation) => invitation.id);
+          const left = transaction.deleteFrom("team_members").where("account_id", "=", id);
+          teams = (await left.returning(["team_id as teamId", "role"]).execute()) as Offboarded["teams"];
           const keys = await endKeys(transaction as Transaction<Schema>, id, offboarding);
           keyIds = keys.map((key) => key.id);
           return announced(keys.map(({ hash }) => hash));
@@ -44,7 +45,7 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
         if (error instanceof Refused) return error.why;
         throw error;
       }
-      return { keyIds, teamIds, sessions };
+      return { keyIds, teams, invitationIds, sessions };
     },
   };
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { generateApiKey } from "../../../src/access/api-key.ts";
 import { createKey, type KeyRequest, revokeKey } from "../../../src/access/keys.ts";
-import { createSecurityLog } from "../../../src/access/security-log.ts";
+import { createAuditLog } from "../../../src/access/audit-log.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import type { TeamRole } from "../../../src/access/team-store.ts";
 import { createTeam, setMember } from "../../../src/access/teams.ts";
@@ -181,9 +181,10 @@ async function signUpAll(product: Product): Promise<People> {
   return Object.fromEntries(ids) as People;
 }
 
-async function makeTeam({ accounts }: Store, members: Readonly<Record<string, TeamRole>>): Promise<string> {
+async function makeTeam({ accounts, audit }: Store, members: Readonly<Record<string, TeamRole>>): Promise<string> {
   const actor = { actorId: undefined, network: undefined };
-  const log = createSecurityLog(accounts, systemClock, () => undefined);
+  const nobody = { kind: "command_line", id: undefined } as const;
+  const log = createAuditLog({ store: audit, clock: systemClock, actor: nobody, listener: () => undefined });
   const context = { store: accounts, clock: systemClock, log };
   const { id: teamId } = await createTeam(context, { name: "a team", kind: "team", limits: undefined, actor });
   for (const [id, role] of Object.entries(members)) await setMember(context, { teamId, person: { id }, role, actor });

@@ -219,7 +219,8 @@ describe("who may call what", () => {
     ...["ListSavedFilters", "SaveFilter", "RemoveSavedFilter"].map((name) => `RequestService/${name}`),
   ];
   const READING = [
-    "AccountService/ListSecurityEvents",
+    "AuditService/List",
+    "AuditService/Export",
     "KeyService/List",
     "RoutingService/GetRouting",
     "OverviewService/Get",

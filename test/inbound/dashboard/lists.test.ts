@@ -108,24 +108,24 @@ describe("keys", () => {
   });
 });
 
-describe("security events", () => {
+describe("entries of the audit log", () => {
   it("come in pages, newest first, of one's own account for members", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     for (let index = 0; index < 5; index += 1) await bob.key.create({ name: `key ${index}` });
-    const first = await bob.account.listSecurityEvents({ limit: 4 });
-    const second = await bob.account.listSecurityEvents({ limit: 4, pageToken: first.nextPageToken });
-    expect([...first.events, ...second.events].map(({ type }) => type)).toEqual([
+    const first = await bob.audit.list({ limit: 4 });
+    const second = await bob.audit.list({ limit: 4, pageToken: first.nextPageToken });
+    expect([...first.entries, ...second.entries].map(({ action }) => action)).toEqual([
       ...Array.from({ length: 5 }, () => "key_created"),
       "signed_up",
     ]);
     expect(second.nextPageToken).toBe("");
-    const ids = [...first.events, ...second.events].map(({ id }) => id);
-    expect(new Set(ids).size).toBe(6);
+    const sequences = [...first.entries, ...second.entries].map(({ sequence }) => sequence);
+    expect(new Set(sequences).size).toBe(6);
     // Another's page token opens nothing of theirs.
-    const all = await ada.account.listSecurityEvents({ limit: 1 });
-    const { events } = await bob.account.listSecurityEvents({ pageToken: all.nextPageToken });
-    expect(events.every(({ accountId }) => accountId === bob.id)).toBe(true);
+    const all = await ada.audit.list({ limit: 1 });
+    const { entries } = await bob.audit.list({ pageToken: all.nextPageToken });
+    expect(entries.every(({ accountId }) => accountId === bob.id)).toBe(true);
   });
 });
 
@@ -139,6 +139,6 @@ describe("a page that cannot be", () => {
     const ada = await site.signedUp("ada");
     expect(await fieldOf(ada.account.list(request))).toBe(field);
     expect(await fieldOf(ada.key.list(request))).toBe(field);
-    expect(await fieldOf(ada.account.listSecurityEvents(request))).toBe(field);
+    expect(await fieldOf(ada.audit.list(request))).toBe(field);
   });
 });

@@ -34,8 +34,16 @@ async function sessionOf(browser: CookieBrowser) {
   return (await open.site.browser({ cookie: `sid=${sid}` }).session.getSession({})).session;
 }
 
-const typesOf = (): string[] => open.site.access.logged.map(({ type }) => type);
-const refusals = () => open.site.access.logged.filter(({ type }) => type === "sign_in_refused");
+/** The entries of the audit log, with their facts as objects. */
+const entries = () =>
+  open.site.access.logged.map(({ before, after, details, ...entry }) => ({
+    ...entry,
+    before: before && JSON.parse(before),
+    after: after && JSON.parse(after),
+    details: details && JSON.parse(details),
+  }));
+const actionsOf = (): string[] => open.site.access.logged.map(({ action }) => action);
+const refusals = () => entries().filter(({ action }) => action === "sign_in_refused");
 
 describe("a sign-in at the provider", () => {
   it("makes an account for a verified address of the domain, and returns to the page", async () => {
@@ -47,10 +55,10 @@ describe("a sign-in at the provider", () => {
     expect(session).toMatchObject({ byProvider: true, account: { email: "ada@acme.example", name: "Ada Lovelace" } });
     const account = [...open.site.access.store.accounts.values()].find(({ email }) => email !== undefined);
     expect(account).toMatchObject({ role: "developer", passwordHash: undefined });
-    expect(open.site.access.logged).toMatchObject([
-      { type: "signed_up", accountId: account!.id, details: { role: "developer", method: "oidc" } },
+    expect(entries()).toMatchObject([
+      { action: "signed_up", accountId: account!.id, after: { role: "developer" }, details: { method: "oidc" } },
       {
-        type: "signed_in",
+        action: "signed_in",
         accountId: account!.id,
         network: "127.0.0.0/24",
         details: { method: "oidc" },
@@ -181,7 +189,7 @@ describe("an answer of the provider", () => {
   it("is refused with a token signed by a key that the provider does not publish", async () => {
     await open.provider.publishOtherKeys();
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=invalid");
-    expect(typesOf()).toEqual([]);
+    expect(actionsOf()).toEqual([]);
   });
 
   it("is accepted at once when the provider has new keys", async () => {
@@ -280,7 +288,7 @@ describe("an existing account with the same address", () => {
     expect((await sessionOf(browser))?.account?.id).toBe(id);
     expect(await open.access.store.find(id)).toMatchObject({ passwordHash: undefined });
     expect([...open.site.access.store.sessions.keys()]).not.toContain("h");
-    expect(typesOf()).toEqual(["identity_linked", "signed_in"]);
+    expect(actionsOf()).toEqual(["identity_linked", "signed_in"]);
   });
 
   it("is not linked where it is not", async () => {
@@ -319,8 +327,12 @@ describe("groups", () => {
     open.provider.people["ada"] = { ...ADA, groups: ["staff"] };
     await signInAs(open, "ada");
     expect((await errorOf(accounts.list({}))).code).toBe(Code.PermissionDenied);
-    expect(open.site.access.logged).toContainEqual(
-      expect.objectContaining({ type: "role_by_groups", details: { from: "administrator", to: "developer" } }),
+    expect(entries()).toContainEqual(
+      expect.objectContaining({
+        action: "role_by_groups",
+        before: { role: "administrator" },
+        after: { role: "developer" },
+      }),
     );
   });
 
@@ -347,7 +359,7 @@ describe("groups", () => {
       ["ada@acme.example", "viewer"],
       ["bob@acme.example", "owner"],
     ]);
-    expect(typesOf().filter((type) => type === "role_by_groups")).toHaveLength(1);
+    expect(actionsOf().filter((action) => action === "role_by_groups")).toHaveLength(1);
   });
 
   it("without a role refuse the sign-in, and end the sessions from before", async () => {
@@ -426,7 +438,7 @@ describe("what needs a fresh proof", () => {
     expect(Object.fromEntries(begun.location!.searchParams)).toMatchObject({ prompt: "login", max_age: "0" });
     expect(pathOf(await signInAs(open, "ada", { browser, ...confirm }))).toBe("/confirmed");
     await createKey(browser);
-    expect(typesOf()).toContain("reauthenticated");
+    expect(actionsOf()).toContain("reauthenticated");
   });
 
   it("is not allowed when the provider was made not to ask", async () => {

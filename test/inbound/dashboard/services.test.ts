@@ -145,14 +145,14 @@ describe("own credentials and aliases", () => {
     await bob.routing.removeCredential({ provider: "openai" });
     await bob.routing.removeCredential({ provider: "openai" });
     expect((await bob.routing.getRouting({})).credentials).toEqual([]);
-    const { events } = await bob.account.listSecurityEvents({});
-    const ours = events.filter(({ type }) => /credential|aliases/.test(type));
-    expect(ours.map(({ type, details }) => [type, details])).toEqual([
-      ["credential_removed", { provider: "openai" }],
-      ["aliases_changed", { aliases: "1" }],
-      ["credential_set", { provider: "openai" }],
+    const { entries } = await bob.audit.list({});
+    const ours = entries.filter(({ action }) => /credential|aliases/.test(action));
+    expect(ours.map((each) => [each.action, each.beforeJson, each.afterJson, each.detailsJson])).toEqual([
+      ["credential_removed", '{"credential":"set"}', '{"credential":null}', '{"provider":"openai"}'],
+      ["aliases_changed", `{"${aliases[0]!.name}":null}`, `{"${aliases[0]!.name}":"${aliases[0]!.model}"}`, ""],
+      ["credential_set", '{"credential":null}', '{"credential":"set"}', '{"provider":"openai"}'],
     ]);
-    expect(JSON.stringify(site.access.store.recorded)).not.toContain(SECRET);
+    expect(JSON.stringify(site.access.audit.entries)).not.toContain(SECRET);
   });
 
   it("of others are for administrators, and changes need the password of the last ten minutes", async () => {
@@ -270,27 +270,29 @@ describe("accounts and invitations", () => {
     );
   });
 
-  it("show developers the events of their own account", async () => {
+  it("show developers the entries of the audit log about their own account", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
-    const { events } = await bob.account.listSecurityEvents({});
-    expect(events.map(({ type, network }) => [type, network])).toEqual([["signed_up", "127.0.0.0/24"]]);
-    expect((await ada.account.listSecurityEvents({})).events).toHaveLength(2);
+    const { entries } = await bob.audit.list({});
+    expect(entries.map(({ action, network }) => [action, network])).toEqual([["signed_up", "127.0.0.0/24"]]);
+    expect((await ada.audit.list({})).entries).toHaveLength(2);
     // From where somebody else acted on one's account is not for members; that somebody did is.
     await ada.account.update({ id: bob.id, limits: { requestsPerMinute: 5n } });
     const ofBob = async (who: Browser) =>
-      (await who.account.listSecurityEvents({ accountId: bob.id, limit: 1 })).events.map((each) => [
-        each.type,
+      (await who.audit.list({ filter: { accountId: bob.id }, limit: 1 })).entries.map((each) => [
+        each.action,
         each.network,
+        each.client === "",
+        each.afterJson,
       ]);
-    expect(await ofBob(bob)).toEqual([["limits_changed", ""]]);
-    expect(await ofBob(ada)).toEqual([["limits_changed", "127.0.0.0/24"]]);
-    const page = await ada.account.listSecurityEvents({ accountId: bob.id, limit: 2 });
-    expect(page.events.slice(1)).toEqual(events);
-    const error = await errorOf(bob.account.listSecurityEvents({ accountId: ada.id }));
+    expect(await ofBob(bob)).toEqual([["limits_changed", "", true, '{"requests_per_minute":5}']]);
+    expect(await ofBob(ada)).toEqual([["limits_changed", "127.0.0.0/24", false, '{"requests_per_minute":5}']]);
+    const page = await ada.audit.list({ filter: { accountId: bob.id }, limit: 2 });
+    expect(page.entries.slice(1)).toEqual(entries);
+    const error = await errorOf(bob.audit.list({ filter: { accountId: ada.id } }));
     expect(error.code).toBe(Code.PermissionDenied);
-    expect((await errorOf(ada.account.listSecurityEvents({ limit: 101 }))).code).toBe(Code.InvalidArgument);
-    expect((await errorOf(ada.account.listSecurityEvents({ limit: -1 }))).code).toBe(Code.InvalidArgument);
+    expect((await errorOf(ada.audit.list({ limit: 101 }))).code).toBe(Code.InvalidArgument);
+    expect((await errorOf(ada.audit.list({ limit: -1 }))).code).toBe(Code.InvalidArgument);
   });
 
   it("believe X-Forwarded-For from trusted proxies only", async () => {
@@ -331,16 +333,16 @@ describe("keys", () => {
     expect(revoked?.state).toBe(KeyState.REVOKED);
     const { keys } = await bob.key.list({});
     expect(new Set(keys.map(({ state }) => state))).toEqual(new Set([KeyState.EXPIRED, KeyState.REVOKED]));
-    expect(site.access.logged.map(({ type }) => type).slice(2)).toEqual([
+    expect(site.access.logged.map(({ action }) => action).slice(2)).toEqual([
       "key_created",
       "key_updated",
       "key_rotated",
       "key_revoked",
     ]);
-    expect(site.access.logged.at(-1)).toMatchObject({ accountId: bob.id, actorId: bob.id });
+    expect(site.access.logged.at(-1)).toMatchObject({ accountId: bob.id, actor: { kind: "account", id: bob.id } });
   });
 
-  it("are revoked with their predecessors unless the request says otherwise, each with its event", async () => {
+  it("are revoked with their predecessors unless the request says otherwise, each with its entry of the audit log", async () => {
     const ada = await site.signedUp("ada");
     const { key: first } = await ada.key.create({ name: "ci" });
     const { key: second } = await ada.key.rotate({ id: first!.id });
@@ -350,9 +352,7 @@ describe("keys", () => {
       revokedPredecessors: [],
     });
     expect(await ada.key.revoke({ id: second!.id })).toMatchObject({ revokedPredecessors: [first!.id] });
-    const ended = site.access.logged
-      .filter(({ type }) => type === "key_revoked")
-      .map(({ details }) => details?.["key_id"]);
+    const ended = site.access.logged.filter(({ action }) => action === "key_revoked").map(({ object }) => object?.id);
     expect(ended).toEqual([third!.id, second!.id, first!.id]);
     const { keys } = await ada.key.list({});
     expect(keys.map(({ state }) => state)).toEqual(Array(3).fill(KeyState.REVOKED));
@@ -590,12 +590,12 @@ describe("secrets", () => {
       await ada.session.getSession({}),
       await ada.account.list({}),
       await ada.account.listInvitations({}),
-      await ada.account.listSecurityEvents({}),
+      await ada.audit.list({}),
       await ada.key.list({}),
       await ada.settings.get({}),
     ];
     const { passwordHash } = (await site.access.store.find(ada.id))!;
-    const logs = JSON.stringify([site.access.logged, site.access.store.recorded]);
+    const logs = JSON.stringify([site.access.logged, site.access.audit.entries]);
     const refusals = JSON.stringify(
       site.refusals.map(({ failure, target }) => [failure.message, target, failure.cause]),
     );

@@ -64,11 +64,11 @@ describe("one's own sessions", () => {
     expect((await ada.session.listSessions({})).sessions).toHaveLength(1);
     expect((await ada.session.signOutElsewhere({})).ended).toBe(0);
     expect(site.access.logged.at(-2)).toMatchObject({
-      type: "signed_out_elsewhere",
-      actorId: ada.id,
+      action: "signed_out_elsewhere",
+      actor: { kind: "account", id: ada.id },
       accountId: ada.id,
       network: "127.0.0.0/24",
-      details: { sessions: "2" },
+      details: '{"sessions":"2"}',
     });
   });
 

@@ -4,6 +4,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
@@ -18,8 +19,8 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { AlertStore } from "../../../src/alerts/alert-store.ts";
 import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
+import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
 import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
-import { createSecurityLog, type SecurityLog } from "../../../src/access/security-log.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
@@ -83,6 +84,7 @@ export interface AskedUsage extends UsageStore {
 export interface Browser {
   readonly session: Client<typeof SessionService>;
   readonly account: Client<typeof AccountService>;
+  readonly audit: Client<typeof AuditService>;
   readonly key: Client<typeof KeyService>;
   readonly overview: Client<typeof OverviewService>;
   readonly usage: Client<typeof UsageService>;
@@ -207,7 +209,7 @@ export async function startConsole(
       /** The OpenID provider, on the clock of the console. */
       readonly oidc?: (clock: FakeClock) => ConsolePorts["oidc"];
       /** In place of what is in memory. */
-      readonly store?: Pick<Store, "accounts" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
+      readonly store?: Pick<Store, "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
       /** Makes the alerts with the access of the console. Default: there are none. */
       readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
     } = {},
@@ -249,6 +251,7 @@ export async function startConsole(
   const console = createConsole(
     {
       access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
+      audit: store?.audit ?? access.audit,
       keys: store?.keys ?? keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
@@ -319,8 +322,8 @@ export async function startConsole(
   };
 }
 
-function logOf(store: Pick<Store, "accounts">, clock: Clock): SecurityLog {
-  return createSecurityLog(store.accounts, clock, () => undefined);
+function logOf({ audit: store }: Pick<Store, "audit">, clock: Clock): AuditLog {
+  return createAuditLog({ store, clock, actor: { kind: "nobody", id: undefined }, listener: () => undefined });
 }
 
 function never(): never {
@@ -346,6 +349,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
   return {
     session: createClient(SessionService, transport),
     account: createClient(AccountService, transport),
+    audit: createClient(AuditService, transport),
     key: createClient(KeyService, transport),
     overview: createClient(OverviewService, transport),
     usage: createClient(UsageService, transport),

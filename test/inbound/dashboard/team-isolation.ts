@@ -70,7 +70,7 @@ const RPCS = {
     filter: { accountId: idOf(account), keyId: account === other ? "" : keyOf(other) },
   }),
   "RequestService/Get": ({ account }: Step) => ({ id: markOf(account) }),
-  "AccountService/ListSecurityEvents": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "AuditService/List": ({ account }: Step) => ({ filter: { accountId: idOf(account) } }),
   "AccountService/Update": ({ account }: Step) => ({ id: idOf(account), name: `new ${titleOf(account)}` }),
   "AccountService/List": () => ({}),
   "TeamService/List": () => ({}),
@@ -205,8 +205,19 @@ async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
     const [requestId, endedAtMs] = [markOf(name), nowMs - 1_000];
     const facts = { requestId, accountId: account.id, keyId: keyOf(name), requestedModel: markOf(name) };
     await store.ledger.insert([entry({ ...facts, servedModel: markOf(name), startedAtMs: endedAtMs - 1, endedAtMs })]);
-    const event = { type: "key_created", accountId: account.id, actorId: account.id, network: undefined };
-    await store.accounts.record({ ...event, atMs: nowMs, details: { key_id: markOf(name) } });
+    await store.audit.append({
+      atMs: nowMs,
+      action: "key_created",
+      actor: { kind: "account", id: account.id },
+      network: undefined,
+      client: undefined,
+      object: { kind: "key", id: markOf(name) },
+      accountId: account.id,
+      result: "done",
+      before: undefined,
+      after: undefined,
+      details: undefined,
+    });
   }
   for (const name of NAMES) {
     for (const [team, role] of Object.entries(PEOPLE[name].teams))

@@ -38,6 +38,18 @@ afterEach(async () => {
   rmSync(dataDir, { recursive: true });
 });
 
+/** What the audit log has of an account. */
+async function entriesOf(accountId: string): Promise<object[]> {
+  const { entries } = await ada.audit.list({ filter: { accountId } });
+  const read = (json: string): unknown => (json === "" ? undefined : JSON.parse(json));
+  return entries.map(({ action, beforeJson, afterJson, detailsJson }) => ({
+    action,
+    before: read(beforeJson),
+    after: read(afterJson),
+    details: read(detailsJson),
+  }));
+}
+
 /** A browser with a session of a new account `acct_NAME`. */
 async function signedIn(name: string, role: Role): Promise<Browser> {
   const id = generateToken();
@@ -92,10 +104,24 @@ describe("teams", () => {
       { teamId: team, accountId: "acct_cleo" },
     ])
       expect(await codeOf(bob.team.setMember(change))).toBe(Code.InvalidArgument);
+    await bob.team.setMember({ teamId: team, accountId: "acct_cleo", role: TeamRole.DEVELOPER });
     expect((await bob.team.removeMember({ teamId: team, accountId: "acct_cleo" })).members).toHaveLength(1);
     expect((await cleo.team.list({})).teams).toEqual([]);
-    const types = (await ada.account.listSecurityEvents({ accountId: team })).events.map(({ type }) => type);
-    expect(types.toSorted()).toEqual(["member_added", "member_added", "member_removed", "team_created"]);
+    const entries = await entriesOf(team);
+    expect(entries).toHaveLength(5);
+    expect(entries).toContainEqual({
+      action: "team_created",
+      before: undefined,
+      after: { kind: "team", name: "Search", disabled: false, monthly_budget_micro_usd: 5 },
+      details: undefined,
+    });
+    const details = { member: "acct_cleo" };
+    for (const [action, before, after] of [
+      ["member_added", undefined, { role: "viewer" }],
+      ["member_changed", { role: "viewer" }, { role: "developer" }],
+      ["member_removed", { role: "developer" }, undefined],
+    ])
+      expect(entries).toContainEqual({ action, before, after, details });
   });
 
   it("own keys and requests, which members see and change by their role", async () => {
@@ -186,8 +212,18 @@ describe("offboarding", () => {
     expect((await bob.session.getSession({})).session).toBeUndefined();
     expect((await ada.key.list({ accountId: team })).keys.map(({ id }) => id)).toEqual([key!.id]);
     expect((await ada.team.listMembers({ teamId: team })).members).toEqual([]);
-    const types = (await ada.account.listSecurityEvents({ accountId: team })).events.map(({ type }) => type);
-    expect(types).toEqual(expect.arrayContaining(["key_transferred", "member_removed"]));
+    expect(await entriesOf(team)).toEqual(
+      expect.arrayContaining([
+        { action: "key_transferred", before: { account: "acct_bob" }, after: { account: team }, details: undefined },
+        { action: "member_removed", before: { role: "maintainer" }, after: undefined, details: { member: "acct_bob" } },
+      ]),
+    );
+    expect(await entriesOf("acct_bob")).toContainEqual({
+      action: "account_offboarded",
+      before: { disabled: false, active_keys: 1, teams: 1, sessions: 1 },
+      after: { disabled: true, active_keys: 0, teams: 0, sessions: 0 },
+      details: undefined,
+    });
   });
 
   it("says what to do with the keys, is for administrators, of owners for owners, and leaves an owner", async () => {

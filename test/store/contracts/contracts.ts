@@ -1,5 +1,6 @@
 import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
+import { describeAuditStore } from "./audit-store.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeAlertStore } from "./alert-store.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
@@ -28,6 +29,7 @@ export function describeStore(open: OpenStore): void {
   describeKeyStore(open);
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
+  describeAuditStore(open);
   describeLedgerStore(open);
   describeSortedLog(open);
   describeBegunCompletions(open);

@@ -146,7 +146,8 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       expect(await accounts.memberships("acct_bob")).toHaveLength(1);
       expect(await accounts.offboard("acct_bob", offboarding)).toEqual({
         keyIds: [made.record.id],
-        teamIds: ["acct_team"],
+        teams: [{ teamId: "acct_team", role: "viewer" }],
+        invitationIds: ["inv_b"],
         sessions: 1,
       });
       expect(await accounts.find("acct_bob")).toMatchObject({ disabledAtMs: offboarding.atMs });

@@ -479,129 +479,6 @@ export declare type RevokeInvitationResponse = Message<"parley.console.v1.Revoke
 export declare const RevokeInvitationResponseSchema: GenMessage<RevokeInvitationResponse>;
 
 /**
- * Something that an owner may want to look up later. Holds no secret.
- *
- * @generated from message parley.console.v1.SecurityEvent
- */
-export declare type SecurityEvent = Message<"parley.console.v1.SecurityEvent"> & {
-  /**
-   * When it happened.
-   *
-   * @generated from field: google.protobuf.Timestamp time = 1;
-   */
-  time?: Timestamp | undefined;
-
-  /**
-   * Such as `sign_in_failed` or `key_revoked`.
-   *
-   * @generated from field: string type = 2;
-   */
-  type: string;
-
-  /**
-   * Who did it: an account's ID; empty when nobody was signed in, and for the command line.
-   *
-   * @generated from field: string actor_id = 3;
-   */
-  actorId: string;
-
-  /**
-   * Whose account it is about; empty when it is about none.
-   *
-   * @generated from field: string account_id = 4;
-   */
-  accountId: string;
-
-  /**
-   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for others than administrators where somebody else acted.
-   *
-   * @generated from field: string network = 5;
-   */
-  network: string;
-
-  /**
-   * Further facts, such as a key's ID.
-   *
-   * @generated from field: map<string, string> details = 6;
-   */
-  details: { [key: string]: string };
-
-  /**
-   * Its own.
-   *
-   * @generated from field: string id = 7;
-   */
-  id: string;
-};
-
-/**
- * Describes the message parley.console.v1.SecurityEvent.
- * Use `create(SecurityEventSchema)` to create a new message.
- */
-export declare const SecurityEventSchema: GenMessage<SecurityEvent>;
-
-/**
- * Which events.
- *
- * @generated from message parley.console.v1.ListSecurityEventsRequest
- */
-export declare type ListSecurityEventsRequest = Message<"parley.console.v1.ListSecurityEventsRequest"> & {
-  /**
-   * Only those about this account. Others than administrators need not say it: they see their own.
-   *
-   * @generated from field: string account_id = 1;
-   */
-  accountId: string;
-
-  /**
-   * How many at most, 1 to 100; 0 means 50.
-   *
-   * @generated from field: int32 limit = 2;
-   */
-  limit: number;
-
-  /**
-   * Where the page before ended: its `next_page_token`. Empty: the newest.
-   *
-   * @generated from field: string page_token = 3;
-   */
-  pageToken: string;
-};
-
-/**
- * Describes the message parley.console.v1.ListSecurityEventsRequest.
- * Use `create(ListSecurityEventsRequestSchema)` to create a new message.
- */
-export declare const ListSecurityEventsRequestSchema: GenMessage<ListSecurityEventsRequest>;
-
-/**
- * What happened.
- *
- * @generated from message parley.console.v1.ListSecurityEventsResponse
- */
-export declare type ListSecurityEventsResponse = Message<"parley.console.v1.ListSecurityEventsResponse"> & {
-  /**
-   * Newest first.
-   *
-   * @generated from field: repeated parley.console.v1.SecurityEvent events = 1;
-   */
-  events: SecurityEvent[];
-
-  /**
-   * For the next page; empty on the last one.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message parley.console.v1.ListSecurityEventsResponse.
- * Use `create(ListSecurityEventsResponseSchema)` to create a new message.
- */
-export declare const ListSecurityEventsResponseSchema: GenMessage<ListSecurityEventsResponse>;
-
-/**
  * What an account may do in the console.
  *
  * @generated from enum parley.console.v1.AccountRole
@@ -689,7 +566,7 @@ export enum AccountKind {
 export declare const AccountKindSchema: GenEnum<AccountKind>;
 
 /**
- * The accounts of this installation, the invitations to it, and what happened to both.
+ * The accounts of this installation, and the invitations to it.
  *
  * All calls need a session (see SessionService): UNAUTHENTICATED without one, PERMISSION_DENIED where it is not enough.
  * What changes something needs the password to have been given within the last ten minutes: PERMISSION_DENIED with the
@@ -761,16 +638,6 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof RevokeInvitationRequestSchema;
     output: typeof RevokeInvitationResponseSchema;
-  },
-  /**
-   * Lists what happened to accounts, keys and sessions, newest first. Others than administrators see what concerns their own account.
-   *
-   * @generated from rpc parley.console.v1.AccountService.ListSecurityEvents
-   */
-  listSecurityEvents: {
-    methodKind: "unary";
-    input: typeof ListSecurityEventsRequestSchema;
-    output: typeof ListSecurityEventsResponseSchema;
   },
 }>;
 

@@ -1,0 +1,81 @@
+import { type AuditEntry, type ChainLink, formatLink, hashOf } from "./audit-entry.ts";
+import type { AuditStore } from "./audit-store.ts";
+
+/** Entries of one query. */
+const BATCH = 1_000;
+
+/** What came of a verification. */
+export interface Verification {
+  /** Verified entries. */
+  readonly entries: number;
+  readonly anchor: ChainLink;
+  readonly head: ChainLink;
+  /** The first problem and where it is; undefined for a chain without one. */
+  readonly problem: string | undefined;
+}
+
+/**
+ * Verifies the chain from its anchor to the head of this moment: every entry, their order, and that none is missing. `kept` is an earlier
+ * head that was kept elsewhere: without it, entries that were cut off the end together with the stored head are not missed.
+ */
+export async function verifyChain(
+  store: Pick<AuditStore, "ends" | "follow">,
+  kept: ChainLink | undefined,
+): Promise<Verification> {
+  const { head, ...ends } = await store.ends();
+  let { anchor } = ends;
+  let last = anchor;
+  let entries = 0;
+  let problem = differsFrom(kept, anchor);
+  while (problem === undefined && last.sequence < head.sequence) {
+    const batch = await store.follow({
+      sequence: last.sequence,
+      limit: Math.min(BATCH, head.sequence - last.sequence),
+    });
+    const moved = batch[0]?.sequence === last.sequence + 1 ? anchor : (await store.ends()).anchor;
+    if (moved.sequence > last.sequence) {
+      // Pruned meanwhile.
+      anchor = last = moved;
+      problem = differsFrom(kept, anchor);
+      continue;
+    }
+    if (batch.length === 0) problem = describeGap(last.sequence + 1, head.sequence);
+    for (const entry of batch) {
+      problem = problemOf(last, entry) ?? differsFrom(kept, entry);
+      if (problem !== undefined) break;
+      last = entry;
+      entries += 1;
+    }
+  }
+  problem ??= problemAtEnd({ anchor, last, head }, kept);
+  return { entries, anchor, head, problem };
+}
+
+function differsFrom(kept: ChainLink | undefined, { sequence, hash }: ChainLink): string | undefined {
+  if (kept?.sequence !== sequence || kept.hash === hash) return undefined;
+  return `entry ${sequence} has the hash ${hash}, not that of the kept head`;
+}
+
+function problemOf(last: ChainLink, entry: AuditEntry): string | undefined {
+  const expected = last.sequence + 1;
+  if (entry.sequence !== expected) return describeGap(expected, entry.sequence - 1);
+  if (hashOf(last.hash, expected, entry) === entry.hash) return undefined;
+  return `entry ${expected} was changed: its hash does not follow from its contents and entry ${last.sequence}`;
+}
+
+function describeGap(from: number, to: number): string {
+  return from === to ? `entry ${from} is missing` : `entries ${from} to ${to} are missing`;
+}
+
+function problemAtEnd(
+  { anchor, last, head }: Record<"anchor" | "last" | "head", ChainLink>,
+  kept: ChainLink | undefined,
+): string | undefined {
+  if (last.hash !== head.hash) return `the last entry is not the stored head ${formatLink(head)}`;
+  if (kept === undefined) return undefined;
+  if (kept.sequence > last.sequence)
+    return `the log ends with entry ${last.sequence}, the kept head is entry ${kept.sequence}: entries were cut off the end`;
+  if (kept.sequence < anchor.sequence)
+    return `the kept head is entry ${kept.sequence}, and entries up to ${anchor.sequence} are pruned: give a later head`;
+  return undefined;
+}

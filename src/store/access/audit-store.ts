@@ -1,0 +1,96 @@
+import type { UnchainedEntry } from "../../access/audit-entry.ts";
+import type { AuditFilter, AuditStore } from "../../access/audit-store.ts";
+import { Batcher } from "../batcher.ts";
+import type { Database } from "../database.ts";
+import { clean } from "../ledger/ledger-rows.ts";
+import type { AuditEntryRow } from "../schema.ts";
+import { retryWhileBusy, StoreError } from "../store-error.ts";
+import { toAuditEntry } from "./audit-rows.ts";
+
+/** Limit for appending an entry: whoever has changed something waits for it. */
+const LIMIT_MS = 5_000;
+
+/**
+ * The AuditStore in the database. A process appends all waiting entries in one transaction, so that it waits for the chain with one
+ * connection, however many sign-ins fail at once.
+ */
+export function createAuditStore(database: Database): AuditStore {
+  const { query } = database;
+  const batcher = new Batcher<UnchainedEntry, undefined>({
+    async decide(entries) {
+      await database.perform("appendAudit", entries);
+      return entries.map(() => undefined);
+    },
+    limitMs: LIMIT_MS,
+    toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
+  });
+  return {
+    append: (entry) => batcher.ask(cleaned(entry)),
+
+    async list({ limit, before, ...filter }) {
+      let newest = query.selectFrom("audit_entries").selectAll().orderBy("at_ms", "desc").orderBy("sequence", "desc");
+      for (const [column, value] of conditionsOf(filter)) newest = newest.where(column, "=", value);
+      if (filter.sinceMs !== undefined) newest = newest.where("at_ms", ">=", filter.sinceMs);
+      if (filter.untilMs !== undefined) newest = newest.where("at_ms", "<", filter.untilMs);
+      if (before !== undefined) {
+        const { atMs, sequence } = before;
+        newest = newest
+          .where("at_ms", "<=", atMs)
+          .where((entry) => entry.or([entry("at_ms", "<", atMs), entry("sequence", "<", sequence)]));
+      }
+      const page = newest.limit(limit);
+      return (await retryWhileBusy(() => page.execute())).map(toAuditEntry);
+    },
+
+    async follow({ sequence, limit }) {
+      const next = query
+        .selectFrom("audit_entries")
+        .selectAll()
+        .where("sequence", ">", sequence)
+        .orderBy("sequence")
+        .limit(limit);
+      return (await retryWhileBusy(() => next.execute())).map(toAuditEntry);
+    },
+
+    async ends() {
+      const found = query.selectFrom("audit_chain").selectAll().where("id", "=", 1);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      if (row === undefined) throw new StoreError("The audit log has lost the row of its chain (table audit_chain).");
+      return {
+        anchor: { sequence: row.anchor_sequence, hash: row.anchor_hash },
+        head: { sequence: row.head_sequence, hash: row.head_hash },
+      };
+    },
+
+    prune: (limits) => database.perform("pruneAudit", limits),
+    takeEvents: () => database.perform("takeSecurityEvents", undefined),
+  };
+}
+
+type Column = "action" | "actor_kind" | "actor_id" | "object_kind" | "object_id" | "account_id" | "result";
+
+function conditionsOf(filter: AuditFilter): [Column, string][] {
+  const values: Readonly<Record<Column, string | undefined>> = {
+    action: filter.action,
+    actor_kind: filter.actorKind,
+    actor_id: filter.actorId,
+    object_kind: filter.objectKind,
+    object_id: filter.objectId,
+    account_id: filter.accountId,
+    result: filter.result,
+  } satisfies Partial<Record<keyof AuditEntryRow, string | undefined>>;
+  return (Object.entries(values) as [Column, string | undefined][]).flatMap(([column, value]) =>
+    value === undefined ? [] : [[column, value] as [Column, string]],
+  );
+}
+
+/** The texts as every database gives them back: the hash depends on them. */
+function cleaned(entry: UnchainedEntry): UnchainedEntry {
+  const { actor, object, client } = entry;
+  return {
+    ...entry,
+    actor: { ...actor, id: actor.id === undefined ? undefined : clean(actor.id) },
+    object: object && { ...object, id: clean(object.id) },
+    client: client === undefined ? undefined : clean(client),
+  };
+}

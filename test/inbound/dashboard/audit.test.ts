@@ -1,0 +1,153 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Code } from "@connectrpc/connect";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { ChannelKind } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AuditExportFormat } from "../../../gen/parley/console/v1/audit_pb.js";
+import { parseConfig } from "../../../src/config/parse.ts";
+import { credentialCipherOf } from "../../../src/gateway/account-credentials.ts";
+import { alertPortsOf } from "../../../src/gateway/alerts.ts";
+import { openStore } from "../../../src/store/store.ts";
+import { findingOf } from "../../store/contracts/alert-store.ts";
+import { errorOf, fieldOf } from "./errors.ts";
+import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+
+let site: ConsoleUnderTest;
+beforeEach(async () => {
+  site = await startConsole({ signUp: "open" });
+});
+afterEach(() => site.close());
+
+type ExportRequest = Parameters<Browser["audit"]["export"]>[0];
+
+async function exported(browser: Browser, request: ExportRequest): Promise<string> {
+  let text = "";
+  for await (const piece of browser.audit.export(request)) text += piece.text;
+  return text;
+}
+
+describe("an entry of the audit log", () => {
+  it("has the actor, its network and program, and the changed fields before and after", async () => {
+    const ada = await site.signedUp("ada");
+    const { key } = await ada.key.create({ name: "old" });
+    await ada.key.update({ id: key!.id, name: "new", limits: { requestsPerMinute: 7n } });
+    const { entries } = await ada.audit.list({ filter: { action: "key_updated" } });
+    expect(entries).toMatchObject([
+      {
+        action: "key_updated",
+        actor: { kind: "account", id: ada.id },
+        object: { kind: "key", id: key!.id },
+        accountId: ada.id,
+        network: "127.0.0.0/24",
+        failed: false,
+        beforeJson: '{"name":"old","requests_per_minute":null,"limited_by_administrator":false}',
+        afterJson: '{"name":"new","requests_per_minute":7,"limited_by_administrator":true}',
+        hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
+    ]);
+  });
+
+  it("has changes of channels, thresholds and muted alerts, without addresses", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "parley-audit-alerts-"));
+    const store = await openStore({ dataDir, databaseUrl: undefined });
+    const credentials = credentialCipherOf({ accountCredentials: {}, dataDir, providers: [] });
+    const config = parseConfig({ file: undefined, text: "", env: {} });
+    const alerts = (access: ConsoleUnderTest["access"]) =>
+      alertPortsOf({ store, credentials, inForce: () => config }, access);
+    const withAlerts = await startConsole({ alerts });
+    onTestFinished(async () => {
+      withAlerts.close();
+      await store.close();
+      rmSync(dataDir, { recursive: true });
+    });
+    const ada = await withAlerts.signedUp("ada");
+    const open = [{ finding: findingOf(), receivers: [] }];
+    await store.alerts.apply({ nowMs: withAlerts.access.clock.now(), seen: [], open, resolve: [] });
+    const [alert] = await store.alerts.open();
+    const url = "https://example.com/secret-path";
+    const { channel } = await ada.alert.createChannel({ kind: ChannelKind.WEBHOOK, name: "On call", url });
+    await ada.alert.removeChannel({ id: channel!.id });
+    const { thresholds } = await ada.alert.getThresholds({});
+    await ada.alert.setThresholds({ thresholds: { ...thresholds!, errorPercent: 7 } });
+    await ada.alert.mute({ id: alert!.id, hours: 1 });
+    await ada.alert.mute({ id: alert!.id, hours: 0 });
+    const object = { kind: "alert_channel", id: channel!.id };
+    const fields = '{"kind":"webhook","name":"On call"}';
+    const mutedUntil = new Date(withAlerts.access.clock.now() + 3_600_000).toISOString();
+    expect((await ada.audit.list({})).entries.slice(0, 5)).toMatchObject([
+      {
+        action: "alert_muted",
+        beforeJson: JSON.stringify({ muted_until: mutedUntil }),
+        afterJson: '{"muted_until":null}',
+      },
+      {
+        action: "alert_muted",
+        object: { kind: "alert", id: alert!.id },
+        afterJson: JSON.stringify({ muted_until: mutedUntil }),
+      },
+      {
+        action: "alert_thresholds_changed",
+        beforeJson: '{"error_percent":20}',
+        afterJson: '{"error_percent":7}',
+      },
+      { action: "alert_channel_removed", object, beforeJson: fields },
+      { action: "alert_channel_created", object, afterJson: fields },
+    ]);
+    expect(JSON.stringify(withAlerts.access.audit.entries)).not.toContain("example.com");
+  });
+});
+
+describe("an export of the audit log", () => {
+  it("has all entries for an administrator, as JSON lines or CSV", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    await bob.key.create({ name: "ci" });
+    const lines = (await exported(ada, {})).trimEnd().split("\n");
+    const actions = lines.map((line) => (JSON.parse(line) as { action: string }).action);
+    expect(actions).toEqual(["key_created", "signed_up", "signed_up"]);
+    const csv = await exported(ada, { filter: { action: "key_created" }, format: AuditExportFormat.CSV });
+    expect(csv.split("\r\n")).toEqual([
+      expect.stringMatching(/^sequence,time,action,/),
+      expect.stringMatching(/^3,.*,key_created,account,acct_\w+,127\.0\.0\.0\/24,/),
+      "",
+    ]);
+  });
+
+  it("has what concerns a member's own account, without the network of others", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    await ada.key.create({ name: "ada's" });
+    await ada.account.update({ id: bob.id, limits: { requestsPerMinute: 5n } });
+    const lines = (await exported(bob, {})).trimEnd().split("\n");
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { action: "limits_changed", actor: { id: ada.id }, network: null, client: null },
+      { action: "signed_up", network: "127.0.0.0/24" },
+    ]);
+    expect((await errorOf(exported(bob, { filter: { accountId: ada.id } }))).code).toBe(Code.PermissionDenied);
+  });
+
+  it("needs a session", async () => {
+    expect((await errorOf(exported(site.browser(), {}))).code).toBe(Code.Unauthenticated);
+  });
+});
+
+describe("a filter of the audit log that cannot be", () => {
+  it.each([
+    [{ filter: { actorKind: "somebody" } }, "filter.actor_kind"],
+    [{ filter: { objectKind: "thing" } }, "filter.object_kind"],
+    [{ filter: { action: "x".repeat(257) } }, "filter.action"],
+    [{ filter: { objectId: "a\0b" } }, "filter.object_id"],
+    [{ filter: { accountId: "not an ID" } }, "account_id"],
+    [{ filter: { since: { seconds: -5n } } }, "filter.since"],
+    [{ pageToken: Buffer.from("1 key_1").toString("base64url") }, "page_token"],
+  ])("is refused: %o", async (request, field) => {
+    const ada = await site.signedUp("ada");
+    expect(await fieldOf(ada.audit.list(request))).toBe(field);
+  });
+
+  it("is a format that there is not", async () => {
+    const ada = await site.signedUp("ada");
+    expect(await fieldOf(exported(ada, { format: 9 as AuditExportFormat }))).toBe("format");
+  });
+});

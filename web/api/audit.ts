@@ -1,0 +1,37 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { infiniteQueryOptions } from "@tanstack/react-query";
+import { AuditExportFormat, type AuditFilterSchema, AuditService } from "../../gen/parley/console/v1/audit_pb.js";
+import { transport } from "./transport.ts";
+
+const audit = createClient(AuditService, transport);
+
+export type AuditFilter = MessageInitShape<typeof AuditFilterSchema>;
+
+/** Entries of the audit log, newest first, with pagination. `key` distinguishes filters. */
+export function entriesQuery(filter: AuditFilter, key: string) {
+  return infiniteQueryOptions({
+    queryKey: ["audit", key],
+    queryFn: ({ signal, pageParam }) => audit.list({ filter, pageToken: pageParam }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+  });
+}
+
+export const EXPORT_FORMATS = { csv: AuditExportFormat.CSV, jsonl: AuditExportFormat.JSON_LINES } as const;
+
+/** Pieces of an export, of 1,000 entries each: more would not fit into the memory of a page. */
+const MAX_PIECES = 100;
+
+/** The text of an export in pieces, and whether it is only a part. */
+export async function exportEntries(
+  filter: AuditFilter,
+  format: keyof typeof EXPORT_FORMATS,
+): Promise<{ readonly pieces: string[]; readonly isPart: boolean }> {
+  const pieces: string[] = [];
+  for await (const { text } of audit.export({ filter, format: EXPORT_FORMATS[format] })) {
+    if (pieces.length >= MAX_PIECES) return { pieces, isPart: true };
+    pieces.push(text);
+  }
+  return { pieces, isPart: false };
+}
