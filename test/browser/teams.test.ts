@@ -119,7 +119,7 @@ describe("a team's first day", () => {
     await page.getByLabel("Account").selectOption("Search");
     const request = row(page, "Requests", "alpha-haiku-4.5");
     await request.getByRole("link").first().click();
-    await page.getByText("crawler").first().waitFor();
+    await page.getByText("crawler").and(page.locator(":visible")).first().waitFor();
     await go(cleo, "/usage", "Usage");
     await page.getByLabel("Account").selectOption("Search");
     await expect.poll(() => page.getByRole("main").innerText()).toMatch(/Requests\s+1\b/);

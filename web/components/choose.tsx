@@ -1,5 +1,8 @@
-import { Combobox } from "./combobox.tsx";
+import { lazy, Suspense } from "react";
 import { type Named, SelectField } from "./field.tsx";
+
+// As large as half of a page, and few lists are that long.
+const Combobox = lazy(async () => ({ default: (await import("./combobox.tsx")).Combobox }));
 
 export type Choice = readonly [value: string, name: string];
 
@@ -25,9 +28,8 @@ export function Choose({ choices, all, value, ...rest }: ChooseProps) {
   const isKnown = value === "" || choices.some(([choice]) => choice === value);
   const known: readonly Choice[] = isKnown ? choices : [[value, value], ...choices];
   const listed: readonly Choice[] = all === undefined ? known : [["", all], ...known];
-  if (choices.length > MANY) return <Combobox {...rest} choices={listed} value={value} />;
   const { placeholder, onChange, ...field } = rest;
-  return (
+  const select = (
     <SelectField {...field} value={value} onChange={(event) => onChange(event.target.value)}>
       {all === undefined && value === "" && (
         <option value="" disabled>
@@ -40,5 +42,11 @@ export function Choose({ choices, all, value, ...rest }: ChooseProps) {
         </option>
       ))}
     </SelectField>
+  );
+  if (choices.length <= MANY) return select;
+  return (
+    <Suspense fallback={select}>
+      <Combobox {...rest} choices={listed} value={value} />
+    </Suspense>
   );
 }
