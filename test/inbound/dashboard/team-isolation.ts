@@ -140,7 +140,8 @@ async function startWorld(store: Store) {
     JSON.stringify([
       await store.accounts.find(idOf(name)),
       await store.accounts.routing(idOf(name)),
-      await store.accounts.members(idOf(name)),
+      // Their names are their own.
+      (await store.accounts.members(idOf(name))).map(({ id, role }) => `${id} ${role}`).toSorted(),
       await store.keys.list([idOf(name)]),
     ]);
 
