@@ -32,6 +32,8 @@ export async function ask(
 
 const message = (content: unknown, model = "m"): object => ({ model, messages: [{ role: "user", content }] });
 
+const STRAY_KEY = `sk_parley_${crypto.randomUUID().replaceAll("-", "")}`;
+
 /** Sends secrets in every field that callers can write, with success and with each failure. */
 export async function plantRequests(scene: Scene): Promise<void> {
   const plant = (what: string): string => scene.planted.plant(what);
@@ -72,7 +74,8 @@ export async function plantRequests(scene: Scene): Promise<void> {
     headers: {
       cookie: `sid=${plant("a cookie")}`,
       "x-service-token": plant("a header of another service"),
-      "user-agent": plant("a user agent"),
+      // The program's name itself is kept in the ledger.
+      "user-agent": `crawler/1.0 ${scene.planted.plant("a key in a user agent", STRAY_KEY)}`,
       "x-forwarded-for": plant("a forged address"),
       referer: plant("a referrer"),
     },
