@@ -95,8 +95,8 @@ describe("the sign-in at the provider", () => {
     await other.page.getByLabel("Password").fill("four unrelated words");
     await other.page.getByRole("button", { name: "Sign in" }).click();
     await other.page.getByText("Addresses of acme.example do not sign in with a password here").waitFor();
-    await page.goto(`${site.product.url}/admin/security`);
-    await page.getByText("Refused sign-in at the provider of a person without an account").waitFor();
+    await page.goto(`${site.product.url}/admin/audit`);
+    await page.getByRole("table", { name: "Audit log" }).getByText("Sign-in at the provider refused").first().waitFor();
     expect([complaints, ofParley(other.complaints)]).toEqual([[], []]);
   });
 });
