@@ -93,7 +93,7 @@ export function planAttempts(
 }
 
 /** Fields of an embedding request on which the vectors depend. */
-const VECTOR_FIELDS: ReadonlySet<string> = new Set(["dimensions", "task"]);
+const VECTOR_FIELDS = ["dimensions", "task"] as const;
 
 /**
  * Plans the attempts of an embedding request: the first candidate (and its own retries), then each other one once, as listed. A pure
@@ -103,7 +103,7 @@ const VECTOR_FIELDS: ReadonlySet<string> = new Set(["dimensions", "task"]);
 export function planEmbeddings(request: EmbeddingRequest, candidates: readonly Model[]): EmbeddingAttempts {
   const first = candidates[0]!;
   const primary = translateEmbedding(request, first);
-  const lost = new Set(primary.omitted.map(({ field }) => field));
+  const loses = ({ omitted }: Translation, field: string): boolean => omitted.some((one) => one.field === field);
   return {
     candidates,
     mode: "whole",
@@ -113,12 +113,10 @@ export function planEmbeddings(request: EmbeddingRequest, candidates: readonly M
     namesContent: false,
     translate(model) {
       const translation = translateEmbedding(request, model);
-      const changed = translation.omitted.find(({ field }) => VECTOR_FIELDS.has(field) && !lost.has(field));
+      // Also what the first one loses and this one has.
+      const changed = VECTOR_FIELDS.find((field) => loses(translation, field) !== loses(primary, field));
       if (changed === undefined) return translation;
-      throw new Failure(
-        "invalid_request",
-        `${model.id} does not have ${changed.field}, so its vectors would be others.`,
-      );
+      throw new Failure("invalid_request", `${model.id} reads ${changed} otherwise, so its vectors would be others.`);
     },
   };
 }

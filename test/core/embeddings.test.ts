@@ -269,6 +269,9 @@ describe("models that make the same vectors", () => {
       const all = { a: lossy, b: lossy, c: lossy };
       const same = createCore({ scripts: { ...scripts, b: [counted] }, facts, translations: all });
       await expect(same.create(asked)).resolves.toMatchObject({ model: "b" });
+      const first = { a: lossy, b: lossless, c: lossy };
+      const less = createCore({ scripts: { ...scripts, b: [counted] }, facts, translations: first });
+      await expect(less.create(asked)).resolves.toMatchObject({ model: "c" });
     },
   );
 });
