@@ -65,7 +65,7 @@ const BEGUN_PER_TURN = 32;
 const SHEDDING_SHARE = 0.25;
 /** No completion is refused for its probable wait when at most this many have their turn before it. */
 const MIN_TURNS = 16;
-/** Slots of one key, as a multiple of the free ones: a single key leaves a fifth for others. */
+/** Slots of one key, and calls of one key or account, as a multiple of the free ones: a single one leaves a fifth for others. */
 const FREE_SHARE = 4;
 /** Share of the event loop for reading the requests of keys in debt, while other keys ask. */
 const WORK_SHARE = 0.25;
@@ -125,7 +125,7 @@ export class AdmissionControl {
   readonly #bodyPorts: SlotPorts;
   readonly #refused = { queue: 0, calls: 0, memory: 0 };
   #inFlight = 0;
-  /** Of them, those that wait for memory. */
+  /** Of them, those that wait for memory or for the debt of their key. */
   #resting = 0;
   #begun = 0;
   #begunInTurn = 0;
@@ -174,9 +174,11 @@ export class AdmissionControl {
     if (open.signal.aborted) throw open.signal.reason;
     const holders = this.#holdersOf(caller);
     const active = this.#inFlight + this.#queue.size;
-    const own = holders.key.calls + this.#queue.sizeOf(caller.keyFamilyId);
-    const { maxCalls } = this.#options;
-    if (own >= FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
+    const most = FREE_SHARE * Math.max(0, this.#options.maxCalls - active);
+    const { key, account } = holders;
+    // However many keys an account has, while others ask.
+    const isOver = this.#accounts.size > 1 && account.calls + account.waiting >= most;
+    if (isOver || key.calls + key.waiting >= most) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
       this.#requireRoom(caller, holders);
       const isNext =
@@ -198,10 +200,12 @@ export class AdmissionControl {
    * To be called before synchronous work for a request. Returns undefined when it may run now, else a promise to await before
    * calling again. Throws `rate_limited` when the key stays in debt for `maxWaitMs`.
    */
-  beforeWork({ holders, sinceMs }: Slot): Promise<void> | undefined {
+  beforeWork(slot: Slot): Promise<void> | undefined {
+    const { holders, sinceMs } = slot;
     if (this.#inDebt(holders.key)) {
       const waitedMs = this.#ports.clock.monotonic() - sinceMs;
       if (waitedMs > this.#options.maxWaitMs) throw this.#noRoomFor(holders);
+      slot.rest(this.#windowEnd.promise);
       return this.#windowEnd.promise;
     }
     if (this.#workedInTurnMs < WORK_PER_TURN_MS) return undefined;
@@ -399,7 +403,10 @@ export class AdmissionControl {
 
   #countWaiting({ holders, bytes = UNREAD_BYTES, isRead }: Waiting, sign: 1 | -1): void {
     const { key, account, process } = holders;
-    for (const holding of [key, account]) holding.waitingBytes += sign * Math.min(bytes, UNREAD_BYTES);
+    for (const holding of [key, account]) {
+      holding.waiting += sign;
+      holding.waitingBytes += sign * Math.min(bytes, UNREAD_BYTES);
+    }
     if (!isRead) return;
     for (const holding of [key, account, process]) {
       holding.arrivingBytes += sign * bytes;

@@ -14,6 +14,8 @@ export class Holding {
   answerBytes = 0;
   /** Bytes of the bodies and large answers of all calls that hold a slot. */
   heldBytes = 0;
+  /** Calls that wait for a slot. */
+  waiting = 0;
   /** Unread bytes of bodies whose requests wait for a slot, at most UNREAD_BYTES each. */
   waitingBytes = 0;
   /** Synchronous work for its requests beyond its share of the event loop, in milliseconds. */
@@ -85,7 +87,7 @@ export interface SlotPorts {
   readonly beforeWork: (slot: Slot) => Promise<void> | undefined;
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
-  /** Called with 1 when a call begins to wait for memory and does nothing meanwhile, and with -1 when it goes on. */
+  /** Called with 1 when a call begins to wait, for memory or for the debt of its key, and does nothing meanwhile, and with -1 when it goes on. */
   readonly resting: (change: 1 | -1) => void;
   /** Called once, at the end. */
   readonly ended: () => void;
@@ -174,10 +176,14 @@ export class Slot {
     try {
       return run();
     } finally {
-      const ms = this.#ports.clock.monotonic() - sinceMs;
-      this.holders.key.debtMs += ms;
-      this.#ports.worked(ms);
+      this.worked(this.#ports.clock.monotonic() - sinceMs);
     }
+  }
+
+  /** Charges the time of synchronous work for the request to the key, in milliseconds. */
+  worked(ms: number): void {
+    this.holders.key.debtMs += ms;
+    this.#ports.worked(ms);
   }
 
   /**

@@ -14,6 +14,8 @@ export interface Caller {
   readonly completionId: string;
   /** Called with the limits after the request was counted, before any answer. */
   readonly admitted: (facts: LimitFacts) => void;
+  /** Counts what the call takes of the process as the caller's. Absent: it is not counted. */
+  readonly share?: CallerShare | undefined;
 }
 
 /** What the inbound side knows of a call. */
@@ -42,8 +44,6 @@ export interface Call extends Caller {
   readonly inFormat?: FormatRequest | undefined;
   /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
-  /** Counts what the call takes of the process as the caller's. Absent: it is not counted. */
-  readonly share?: CallerShare | undefined;
   /** Absent: the call is not traced. */
   readonly trace?: Trace | undefined;
 }

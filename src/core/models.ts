@@ -1,13 +1,17 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Caller } from "./call.ts";
+import type { Caller, CallerShare } from "./call.ts";
 import type { Fees } from "./fees.ts";
 import type { Limiter } from "./limiter.ts";
+import { pageOfModels } from "./model-page.ts";
 import { type ListedModel, modelNotFound, type Price, type TokenPrices } from "./model.ts";
 import { mayUse } from "./principal.ts";
 import type { Capabilities } from "./provider.ts";
 import type { Router } from "./router.ts";
 import {
+  type ListModelsRequest,
+  type ListModelsResponse,
+  ListModelsResponseSchema,
   type Model as ModelMessage,
   ModelCapabilitiesSchema,
   type ModelPrice,
@@ -21,8 +25,13 @@ import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 
 /** The model service. Each call counts as a request. */
 export interface Models {
-  /** The models that the key may use. Throws `rate_limited`. */
-  list(caller: Caller): Promise<ModelMessage[]>;
+  /**
+   * The models that the key may use. Neither the list nor its messages may be changed: other calls get them, too. Throws
+   * `rate_limited`.
+   */
+  list(caller: Caller): Promise<readonly ModelMessage[]>;
+  /** A page of them, of which the same is true. Throws `invalid_request`, `rate_limited`. */
+  page(request: ListModelsRequest, caller: Caller): Promise<ListModelsResponse>;
   /** One of them. Throws `model_not_found`, `rate_limited`. */
   get(id: string, caller: Caller): Promise<ModelMessage>;
 }
@@ -34,14 +43,54 @@ export async function countRequest(limiter: Limiter, { principal, completionId, 
   admitted(reservation.facts);
 }
 
-/** Answers from the router's registry. */
+/** Sets of models that keys may use whose lists are kept. */
+const MAX_LISTS = 16;
+
+/** Lists of the models in force, by the sets of models that keys may use; undefined: all. */
+class KeptLists {
+  #all: readonly ListedModel[] | undefined;
+  readonly #lists = new Map<ReadonlySet<string> | undefined, readonly ModelMessage[]>();
+
+  /** Undefined when it is not kept. */
+  find(all: readonly ListedModel[], visible: ReadonlySet<string> | undefined): readonly ModelMessage[] | undefined {
+    return all === this.#all ? this.#lists.get(visible) : undefined;
+  }
+
+  keep(all: readonly ListedModel[], visible: ReadonlySet<string> | undefined, list: readonly ModelMessage[]): void {
+    if (all !== this.#all || this.#lists.size >= MAX_LISTS) this.#lists.clear();
+    this.#all = all;
+    this.#lists.set(visible, list);
+  }
+}
+
+/** Answers from the router's registry. What it makes is kept until the models are replaced, and is the caller's work. */
 export function createModels(router: Router, limiter: Limiter): Models {
-  const visibleTo = ({ principal }: Caller): readonly ListedModel[] =>
-    router.list().filter((model) => mayUse(principal, model.id));
+  const messages = new WeakMap<ListedModel, ModelMessage>();
+  const messageOf = (model: ListedModel): ModelMessage => {
+    let message = messages.get(model);
+    if (message === undefined) messages.set(model, (message = toMessage(model)));
+    return message;
+  };
+  const lists = new KeptLists();
+  const visibleTo = ({ principal }: Caller, all = router.list()): readonly ListedModel[] =>
+    all.filter((model) => mayUse(principal, model.id));
   return {
     async list(caller) {
       await countRequest(limiter, caller);
-      return visibleTo(caller).map(toMessage);
+      const { models } = caller.principal;
+      const all = router.list();
+      const kept = lists.find(all, models);
+      if (kept !== undefined) return kept;
+      const list = await inTurn(caller.share, () => visibleTo(caller, all).map(messageOf));
+      lists.keep(all, models, list);
+      return list;
+    },
+    async page(request, caller) {
+      await countRequest(limiter, caller);
+      return inTurn(caller.share, () => {
+        const { models, nextPageToken } = pageOfModels(visibleTo(caller), request);
+        return create(ListModelsResponseSchema, { models: models.map(messageOf), nextPageToken });
+      });
     },
     async get(id, caller) {
       await countRequest(limiter, caller);
@@ -49,9 +98,13 @@ export function createModels(router: Router, limiter: Limiter): Models {
       if (model === undefined || !mayUse(caller.principal, model.id)) {
         throw modelNotFound(id, { field: "model", visible: visibleTo(caller) });
       }
-      return toMessage(model);
+      return messageOf(model);
     },
   };
+}
+
+async function inTurn<T>(share: CallerShare | undefined, work: () => T): Promise<T> {
+  return share === undefined ? work() : share.workInTurn(work);
 }
 
 /** Stages in the contract. */

@@ -195,7 +195,7 @@ export interface Router {
    * account's own credentials.
    */
   find(name: string, caller?: Pick<Principal, "accountId" | "routing">): Model | Route | undefined;
-  /** All models, then all routes, in the order of the configuration. */
+  /** All models, then all routes, in the order of the configuration: the same list until they are replaced. */
   list(): readonly ListedModel[];
 
   /**

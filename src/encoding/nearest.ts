@@ -2,23 +2,48 @@
 const MAX_CHARS = 64;
 /** Edits of a misspelling at most: with more, each candidate would be compared in full. */
 const MAX_EDITS = 8;
+/** Candidates that are compared. A comparison takes some ten microseconds, and requests are refused with one. */
+const MAX_COMPARED = 64;
 
 /**
  * The candidate that `word` is probably a misspelling of: the one with the fewest edits, at most a third of the word and MAX_EDITS, at
- * least one allowed. Undefined without one, and for words of more than MAX_CHARS. A comparison takes a few microseconds at most.
+ * least one allowed. Undefined without one, and for words of more than MAX_CHARS. Of many candidates those are compared that begin and
+ * end most like the word.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > MAX_CHARS) return undefined;
   const lower = word.toLowerCase();
   let best: string | undefined;
   let bestEdits = Math.min(Math.max(1, Math.floor(word.length / 3)), MAX_EDITS) + 1;
-  for (const candidate of candidates) {
+  const near = [...candidates].filter(({ length }) => Math.abs(length - word.length) < bestEdits);
+  for (const candidate of likeliest(lower, near)) {
     // No longer than a row, too.
     if (Math.abs(candidate.length - word.length) >= bestEdits) continue;
     const edits = editDistance(lower, candidate.toLowerCase(), bestEdits);
     if (edits < bestEdits) [best, bestEdits] = [candidate, edits];
   }
   return best;
+}
+
+/** The MAX_COMPARED candidates that share the longest beginning and end with the word, in their order. */
+function likeliest(lower: string, candidates: readonly string[]): readonly string[] {
+  if (candidates.length <= MAX_COMPARED) return candidates;
+  const shared = candidates.map((candidate) => sharedEnds(lower, candidate.toLowerCase()));
+  const places = [...candidates.keys()].sort((one, other) => shared[other]! - shared[one]!);
+  return places
+    .slice(0, MAX_COMPARED)
+    .sort((one, other) => one - other)
+    .map((place) => candidates[place]!);
+}
+
+/** Characters of the common beginning and end. */
+function sharedEnds(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  let start = 0;
+  while (start < length && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
+  return start + end;
 }
 
 /** Rows of a comparison: the current one and the two before. */

@@ -2,10 +2,11 @@ import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@b
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
+import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import { Failure } from "../core/failure.ts";
 import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
 
-/** Limit of bytes of a message of services that call no provider: such a message names one model at most. It takes no slot. */
+/** Limit of bytes of a message of services that call no provider: such a message names one model at most. */
 export const MAX_QUESTION_BYTES = 16 * 1024;
 
 /** Path prefixes of the services that call providers. */
@@ -14,6 +15,13 @@ const METERED = [CompletionService, EmbeddingService].map(({ typeName }) => `/${
 /** Whether a path is of a service that calls providers. */
 export function isMetered(path: string): boolean {
   return METERED.some((prefix) => path.startsWith(prefix));
+}
+
+const LISTS = `/${ModelService.typeName}/${ModelService.method.list.name}`;
+
+/** Whether calls of a path take a slot, which counts their work and their answers: those of providers, and lists of models. */
+export function takesSlot(path: string): boolean {
+  return isMetered(path) || path === LISTS;
 }
 
 /** Smaller messages cannot exceed the limits and are not counted. */

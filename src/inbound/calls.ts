@@ -25,6 +25,8 @@ export interface OpenCall extends CallerShare {
   readonly principal: KeyPrincipal | undefined;
   /** Binds the call to its slot, which counts its work and the bytes of a large answer. */
   entered(slot: CallSlot): void;
+  /** Counts the time of synchronous work that is done, in milliseconds. */
+  worked(ms: number): void;
   /** Binds the call to permissions of its key, too. Without effect on a call without a key. */
   readonly permitted: (needs: Needs) => void;
   /** The answer is complete and being written: the deadline no longer applies. */
@@ -37,6 +39,8 @@ export interface OpenCall extends CallerShare {
 export interface CallSlot extends Omit<CallerShare, "workInTurn" | "openAnswer" | "keepAnswers"> {
   /** Runs synchronous work in a later turn of the event loop that its key has; see `CallerShare.workInTurn`. */
   inTurn<T>(work: () => T, signal: AbortSignal): Promise<T>;
+  /** Counts the time of synchronous work that is done, in milliseconds. */
+  worked(ms: number): void;
   /** The call does nothing until the promise settles. */
   rest(until: Promise<void>): void;
 }
@@ -145,6 +149,10 @@ class InFlightCall implements OpenCall {
 
   work<T>(run: () => T): T {
     return this.#slot === undefined ? run() : this.#slot.work(run);
+  }
+
+  worked(ms: number): void {
+    this.#slot?.worked(ms);
   }
 
   async workInTurn<T>(run: () => T): Promise<T> {

@@ -40,10 +40,12 @@ export interface Names {
 /** Models and routes by ID and alias. Immutable: a reload creates a new registry. */
 class Registry {
   readonly #models: ReadonlyMap<string, Model | Route>;
+  readonly #list: readonly (Model | Route)[];
   readonly #aliases: Aliases;
 
   constructor({ models, routes = [], aliases = [] }: Names) {
     this.#models = new Map([...models, ...routes].map((model) => [model.id, model]));
+    this.#list = [...this.#models.values()];
     this.#aliases = aliases;
   }
 
@@ -60,7 +62,7 @@ class Registry {
 
   /** Models, then routes, in the order of the configuration. */
   list(): readonly (Model | Route)[] {
-    return [...this.#models.values()];
+    return this.#list;
   }
 }
 

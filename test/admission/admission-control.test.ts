@@ -229,6 +229,23 @@ describe("admission", () => {
     expect(reasonOf(() => enter({ key: "other" }))).toBeUndefined();
   });
 
+  it("leaves a fifth of the calls to other accounts, however many keys of one wait", async () => {
+    admission = create({ maxCalls: 1_000 });
+    slot({ key: "other", account: "other" });
+    let own = 0;
+    const fill = (): void => {
+      for (let key = 0; key < 11; key++)
+        while (reasonOf(() => enter({ key: `key ${key}`, account: "greedy" })) === undefined) own += 1;
+    };
+    // All calls but the first ones wait.
+    fill();
+    await endTurn();
+    fill();
+    expect(own).toBeGreaterThan(700);
+    expect(own).toBeLessThanOrEqual(800);
+    expect(reasonOf(() => enter({ key: "other", account: "other" }))).toBeUndefined();
+  });
+
   describe("a key's and an account's completions at the same moment", () => {
     it("are limited before anything of them is read, without a wait", async () => {
       const one = { key: "one", limits: { concurrentRequests: 1 } };
@@ -450,6 +467,28 @@ describe("admission", () => {
       expect(admission.state().waiting).toBe(1);
       await turns(4, 100);
       expect(await outcome(waits.entered)).toBe("slot");
+    });
+
+    it("lets calls that wait for the debt of their key take no place in the event loop", async () => {
+      slot({ key: "other" });
+      const own = Array.from({ length: 8 }, () => slot({ key: "dear" }));
+      own[0]!.work(() => clock.advance(40));
+      const rested: boolean[] = [];
+      for (const one of own) {
+        const rest = one.rest.bind(one);
+        one.rest = (until) => {
+          rested.push(true);
+          rest(until);
+        };
+      }
+      let worked = 0;
+      const { signal } = new AbortController();
+      const all = Promise.all(own.map((one) => one.inTurn(() => (worked += 1), signal)));
+      await new Promise((resolve) => setImmediate(resolve));
+      expect([rested.length, worked]).toEqual([8, 0]);
+      await turns(2, 100);
+      await all;
+      expect(worked).toBe(8);
     });
 
     it("is counted with the bytes of the body, once, where it parses the body", () => {

@@ -1,6 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import { ModelStage } from "../../gen/parley/v1/model_pb.js";
+import { ListModelsRequestSchema, ModelStage } from "../../gen/parley/v1/model_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import type { Caller } from "../../src/core/call.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
@@ -51,6 +52,33 @@ describe("the models", () => {
     ["none for an empty list", [], []],
   ])("are %s", async (_, allowed, ids) => {
     expect((await models.list(mayUse(allowed))).map((model) => model.id)).toEqual(ids);
+  });
+
+  it("are made once for all callers, until they are replaced, and of a page only its own", async () => {
+    const world = createWorld({ scripts: Object.fromEntries(["a", "b", "c"].map((id) => [id, []])) });
+    let made = 0;
+    const counted = () =>
+      world.models.map(({ description, ...facts }) => ({
+        ...facts,
+        get description() {
+          made += 1;
+          return description;
+        },
+      }));
+    world.router.replace(counted());
+    const listed = createModels(world.router, limiter);
+    await listed.page(create(ListModelsRequestSchema, { pageSize: 1 }), mayUse(undefined));
+    expect(made).toBe(1);
+    const all = await listed.list(mayUse(undefined));
+    const some = mayUse(["a", "c"]);
+    expect(await listed.list(mayUse(undefined))).toBe(all);
+    expect(await listed.list(some)).toBe(await listed.list(some));
+    for (let other = 0; other < 20; other++) await listed.list(mayUse(["b"]));
+    expect(await listed.list(mayUse(undefined))).toEqual(all);
+    expect(made).toBe(3);
+    world.router.replace(counted().slice(0, 2));
+    expect((await listed.list(mayUse(undefined))).map(({ id }) => id)).toEqual(["a", "b"]);
+    expect(made).toBe(5);
   });
 
   it("say what callers need to know", async () => {

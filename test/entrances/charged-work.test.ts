@@ -3,22 +3,26 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
+import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Slot } from "../../src/admission/slot.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { createEmbedder } from "../../src/core/embeddings.ts";
+import { createModels } from "../../src/core/models.ts";
 import type { Router } from "../../src/core/router.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/inbound/grpc/server.ts";
 import { type HttpServer, startHttpServer } from "../../src/inbound/http/server.ts";
 import { Calls } from "../../src/inbound/calls.ts";
 import type { EdgeServices } from "../../src/inbound/services.ts";
 import { anyConnections, roomyAdmission } from "../support/admission.ts";
+import { createWorld } from "../router/routed.ts";
 import { FACTS, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
 
 const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
 const STREAM = `/${CompletionService.typeName}/Stream`;
 const CREATE_EMBEDDINGS = `/${EmbeddingService.typeName}/Create`;
+const LIST = `/${ModelService.typeName}/List`;
 const CHECK_MS = 1_000_000;
 
 const asked = (): never => {
@@ -26,10 +30,13 @@ const asked = (): never => {
 };
 
 let slots: Slot[];
+/** Pieces of work that were charged. */
+let charged: number;
 let http: HttpServer;
 let grpc: GrpcServer;
 beforeEach(async () => {
   slots = [];
+  charged = 0;
   let checkedMs = 0;
   // No timer: debts are not paid.
   const clock: Clock = {
@@ -37,12 +44,23 @@ beforeEach(async () => {
     monotonic: () => systemClock.monotonic() + checkedMs,
     after: () => () => undefined,
   };
+  const [model] = createWorld({ scripts: { a: [] } }).router.list();
+  const listed = [
+    {
+      ...model!,
+      // Read once where its message is made.
+      get description() {
+        checkedMs += CHECK_MS;
+        return "";
+      },
+    },
+  ];
   const router: Router = {
     find() {
       checkedMs += CHECK_MS;
       return undefined;
     },
-    list: () => [],
+    list: () => listed,
     plan: asked,
     explain: asked,
     planEmbeddings: asked,
@@ -60,13 +78,19 @@ beforeEach(async () => {
   const enter = admission.enter.bind(admission);
   admission.enter = (...args) => {
     const slot = enter(...args);
-    if (!(slot instanceof Promise)) slots.push(slot);
+    if (slot instanceof Promise) return slot;
+    slots.push(slot);
+    const worked = slot.worked.bind(slot);
+    slot.worked = (ms) => {
+      charged += 1;
+      worked(ms);
+    };
     return slot;
   };
   const services: EdgeServices = {
     completions,
     embedder: createEmbedder({ ...ports, settling: completions.settling }),
-    models: { list: asked, get: asked },
+    models: createModels(router, ports.limiter),
     authenticate: async () => somebody,
     requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
@@ -97,9 +121,14 @@ async function post(path: string, body = ASKED): Promise<unknown> {
   return (await fetch(`http://127.0.0.1:${http.port}${path}`, { method: "POST", headers, body })).text();
 }
 
+async function get(path: string): Promise<unknown> {
+  return (await fetch(`http://127.0.0.1:${http.port}${path}`)).text();
+}
+
 async function callGrpc(path: string): Promise<unknown> {
   const client = new Client(`127.0.0.1:${grpc.port}`, credentials.createInsecure());
-  const body = Buffer.from(toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { model: "a" })));
+  const request = path === LIST ? {} : { model: "a" };
+  const body = Buffer.from(toBinary(CompletionRequestSchema, create(CompletionRequestSchema, request)));
   const bytes = (each: Buffer): Buffer => each;
   try {
     return await new Promise((resolve) => {
@@ -123,6 +152,10 @@ it.each([
   ["HTTP", "/v1/embeddings", post],
   ["Connect", CREATE, (path: string) => post(path, '{"model":"a"}')],
   ["Connect", CREATE_EMBEDDINGS, (path: string) => post(path, '{"model":"a"}')],
+  ["HTTP", "/v1/models", get],
+  ["HTTP", "/v1beta/models?pageSize=1", get],
+  ["Connect", LIST, (path: string) => post(path, "{}")],
+  ["gRPC", LIST, callGrpc],
   ["gRPC", CREATE, callGrpc],
   ["gRPC", STREAM, callGrpc],
   ["gRPC", CREATE_EMBEDDINGS, callGrpc],
@@ -132,4 +165,15 @@ it.each([
   const { debtMs } = slots[0]!.holders.key;
   expect(debtMs).toBeGreaterThanOrEqual(CHECK_MS);
   expect(debtMs).toBeLessThan(CHECK_MS * 1.5);
+});
+
+it.each([
+  // The messages, and the text with the body.
+  ["HTTP", 2, () => get("/v1/models")],
+  // The body, the messages, and their encoding.
+  ["Connect", 3, () => post(LIST, "{}")],
+  ["gRPC", 3, () => callGrpc(LIST)],
+])("each part of the work for a list of models over %s is charged", async (_, parts, send) => {
+  await send();
+  expect(charged).toBe(parts);
 });

@@ -25,7 +25,7 @@ beforeEach(async () => {
   const services: EdgeServices = {
     completions: { create: asked, stream: asked, count: asked, explain: asked },
     embedder: { create: asked },
-    models: { list: asked, get: asked },
+    models: { list: asked, page: asked, get: asked },
     authenticate: async () => somebody,
     requireRequestRate: () => undefined,
     limitsOf: () => FACTS,

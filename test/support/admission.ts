@@ -5,10 +5,10 @@ import { AdmissionControl } from "../../src/admission/admission-control.ts";
 /** Memory for the bodies of a test. */
 export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9, held: 1e12 };
 
-/** An admission control with high limits, or for this number of calls. */
-export function roomyAdmission(clock: Clock, maxCalls = 10_000): AdmissionControl {
+/** An admission control with high limits, or for this number of calls and bytes. */
+export function roomyAdmission(clock: Clock, maxCalls = 10_000, arrivingBytes = ROOMY_BYTES): AdmissionControl {
   return new AdmissionControl(
-    { maxCalls, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES },
+    { maxCalls, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes },
     {
       clock,
       memoryShare: () => 0,

@@ -20,7 +20,7 @@ export declare const file_parley_v1_model: GenFile;
  */
 export declare type ListModelsRequest = Message<"parley.v1.ListModelsRequest"> & {
   /**
-   * The most models in the response. More than 1,000 is taken as 1,000; negative is INVALID_ARGUMENT. Default: 1,000.
+   * The most models in the response. More than 1,000 is taken as 1,000; negative is INVALID_ARGUMENT. Default: 100.
    *
    * @generated from field: int32 page_size = 1;
    */

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders } from "node:http2";
-import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { create, type DescMessage, type Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import {
   type CompletionChunk,
@@ -19,9 +19,11 @@ import { type GetCurrentKeyRequest, GetCurrentKeyRequestSchema, type Key } from 
 import {
   type GetModelRequest,
   GetModelRequestSchema,
+  type LabelRequirements,
   type ListModelsRequest,
   ListModelsRequestSchema,
   type ListModelsResponse,
+  ListModelsResponseSchema,
   type Model,
 } from "../../../gen/parley/v1/model_pb.js";
 import type { RoutePlan } from "../../../gen/parley/v1/route_pb.js";
@@ -37,7 +39,7 @@ import { toKey } from "../current-key.ts";
 import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
 import { splitImages } from "../image-pieces.ts";
-import { pageOfModels } from "../list-models.ts";
+import { isMetered } from "../arrival-limits.ts";
 import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
@@ -62,8 +64,8 @@ export interface CallServices extends EdgeServices {
 }
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
-/** A call of completions or embeddings. */
-type MeteredCall<R extends Message> =
+/** A call that takes a slot: of completions, embeddings, or for a list of models. */
+type SlotCall<R extends Message> =
   | ServerUnaryCall<Encoded<R>, Buffer | TokenCount | RoutePlan>
   | ServerWritableStream<Encoded<R>, CompletionChunk>;
 
@@ -179,21 +181,25 @@ export function embeddingHandlers(services: CallServices): {
 
 /** Handlers of `ModelService`. */
 export function modelHandlers(services: CallServices): {
-  list(
-    call: ServerUnaryCall<Encoded<ListModelsRequest>, ListModelsResponse>,
-    reply: sendUnaryData<ListModelsResponse>,
-  ): void;
+  /** Replies with an encoded `ListModelsResponse`. */
+  list(call: ServerUnaryCall<Encoded<ListModelsRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   get(call: ServerUnaryCall<Encoded<GetModelRequest>, Model>, reply: sendUnaryData<Model>): void;
 } {
+  const pages = new EncodedModels();
   return {
     list: (call, reply) =>
-      void answer(services, { call, reply }, async (request, principal, opened) => {
-        const models = await services.models.list(toCall(opened, principal));
-        // Afterwards, so that a refused request counts as well.
-        requireKnownFields(request, ListModelsRequestSchema);
-        const page = pageOfModels(models, request);
-        call.sendMetadata(toMetadata(opened, []));
-        return page;
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const page = await services.models.page(request, toCall(opened, principal));
+          // Afterwards, so that a refused request counts as well.
+          requireKnownFields(request, ListModelsRequestSchema);
+          const bytes = opened.open.work(() => pages.encode(page));
+          opened.open.holdAnswer(bytes.length);
+          call.sendMetadata(toMetadata(opened, []));
+          opened.answered();
+          reply(null, bytes);
+        },
+        fail: (error) => reply(error),
       }),
     get: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
@@ -203,6 +209,26 @@ export function modelHandlers(services: CallServices): {
         return model;
       }),
   };
+}
+
+/** Encodes each model once. */
+class EncodedModels {
+  readonly #models = new WeakMap<Model, Buffer>();
+
+  /** Repeated fields may be encoded one by one, as parts of a message. */
+  encode({ models, nextPageToken }: ListModelsResponse): Buffer {
+    const end = encode(ListModelsResponseSchema, create(ListModelsResponseSchema, { nextPageToken }));
+    return Buffer.concat([...models.map((model) => this.#encodeOne(model)), end]);
+  }
+
+  #encodeOne(model: Model): Buffer {
+    let bytes = this.#models.get(model);
+    if (bytes === undefined) {
+      bytes = encode(ListModelsResponseSchema, create(ListModelsResponseSchema, { models: [model] }));
+      this.#models.set(model, bytes);
+    }
+    return bytes;
+  }
 }
 
 /** Handlers of `KeyService`. */
@@ -254,19 +280,18 @@ interface Completing<R> {
   readonly fail: (error: ReturnType<typeof toServiceError>) => void;
 }
 
-/** Runs a call of completions or embeddings. */
-async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest>(
+/** Runs a call that takes a slot. */
+async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest | ListModelsRequest>(
   services: CallServices,
-  call: MeteredCall<R>,
+  call: SlotCall<R>,
   { run, fail }: Completing<R>,
 ): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open } = opened;
   const headerOf = (name: string): string | undefined => call.metadata.get(name).join(",") || undefined;
-  const trace = beginTrace(services, headerOf, {
-    arrivedMs: opened.arrivedMs,
-    target: () => call.getPath().slice(1),
-  });
+  const callsProvider = isMetered(call.getPath());
+  const target = (): string => call.getPath().slice(1);
+  const trace = callsProvider ? beginTrace(services, headerOf, { arrivedMs: opened.arrivedMs, target }) : undefined;
   opened.trace = trace;
   await serveCompletion<R>(services, {
     entrance: "grpc",
@@ -279,12 +304,10 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
     bytes: call.request.bytes,
     isRead: true,
     read() {
-      const labels = readRequiredLabels(headerOf);
+      const labels = callsProvider ? readRequiredLabels(headerOf) : undefined;
       return () => {
         const request = call.request.read();
-        const labelled: CompletionRequest | EmbeddingRequest | undefined =
-          request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
-        if (labelled !== undefined) addRequiredLabels(labelled, labels);
+        if (labels !== undefined) addLabels(request, labels);
         return request;
       };
     },
@@ -297,6 +320,15 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
     // A reply is only queued: it stays in memory until the caller reads it, or the stream's guard closes the stream.
     sent: () => opened.sent(),
   });
+}
+
+function addLabels(
+  request: CompletionRequest | EmbeddingRequest | ExplainRequest | ListModelsRequest,
+  labels: LabelRequirements,
+): void {
+  if (request.$typeName === "parley.v1.ListModelsRequest") return;
+  const labelled = request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
+  if (labelled !== undefined) addRequiredLabels(labelled, labels);
 }
 
 async function writeStream(

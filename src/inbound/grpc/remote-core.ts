@@ -18,6 +18,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import { type Embedder, vectorBytes } from "../../core/embeddings.ts";
 import { Failure } from "../../core/failure.ts";
+import { MAX_PAGE } from "../../core/model-page.ts";
 import type { Models } from "../../core/models.ts";
 import type { Principal } from "../../core/principal.ts";
 import { MAX_INT32 } from "../../core/validate.ts";
@@ -131,7 +132,8 @@ export function connectCore({
     models: {
       async list(caller) {
         const found: Model[] = [];
-        const request = create(ListModelsRequestSchema);
+        // Each page counts as a request.
+        const request = create(ListModelsRequestSchema, { pageSize: MAX_PAGE });
         do {
           const page = await calls.unary(ModelService.method.list, request, factsOf(caller));
           found.push(...page.models);
@@ -139,6 +141,7 @@ export function connectCore({
         } while (request.pageToken !== "");
         return found;
       },
+      page: (request, caller) => calls.unary(ModelService.method.list, request, factsOf(caller)),
       get: (id, caller) => calls.unary(ModelService.method.get, create(GetModelRequestSchema, { id }), factsOf(caller)),
     },
     async currentKey(authorization) {

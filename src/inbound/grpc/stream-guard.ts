@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Principal } from "../../core/principal.ts";
-import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
+import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES, takesSlot } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { ClientCertificate } from "../../net/tls-entrance.ts";
@@ -148,7 +148,7 @@ export class StreamGuard implements GuardedStream {
     // Not a listener: the library would get the same bytes, and those that arrive while it does not read would cost nothing.
     stream.push = (piece: Buffer | null) => (piece === null ? this.#ended() : this.#receive(piece));
     // Admission counts the others until they are read.
-    const counted = isMetered(this.#target) ? 0 : 1;
+    const counted = takesSlot(this.#target) ? 0 : 1;
     this.#answer = new UnreadAnswer(stream, {
       stallMs: WRITE_STALL_MS,
       ended: (bytes) => waits(true, bytes * counted),

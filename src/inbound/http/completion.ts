@@ -1,6 +1,6 @@
 import type { CompletionChunk, CompletionStart, FormatRequest } from "../../../gen/parley/v1/completion_pb.js";
-import type { LabelRequirements } from "../../../gen/parley/v1/model_pb.js";
-import type { Call, Caller } from "../../core/call.ts";
+import type { LabelRequirements, Model } from "../../../gen/parley/v1/model_pb.js";
+import type { Call, Caller, CallerShare } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponses } from "../../core/kept-responses.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
@@ -139,10 +139,39 @@ export function keptAnswers(
   return served.then(close);
 }
 
-/** The caller of a request that needs no completion. */
-export function callerOf(exchange: Exchange, principal: KeyPrincipal): Caller {
+/** A list of models. It takes a slot, so that its text and the work for it count as the caller's. */
+export function modelList(
+  services: EdgeServices,
+  exchange: Exchange,
+  { principal, write }: { readonly principal: KeyPrincipal; readonly write: (models: readonly Model[]) => string },
+): Promise<void> {
+  const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
+  const served = serveCompletion<string>(services, {
+    entrance: "http",
+    requestId: exchange.requestId,
+    target: exchange.path,
+    open,
+    authenticate: () => principal,
+    // Of a body nothing is read.
+    bytes: 0,
+    async read() {
+      const list = await services.models.list(callerOf(exchange, principal, open));
+      return () => write(list);
+    },
+    async run(text) {
+      open.holdAnswer(Buffer.byteLength(text));
+      await exchange.largeJson(text, NO_FACTS, { clock: services.clock, open });
+    },
+    fail: (failure) => exchange.fail(failure),
+  });
+  return served.then(close);
+}
+
+/** The caller of a request that needs no completion. `share` default: what it takes is not counted. */
+export function callerOf(exchange: Exchange, principal: KeyPrincipal, share?: CallerShare): Caller {
   return {
     principal,
+    share,
     requestId: exchange.requestId,
     completionId: newCompletionId(),
     admitted: (facts) => {

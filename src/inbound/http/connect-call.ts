@@ -59,6 +59,8 @@ export interface ConnectExchange extends BodySource {
   readonly maxBodyBytes: number;
   /** Context values for the handler. */
   readonly contextValues: ContextValues;
+  /** Called with the size of the first piece of the answer before it is written; throws to refuse it. Default: nothing is. */
+  readonly encoded?: (bytes: number) => void;
   /** Response headers of handler and server, as the flat list that `writeHead` takes. */
   readonly headerList: (header: Headers) => string[];
 }
@@ -196,7 +198,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 /** Writes the handler's answer with back-pressure; the library's own writer waits for a reader without limit. */
 async function writeReply(
-  { response, clock, call, headerList }: ConnectExchange,
+  { response, clock, call, headerList, encoded }: ConnectExchange,
   { status, header, body }: UniversalServerResponse,
   isStream: boolean,
 ): Promise<void> {
@@ -205,7 +207,10 @@ async function writeReply(
   const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
   for await (const bytes of body ?? []) {
     // At the first write: handlers add headers until then.
-    if (!response.headersSent) writeHead();
+    if (!response.headersSent) {
+      encoded?.(bytes.length);
+      writeHead();
+    }
     if (response.write(bytes)) continue;
     await drained(response, { ...pace, bytes: bytes.length }).catch((reason: unknown) => {
       // The deadline has passed: the next message is the end of the stream with the error.

@@ -23,14 +23,13 @@ import {
 } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
-import { isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
+import { isMetered, MAX_QUESTION_BYTES, takesSlot } from "../arrival-limits.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
 import { toConnectError } from "../error-details.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
 import { splitImages } from "../image-pieces.ts";
-import { pageOfModels } from "../list-models.ts";
 import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
@@ -55,6 +54,8 @@ interface Admitted {
   readonly open: OpenCall;
   /** Labels that its headers require. */
   readonly labels: LabelRequirements | undefined;
+  /** When the library began to encode a list of models, which is work of its caller; undefined for other answers. */
+  encodingMs?: number;
 }
 
 /** Context of an admitted request for Connect's handlers. */
@@ -76,9 +77,9 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
     const { open, done } = openCall(services.calls, exchange, timeoutMsOf(request));
-    const takesSlot = isMetered(path);
+    const callsProvider = isMetered(path);
     const headerOf = (name: string) => request.headers[name];
-    const trace = takesSlot ? beginTrace(services, headerOf, { arrivedMs, target: () => path.slice(1) }) : undefined;
+    const trace = callsProvider ? beginTrace(services, headerOf, { arrivedMs, target: () => path.slice(1) }) : undefined;
     const call: Call = {
       principal,
       requestId,
@@ -103,16 +104,22 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       path,
       call: open,
       clock: services.clock,
-      maxBodyBytes: takesSlot ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
+      maxBodyBytes: callsProvider ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
       contextValues,
       headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
+      encoded(bytes) {
+        const sinceMs = contextValues.get(ADMITTED)?.encodingMs;
+        if (sinceMs === undefined) return;
+        open.worked(services.clock.monotonic() - sinceMs);
+        open.holdAnswer(bytes);
+      },
     };
     const fail = (failure: Failure): void => {
       // A disconnected caller needs no answer.
       if (response.headersSent || failure.code === "cancelled") response.destroy();
       else writeConnectError(exchange, failure);
     };
-    if (takesSlot) {
+    if (takesSlot(path)) {
       let labels: LabelRequirements | undefined;
       await serveCompletion<CheckedBody>(services, {
         entrance: "connect",
@@ -123,7 +130,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         authenticate: () => principal,
         bytes: declaredBytes(request),
         read(slot) {
-          labels = readRequiredLabels((name) => request.headers[name]?.toString());
+          if (callsProvider) labels = readRequiredLabels((name) => request.headers[name]?.toString());
           return readConnect(handler, asked, slot);
         },
         run(body, current) {
@@ -237,11 +244,12 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   });
   router.service(ModelService, {
     list: (request, context) =>
-      answer(context, async ({ call }) => {
-        const all = await models.list(call);
+      answer(context, async (admitted) => {
+        const page = await models.page(request, admitted.call);
         // Afterwards, so that a refused request counts as well.
         requireKnownFields(request, ListModelsRequestSchema);
-        return pageOfModels(all, request);
+        admitted.encodingMs = clock.monotonic();
+        return page;
       }),
     get: (request, context) =>
       answer(context, async ({ call }) => {

@@ -225,6 +225,8 @@ export function parseBody(body: Buffer): unknown {
 
 /** Longest text of a body that is kept beside what it says. */
 const MAX_SOURCE_CHARS = 4 * 1024 * 1024;
+/** Most fields of the outermost object. Formats have some forty, and each unknown one is looked at several times. */
+const MAX_FIELDS = 1_000;
 /** Most keys and values of one: an object with many fields takes as long to count as to parse. */
 const MAX_SOURCE_VALUES = 16_384;
 
@@ -240,6 +242,8 @@ export function parseBodyText(body: Buffer): {
   const { depth, values } = measureJson(text, MAX_REQUEST_JSON, outermost);
   if (depth > MAX_REQUEST_JSON.depth) throw unreadable(`is nested deeper than ${MAX_REQUEST_JSON.depth} levels`);
   if (values > MAX_REQUEST_JSON.values) throw unreadable(`has more than ${MAX_REQUEST_JSON.values} keys and values`);
+  // Brackets, and for each field a colon and a comma, but for the last one.
+  if (outermost.length > 2 * MAX_FIELDS + 1) throw unreadable(`has more than ${MAX_FIELDS} fields`);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import type { Model } from "../../../gen/parley/v1/model_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
@@ -11,18 +12,18 @@ import type { GrpcOnHttp } from "../http2/shared-port.ts";
 import { PipelinedRequests } from "../pipelined-requests.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { Arrivals } from "./arrivals.ts";
-import { callerOf, completion, embeddings, explanation, keptAnswers, tokenCount } from "./completion.ts";
+import { callerOf, completion, embeddings, explanation, keptAnswers, modelList, tokenCount } from "./completion.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { Exchange, type ExchangeFacts, limitUnread } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
 import { closeIdleAfterRead } from "./idle-timeout.ts";
+import { ModelTexts } from "./model-texts.ts";
 import { Prefaces } from "./prefaces.ts";
 import { shareByAlpn, shareByPreface } from "./protocol-choice.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
-import { UnreadLists } from "./unread-lists.ts";
 
 export interface HttpOptions {
   readonly host: string;
@@ -172,7 +173,7 @@ class Front {
    */
   readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
-  readonly #unreadLists = new UnreadLists();
+  readonly #modelTexts = new ModelTexts();
   readonly #pipelined = new PipelinedRequests();
   /** Connections of HTTP/2 that have begun a request in this event loop turn. */
   readonly #begunInTurn = new Set<Socket>();
@@ -348,16 +349,12 @@ class Front {
   }
 
   async #listModels(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
-    const { models } = this.#services;
-    const caller = callerOf(exchange, principal);
-    if (operation.name === "model") exchange.json(200, operation.write(await models.get(operation.id, caller)));
-    else if (operation.name === "models") {
-      this.#unreadLists.require(principal.keyFamilyId);
-      const list = await models.list(caller);
-      // Others may have been written meanwhile.
-      this.#unreadLists.require(principal.keyFamilyId);
-      exchange.json(200, operation.write(list, exchange.query));
-      this.#unreadLists.count(principal.keyFamilyId, exchange.response);
+    if (operation.name === "model") {
+      const model = await this.#services.models.get(operation.id, callerOf(exchange, principal));
+      exchange.json(200, operation.write(model));
+    } else if (operation.name === "models") {
+      const write = (list: readonly Model[]): string => this.#modelTexts.of(list, operation.write, exchange.query);
+      await modelList(this.#services, exchange, { principal, write });
     }
   }
 

@@ -58,7 +58,7 @@ export async function startEndless() {
     {
       completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
-      models: { list: never, get: never },
+      models: { list: never, page: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: never,
       authenticate: never,

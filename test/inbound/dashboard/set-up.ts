@@ -287,7 +287,7 @@ export async function startConsole(
     {
       completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
-      models: { list: never, get: never },
+      models: { list: never, page: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: ({ authorization }) => authenticator.authenticate(bearerToken(authorization)),

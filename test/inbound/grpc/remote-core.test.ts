@@ -11,7 +11,11 @@ import {
   CompletionSchema,
   CompletionStartSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { LabelRequirementsSchema } from "../../../gen/parley/v1/model_pb.js";
+import {
+  LabelRequirementsSchema,
+  ListModelsRequestSchema,
+  ListModelsResponseSchema,
+} from "../../../gen/parley/v1/model_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import type { Call, CallerShare } from "../../../src/core/call.ts";
@@ -49,7 +53,10 @@ const [ROUNDS, LEAVING] = [3, 500];
 /** Large answers that come at once. */
 const LARGE_ANSWERS = 4;
 
-type Answers = Partial<EdgeServices["completions"]> & { readonly embed?: EdgeServices["embedder"]["create"] };
+type Answers = Partial<EdgeServices["completions"]> & {
+  readonly embed?: EdgeServices["embedder"]["create"];
+  readonly page?: EdgeServices["models"]["page"];
+};
 
 /** A core whose completions are scripted, listening. Notes the calls and the credentials that reach it. */
 async function openCore(answers: Answers, port = 0) {
@@ -78,6 +85,7 @@ async function openCore(answers: Answers, port = 0) {
     embedder: { create: noted(answers.embed ?? unscripted) },
     models: {
       list: async () => [],
+      page: noted(answers.page ?? unscripted),
       get: async () => {
         throw new Failure("rate_limited", "Too many.", { limits: FACTS, retryAfterMs: 2000 });
       },
@@ -254,6 +262,21 @@ describe("a call of a remote core", () => {
     const refused = remote.models.get("alpha", call());
     await expect(refused).rejects.toMatchObject({ code: "rate_limited", limits: FACTS, retryAfterMs: 2000 });
     expect(told).toEqual([FACTS]);
+  });
+
+  it("lists 1,000 models with a request, or as many as its caller asks for", async () => {
+    const sizes: number[] = [];
+    const core = await openCore({
+      async page({ pageSize, pageToken }) {
+        sizes.push(pageSize);
+        const [id, nextPageToken] = pageToken === "" ? ["first", "second"] : [pageToken, ""];
+        return create(ListModelsResponseSchema, { models: [{ id }], nextPageToken });
+      },
+    });
+    const { remote, call } = openRemote([core.server]);
+    expect((await remote.models.list(call())).map(({ id }) => id)).toEqual(["first", "second"]);
+    await remote.models.page(create(ListModelsRequestSchema, { pageSize: 7 }), call());
+    expect(sizes).toEqual([1_000, 1_000, 7]);
   });
 
   it("hands over together what came together", async () => {

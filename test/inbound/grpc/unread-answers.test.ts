@@ -4,6 +4,7 @@ import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } f
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
+import { ListModelsResponseSchema } from "../../../gen/parley/v1/model_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { AdmissionControl } from "../../../src/admission/admission-control.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
@@ -33,6 +34,8 @@ const COMPLETION = grpcMessage(
     }),
   ),
 );
+const LIST = "/parley.v1.ModelService/List";
+const LISTED = grpcMessage(Buffer.alloc(0));
 const OK = "0";
 const RESOURCE_EXHAUSTED = "8";
 /** More than a stream's window, so that the answer stays at the server. */
@@ -46,6 +49,8 @@ let clock: FakeClock;
 let undo: (() => void)[];
 /** The text of a completion. */
 let answer: string;
+/** That of a listed model. */
+let description: string;
 
 beforeEach(async () => {
   clock = new FakeClock();
@@ -53,6 +58,7 @@ beforeEach(async () => {
   limits = {};
   undo = [];
   answer = UNREAD;
+  description = "";
   const services: Partial<EdgeServices> = {
     completions: {
       create: async (_, call) => {
@@ -67,6 +73,12 @@ beforeEach(async () => {
         return create(EmbeddingsSchema, { id: UNREAD, model: "e" });
       },
     },
+    models: {
+      async page(_, call) {
+        call.admitted(FACTS);
+        return create(ListModelsResponseSchema, { models: [{ id: UNREAD, description }] });
+      },
+    } as EdgeServices["models"],
     authenticate: async () => ({ ...somebody, limits: { ...somebody.limits, ...limits } }),
     requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
@@ -145,6 +157,7 @@ async function read({ stream }: Asked): Promise<unknown> {
 it.each([
   ["an answer of embeddings", EMBED, EMBEDDING],
   ["a completion", CREATE, COMPLETION],
+  ["a list of models", LIST, LISTED],
 ])("%s that nobody reads counts as a request of its key until it is read", async (_, path, message) => {
   limits = { concurrentRequests: 1 };
   const session = open();
@@ -171,14 +184,18 @@ it.each([
   expect((await ask(other, EMBED, EMBEDDING)).refusal).toBeUndefined();
 });
 
-it("large answers that nobody reads are limited together, on any number of connections", async () => {
-  const first = await ask(open(), EMBED, EMBEDDING);
+it.each([
+  ["large answers", EMBED, EMBEDDING],
+  ["lists of models", LIST, LISTED],
+])("%s that nobody reads are limited together, on any number of connections", async (_, path, message) => {
+  description = "x".repeat(ANSWER_BYTES);
+  const first = await ask(open(), path, message);
   expect(first.refusal).toBeUndefined();
-  expect((await ask(open(), EMBED, EMBEDDING)).refusal).toBe(RESOURCE_EXHAUSTED);
+  expect((await ask(open(), path, message)).refusal).toBe(RESOURCE_EXHAUSTED);
   // Others of the key go on.
   expect((await ask(open(), CREATE, COMPLETION)).refusal).toBeUndefined();
   expect(await read(first)).toBe(OK);
-  expect((await ask(open(), EMBED, EMBEDDING)).refusal).toBeUndefined();
+  expect((await ask(open(), path, message)).refusal).toBeUndefined();
 });
 
 it("an answer that nobody reads is closed after half a minute, although its connection sends PINGs", async () => {

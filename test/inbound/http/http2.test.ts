@@ -3,7 +3,7 @@ import { connect as connectTcp } from "node:net";
 import type { ClientHttp2Session, OutgoingHttpHeaders } from "node:http2";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { create } from "@bufbuild/protobuf";
-import { type Model, ModelSchema } from "../../../gen/parley/v1/model_pb.js";
+import { ListModelsResponseSchema, type Model, ModelSchema } from "../../../gen/parley/v1/model_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
@@ -22,13 +22,15 @@ import {
   TYPE,
   windowUpdate,
 } from "../../faults/hostile/raw-http2.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { anyConnections, ROOMY_BYTES, roomyAdmission } from "../../support/admission.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { answerOf, askHttp2, connectHttp2 } from "../../support/http2-client.ts";
 
 /** Interval of the checks of each connection. */
 const LOOK_MS = 200;
 const MIB = 1024 * 1024;
+/** What a key may leave unread. */
+const KEY_BYTES = 8 * MIB;
 const never = (): never => expect.fail("nothing is completed here");
 
 let clock: FakeClock;
@@ -64,6 +66,7 @@ beforeEach(async () => {
         await listing;
         return models;
       },
+      page: async () => create(ListModelsResponseSchema, { models }),
       get: never,
     },
     requireRequestRate: () => undefined,
@@ -76,7 +79,7 @@ beforeEach(async () => {
       return new Promise(() => undefined);
     },
     calls,
-    admission: roomyAdmission(clock),
+    admission: roomyAdmission(clock, undefined, { ...ROOMY_BYTES, key: KEY_BYTES }),
     connections: anyConnections(),
     clock,
     refused: (refusal) => void refusals.push(refusal),
@@ -302,19 +305,24 @@ describe("a connection of HTTP/2", () => {
     expect(raised).toHaveLength(1);
   });
 
+  const closes = (raw: RawHttp2): void => raw.close();
+  const reads = (raw: RawHttp2): unknown => raw.write(Buffer.concat([1, 3, 0].map((id) => windowUpdate(id, 9 * MIB))));
+  const connectList = "/parley.v1.ModelService/List?connect=v1&encoding=json&message=%7B%7D";
   it.each([
-    ["closes them", (raw: RawHttp2) => raw.close()],
-    ["reads them", (raw: RawHttp2) => raw.write(Buffer.concat([1, 3, 5, 0].map((id) => windowUpdate(id, 9 * MIB))))],
-  ])("gets no more lists of models than its key may leave unread, until it %s", async (_, read) => {
+    ["closes them", "/v1/models", closes],
+    ["reads them", "/v1/models", reads],
+    ["closes them (Connect)", connectList, closes],
+    ["reads them (Connect)", connectList, reads],
+  ])("gets no more lists of models than its key may leave unread, until it %s", async (_, path, read) => {
     models = [create(ModelSchema, { id: "m".repeat(3 * MIB) })];
     const raw = new RawHttp2(server.port).hello([[INITIAL_WINDOW_SIZE, 0]]);
     onTestFinished(() => raw.close());
-    const list = { ":path": "/v1/models", authorization: "Bearer good" };
+    const list = { ":path": path, authorization: "Bearer good" };
     const block = headerBlock([...PSEUDO, [":method", "GET"], ...Object.entries(list)]);
-    raw.write(Buffer.concat([1, 3, 5].map((id) => headersFrame(id, block, "ends"))));
-    await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(3);
+    raw.write(Buffer.concat([1, 3].map((id) => headersFrame(id, block, "ends"))));
+    await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(2);
     const refused = await askHttp2(open(), list);
-    expect(refused).toMatchObject({ status: 429, text: expect.stringContaining("lists of models are not read") });
+    expect(refused).toMatchObject({ status: 429, text: expect.stringContaining("answers of 8 MiB together") });
     read(raw);
     await expect.poll(async () => (await askHttp2(open(), list)).status).toBe(200);
   });

@@ -47,8 +47,15 @@ describe("a body", () => {
   });
 
   it("of very many tiny fields is refused before it is parsed, and one of a few less is not", () => {
-    const fields = (count: number): Buffer => Buffer.from(`{${'"a":1,'.repeat(count - 1)}"a":1}`);
+    const fields = (count: number): Buffer => Buffer.from(`{"b":{${'"a":1,'.repeat(count - 1)}"a":1}}`);
     expect(() => parseBody(fields(2_000_000))).toThrow("more than 100000 keys and values");
-    expect(parseBody(fields(MAX_REQUEST_JSON.values / 2 - 1))).toEqual({ a: 1 });
+    expect(parseBody(fields(MAX_REQUEST_JSON.values / 2 - 3))).toEqual({ b: { a: 1 } });
+  });
+
+  it("has at most 1,000 fields of its own", () => {
+    const fields = (count: number): Buffer =>
+      Buffer.from(JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [`a${at}`, [at, {}]]))));
+    expect(() => parseBody(fields(1_001))).toThrow("The request body has more than 1000 fields.");
+    expect(Object.keys(parseBody(fields(1_000)) as object)).toHaveLength(1_000);
   });
 });

@@ -45,7 +45,7 @@ beforeEach(async () => {
     {
       completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
-      models: { list: never, get: never },
+      models: { list: never, page: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: never,
       authenticate: never,

@@ -42,7 +42,7 @@ async function checkUnread({ tls, dial }: typeof PLAIN | typeof TLS): Promise<vo
     {
       completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
-      models: { list: never, get: never },
+      models: { list: never, page: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: never,
       authenticate: never,
