@@ -185,11 +185,12 @@ it.each([
 });
 
 it.each([
-  ["large answers", EMBED, EMBEDDING],
-  ["lists of models", LIST, LISTED],
-])("%s that nobody reads are limited together, on any number of connections", async (_, path, message) => {
+  ["large answers", EMBED, EMBEDDING, 100],
+  // All of it is sent, at the pace of the connection's window.
+  ["lists of models", LIST, LISTED, MIB],
+])("%s that nobody reads are limited together, on any number of connections", async (_, path, message, window) => {
   description = "x".repeat(ANSWER_BYTES);
-  const first = await ask(open(), path, message);
+  const first = await ask(open(window), path, message);
   expect(first.refusal).toBeUndefined();
   expect((await ask(open(), path, message)).refusal).toBe(RESOURCE_EXHAUSTED);
   // Others of the key go on.
