@@ -49,7 +49,7 @@ export async function post({ url, headers, body, allowsPrivate }: Post): Promise
     resolve(response.statusCode ?? 0);
     response.destroy();
   });
-  limitInformational(request);
+  limitInformational(request, reject);
   request.on("error", (error) => reject(new Error(describe(error), { cause: error })));
   request.end(body);
   return promise;

@@ -26,7 +26,7 @@ async function readAll(url: string, { method, headers, body, signal }: CustomFet
   const options = { method, headers: { ...(type !== null && { "content-type": type }), ...headers }, ...(signal && { signal }) };
   const bytesSent = Buffer.from(await sent.arrayBuffer());
   const request = (url.startsWith("https:") ? requestHttps : requestHttp)(url, options, resolve);
-  limitInformational(request);
+  limitInformational(request, reject);
   request.on("error", reject).end(bytesSent);
   const answer = await promise;
   const pieces: Buffer[] = [];
