@@ -98,8 +98,8 @@ export interface KeyStore {
   find(id: string): Promise<KeyRecord | undefined>;
   /** A key as found by `findByHash`, with its hash. */
   findWithHash(id: string): Promise<(FoundKey & Pick<NewKey, "hash">) | undefined>;
-  /** Names of these keys by ID; omits unknown ones. */
-  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Names of these keys by ID, with the accounts that own them now; omits unknown ones. */
+  names(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<KeyRecord, "name" | "accountId">>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
   /** The same for any number of hashes; omits unknown ones. */

@@ -35,6 +35,8 @@ export interface AlertStore {
   claimEvaluation(nowMs: number, everyMs: number): Promise<boolean>;
   /** All open alerts, at most MAX_OPEN. */
   open(): Promise<readonly AlertRecord[]>;
+  /** Alerts of these accounts opened since then without `more_alerts`, which are resolved or not; omits unknown accounts. */
+  openings(accountIds: readonly string[], sinceMs: number): Promise<ReadonlyMap<string, Openings>>;
   /** Opens, continues and resolves alerts, each once whichever processes do the same, and plans the messages about them. */
   apply(changes: AlertChanges): Promise<{ readonly opened: number; readonly resolved: number }>;
   /** Latest first. */
@@ -50,8 +52,11 @@ export interface AlertStore {
   deliveries(alertIds: readonly string[]): Promise<readonly DeliveryRecord[]>;
   /** Plans a message and claims it: the caller sends it. */
   beginTest(channel: Pick<ChannelRecord, "id" | "name">, nowMs: number): Promise<DeliveryRecord>;
-  /** Claims messages that are due: no other process gets them before `untilMs`. */
+  /** Channels with messages that are due; undefined stands for e-mail to people. */
+  dueChannels(nowMs: number): Promise<readonly (string | undefined)[]>;
+  /** Claims messages of a channel, or to people, that are due: no other process gets them before `untilMs`. */
   claimDeliveries(due: {
+    readonly channelId: string | undefined;
     readonly nowMs: number;
     readonly untilMs: number;
     readonly limit: number;
@@ -78,27 +83,38 @@ export interface AlertStore {
   prune(beforeMs: number): Promise<number>;
 }
 
+/** Alerts of an account that were opened in some time. */
+export interface Openings {
+  /** Name of the account. */
+  readonly name: string;
+  readonly count: number;
+}
+
 export interface Addresses {
   readonly administrators: readonly string[];
   /** By account ID. */
   readonly owners: ReadonlyMap<string, string>;
 }
 
-/** What the rules read of the database. */
+/**
+ * What the rules read of the database. Facts of keys are those of at most `ofAccount` keys of each account, the most important of all
+ * accounts first, so that no account's keys keep those of others from being looked at; and those of all keys and accounts that have an
+ * open alert of the rule, before others, so that it is not resolved because there are too many.
+ */
 export interface AlertFacts {
   /** Keys and accounts that have spent at least this share of their budget in the month, the largest share first. */
   budgets(query: BudgetQuery): Promise<readonly BudgetFact[]>;
   /** Keys without a successor that expire before `untilMs`, the next to expire first. */
-  expiringKeys(query: {
+  expiringKeys(
+    query: {
     readonly nowMs: number;
     readonly untilMs: number;
-    readonly limit: number;
-  }): Promise<readonly ExpiryFact[]>;
+  } & FactLimits): Promise<readonly ExpiryFact[]>;
   /** Requests of whole minutes by model. */
   modelTraffic(span: FactSpan): Promise<readonly TrafficFact[]>;
-  /** The same by key, those with at least `minRequests`. */
+  /** The same by key, those with at least `minRequests` of which at least `errorPercent` failed or were refused, the most errors first. */
   keyTraffic(
-    span: FactSpan & { readonly minRequests: number; readonly limit: number },
+    span: FactSpan & FactLimits & { readonly minRequests: number; readonly errorPercent: number },
   ): Promise<readonly (TrafficFact & KeyFact)[]>;
   /** 95th percentile of the time to answer by model, of the latest 50,000 completions of this time that were served. */
   latencies(span: FactSpan): Promise<readonly LatencyFact[]>;
@@ -106,19 +122,23 @@ export interface AlertFacts {
   hourlySpend(query: SpendQuery): Promise<readonly SpendFact[]>;
 }
 
+export interface FactLimits {
+  readonly ofAccount: number;
+  readonly limit: number;
+}
+
 export interface FactSpan {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
-export interface BudgetQuery {
+export interface BudgetQuery extends FactLimits {
   readonly nowMs: number;
   /** `2026-11`. */
   readonly month: string;
   readonly share: number;
   /** Budget of accounts without their own; undefined: none. */
   readonly defaultMicroUsd: number | undefined;
-  readonly limit: number;
   /** Start of the time whose cost is `recentMicroUsd`. */
   readonly recentSinceMs: number;
 }

@@ -7,6 +7,7 @@ export const RULES = [
   "provider_down",
   "key_expiring",
   "unusual_spend",
+  "more_alerts",
 ] as const;
 
 export type Rule = (typeof RULES)[number];
@@ -44,6 +45,11 @@ export interface AlertRecord extends Finding {
   readonly mutedBy: string | undefined;
 }
 
+/** Alerts with the same identity are about the same. */
+export function identityOf({ rule, subject, period }: Finding): string {
+  return JSON.stringify([rule, subject, period] satisfies [Rule, string, string]);
+}
+
 /** How long the condition of an alert must not have held before the alert is resolved. 0: the next evaluation resolves it. */
 export const RESOLVE_AFTER_MS: Readonly<Record<Rule, number>> = {
   budget: 0,
@@ -54,6 +60,7 @@ export const RESOLVE_AFTER_MS: Readonly<Record<Rule, number>> = {
   // More than two evaluations: each process has its own view of providers and reports it once a minute.
   provider_down: 150_000,
   unusual_spend: 2 * 60 * 60_000,
+  more_alerts: 60 * 60_000,
 };
 
 /** Rules whose end is told, too: those of outages. */

@@ -1,6 +1,7 @@
 import { monthOf } from "../core/clock.ts";
-import { type AlertRecord, type Finding, RESOLVE_AFTER_MS, type Rule, TELLS_END } from "./alert.ts";
+import { type AlertRecord, type Finding, identityOf, RESOLVE_AFTER_MS, TELLS_END } from "./alert.ts";
 import { type AlertFacts, type AlertStore, type LatencyFact, MAX_OPEN, type Receiver } from "./alert-store.ts";
+import { limitOpenings, OPENINGS_MS } from "./openings.ts";
 import {
   findBudgets,
   findDown,
@@ -26,8 +27,10 @@ const SPEND_DAYS = 14;
 const USUAL_KEPT_MS = HOUR_MS;
 /** Share of a budget from which its forecast is looked at. */
 const FORECAST_SHARE = 0.2;
-/** Facts of each kind. */
-const MAX_FACTS = 1_000;
+/** Facts of each kind of which there are new ones, beside those with open alerts: of an account, and of all. */
+const FACT_LIMITS = { ofAccount: 100, limit: MAX_OPEN + 1_000 };
+/** Accounts whose spending is looked at. */
+const MAX_SPENDING = 1_000;
 /** Alerts opened by one evaluation, so that a mistake in a threshold does not send thousands of messages at once. */
 const MAX_OPENED = 50;
 /** Shorter than the job's shortest interval, so that one replica evaluates in each minute. */
@@ -64,8 +67,10 @@ export class Evaluation {
     const down = findDown(upstreams());
     const isClaimed = await store.claimEvaluation(nowMs, CLAIM_MS);
     if (!isClaimed && down.length === 0) return 0;
-    const findings = isClaimed ? [...down, ...(await this.#findAll(nowMs))] : down;
+    const found = isClaimed ? [...down, ...(await this.#findAll(nowMs))] : down;
     const open = await store.open();
+    const accountIds = new Set(found.flatMap(({ accountId }) => accountId ?? []));
+    const findings = limitOpenings(found, { open, openings: await store.openings([...accountIds], nowMs - OPENINGS_MS) });
     const changes = compareFindings({ findings, open, nowMs, isComplete: isClaimed });
     const told = [...changes.opened, ...changes.resolved.filter(({ rule }) => TELLS_END.has(rule))];
     const receivers = told.length === 0 ? () => [] : await this.#ports.receivers(told);
@@ -97,18 +102,18 @@ export class Evaluation {
             month: month.name,
             share: Math.min(budgetPercent[0]! / 100, FORECAST_SHARE),
             defaultMicroUsd: defaultBudgetMicroUsd(),
-            limit: MAX_FACTS,
+            ...FACT_LIMITS,
             recentSinceMs: floor(nowMs - USUAL_MS, HOUR_MS),
           });
     const untilMs = nowMs + keyExpiryDays * DAY_MS;
-    const expiring = keyExpiryDays === 0 ? [] : await facts.expiringKeys({ nowMs, untilMs, limit: MAX_FACTS });
+    const expiring = keyExpiryDays === 0 ? [] : await facts.expiringKeys({ nowMs, untilMs, ...FACT_LIMITS });
     const models = errorPercent === 0 ? [] : await facts.modelTraffic(span);
-    const keys = errorPercent === 0 ? [] : await facts.keyTraffic({ ...span, minRequests, limit: MAX_FACTS });
+    const keys = errorPercent === 0 ? [] : await facts.keyTraffic({ ...span, minRequests, errorPercent, ...FACT_LIMITS });
     const latencies = latencyFactor === 0 ? [] : await facts.latencies({ sinceMs: nowMs - WINDOW_MS, untilMs: nowMs });
     const usual = latencies.length === 0 ? [] : await this.#usualLatencies(nowMs);
     const minMicroUsd = thresholds.spendMinimumUsd * 1_000_000;
     const spend =
-      spendFactor === 0 ? [] : await facts.hourlySpend({ hourMs, minMicroUsd, days: SPEND_DAYS, limit: MAX_FACTS });
+      spendFactor === 0 ? [] : await facts.hourlySpend({ hourMs, minMicroUsd, days: SPEND_DAYS, limit: MAX_SPENDING });
     return [
       ...findModelErrors(models, thresholds),
       ...findBudgets(budgets, month, thresholds),
@@ -164,10 +169,6 @@ const LATE = 0.1;
 function isNoted({ rule, seenAtMs }: AlertRecord, nowMs: number): boolean {
   const afterMs = RESOLVE_AFTER_MS[rule];
   return afterMs > 0 && nowMs - seenAtMs >= afterMs * LATE;
-}
-
-function identityOf({ rule, subject, period }: Finding): string {
-  return JSON.stringify([rule, subject, period] satisfies [Rule, string, string]);
 }
 
 function floor(atMs: number, stepMs: number): number {

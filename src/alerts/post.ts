@@ -1,8 +1,17 @@
-import { lookup } from "node:dns";
+import { lookup } from "node:dns/promises";
 import { request as requestHttp } from "node:http";
 import { request as requestHttps, type RequestOptions } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import { sharedLookup } from "../net/host-lookup.ts";
+import { limitInformational, TOO_MANY } from "../net/informational.ts";
 import { isMetadataAddress, isPrivateAddress } from "../net/private-addresses.ts";
+import { Turns } from "../scheduling/turns.ts";
+
+/**
+ * Names that are looked up at a time: silent name servers occupy threads of the process, which looks up the names of providers and of the
+ * database with the others.
+ */
+const LOOKUPS = 2;
 
 /** Longest time of one sending, from the look-up of the name to the answer. */
 const LIMIT_MS = 10_000;
@@ -40,6 +49,7 @@ export async function post({ url, headers, body, allowsPrivate }: Post): Promise
     resolve(response.statusCode ?? 0);
     response.destroy();
   });
+  limitInformational(request, reject);
   request.on("error", (error) => reject(new Error(describe(error), { cause: error })));
   request.end(body);
   return promise;
@@ -51,20 +61,24 @@ function isForbidden(address: string, allowsPrivate: boolean): boolean {
   return isMetadataAddress(address) || (!allowsPrivate && isPrivateAddress(address));
 }
 
+const turns = new Turns(LOOKUPS);
+const never = new AbortController().signal;
+/** One at a time for each name. A look-up that nobody waits for any more ends by the resolver's own limits. */
+const lookupReceiver = sharedLookup((host, options) => turns.run(host, never, () => lookup(host, options)));
+
 function guardedLookup(allowsPrivate: boolean): LookupFunction {
   return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) return callback(error, []);
-      if (addresses.some(({ address }) => isForbidden(address, allowsPrivate))) return callback(new Error(PRIVATE), []);
-      const [first] = addresses;
-      if (options.all === true) return callback(null, addresses);
-      callback(null, first?.address ?? "", first?.family);
+    lookupReceiver(hostname, options, (error, found, family) => {
+      const addresses = typeof found === "string" ? [found] : found.map(({ address }) => address);
+      if (error === null && addresses.some((address) => isForbidden(address, allowsPrivate)))
+        return callback(new Error(PRIVATE), []);
+      callback(error, found, family);
     });
   };
 }
 
 function describe(error: NodeJS.ErrnoException): string {
-  if (error.message === PRIVATE) return PRIVATE;
+  if (error.message === PRIVATE || error.message === TOO_MANY) return error.message;
   if (error.name === "AbortError" || error.name === "TimeoutError")
     return `There was no answer in ${LIMIT_MS / 1000} s.`;
   if (error.code === "ENOTFOUND") return "Its name is not known (ENOTFOUND).";

@@ -8,8 +8,10 @@ import { signatureHeaders } from "./webhook.ts";
 
 /** Waiting times before each repetition of a sending that failed. */
 export const RETRY_MS: readonly number[] = [10_000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000, 10_800_000];
-/** Messages that are sent at once, and claimed at once. */
-const BATCH = 10;
+/** E-mails to people that are sent at once, and claimed at once: all go to one server. Of a channel it is one message. */
+const MAILS = 10;
+/** Time in which a channel's messages are begun, before all channels are looked at again. */
+const ROUND_MS = 10_000;
 /** Longer than any sending takes: then another process may send it. */
 const CLAIM_MS = 120_000;
 
@@ -34,17 +36,29 @@ export interface Outcome {
 const SENT: Outcome = { problem: "", mayRetry: false };
 const final = (problem: string): Outcome => ({ problem, mayRetry: false });
 
-/** Sends the messages that are due, until none is left or the signal aborts. Answers the number sent. */
+/**
+ * Sends the messages that are due, each channel's for itself, so that none waits for the receiver of another for longer than one sending
+ * and ROUND_MS. Ends early when the signal aborts. Answers the number sent.
+ */
 export async function sendDue(ports: SenderPorts, signal: AbortSignal): Promise<number> {
+  const due = await ports.store.dueChannels(await ports.store.nowMs());
+  const sent = await Promise.all(due.map((channelId) => sendDueOf(ports, channelId, signal)));
+  return sent.reduce((sum, count) => sum + count, 0);
+}
+
+/** Those of one channel, or to people, until none is left, all of a batch failed for now, or ROUND_MS are over. */
+async function sendDueOf(ports: SenderPorts, channelId: string | undefined, signal: AbortSignal): Promise<number> {
   const { store } = ports;
+  const limit = channelId === undefined ? MAILS : 1;
+  const startMs = await store.nowMs();
   let sent = 0;
-  while (!signal.aborted) {
-    const nowMs = await store.nowMs();
-    const due = await store.claimDeliveries({ nowMs, untilMs: nowMs + CLAIM_MS, limit: BATCH });
+  for (let nowMs = startMs; !signal.aborted && nowMs - startMs < ROUND_MS; nowMs = await store.nowMs()) {
+    const due = await store.claimDeliveries({ channelId, nowMs, untilMs: nowMs + CLAIM_MS, limit });
     if (due.length === 0) break;
     const channels = new Map((await store.channels()).map((channel) => [channel.id, channel]));
     const outcomes = await Promise.all(due.map((delivery) => sendOne(ports, delivery, channels)));
     sent += outcomes.filter(({ problem }) => problem === "").length;
+    if (outcomes.every(({ mayRetry }) => mayRetry)) break;
   }
   return sent;
 }

@@ -50,6 +50,17 @@ async function setUp({ startMs = START }: { readonly startMs?: number } = {}) {
   };
 }
 
+const personOf = (id: string) => ({
+  id,
+  kind: "person" as const,
+  name: id,
+  email: `${id}@example.com`,
+  passwordHash: "x",
+  limits: NO_LIMITS,
+  createdAtMs: START,
+  disabledAtMs: undefined,
+});
+
 async function spend({ ledger }: Store, keyId: string, atMs: number, costMicroUsd: number): Promise<void> {
   await ledger.insert([entry({ keyId, startedAtMs: atMs, endedAtMs: atMs + 1, costMicroUsd })]);
   await ledger.flush();
@@ -58,16 +69,8 @@ async function spend({ ledger }: Store, keyId: string, atMs: number, costMicroUs
 describe("an evaluation of the database", () => {
   it("opens one alert for a budget after the other, tells the owner, and resolves them when the key is gone", async () => {
     const { store, clock, next, now } = await setUp();
-    const account = {
-      kind: "person" as const,
-      name: "A",
-      passwordHash: "x",
-      limits: NO_LIMITS,
-      createdAtMs: START,
-      disabledAtMs: undefined,
-    };
-    await store.accounts.insert({ ...account, id: "acct_ada", email: "ada@example.com", role: "administrator" });
-    await store.accounts.insert({ ...account, id: "acct_bob", email: "bob@example.com", role: "developer" });
+    await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });
+    await store.accounts.insert({ ...personOf("acct_bob"), email: "bob@example.com", role: "developer" });
     const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 100_000_000 };
     const request = { name: "ci", accountId: "acct_bob", limits };
     const { record } = await createKey({ store: store.keys, clock }, request);
@@ -115,16 +118,54 @@ describe("an evaluation of the database", () => {
     ]);
   });
 
+  it("opens some alerts of an account with very many, one about the rest, and those of others", async () => {
+    const { store, clock, next } = await setUp();
+    for (const id of ["acct_bob", "acct_cleo"]) await store.accounts.insert({ ...personOf(id), role: "developer" });
+    const make = (accountId: string, lifetimeMs: number) =>
+      createKey({ store: store.keys, clock }, { name: "k", accountId, lifetimeMs });
+    const { record } = await make("acct_cleo", 3 * DAY_MS);
+    expect(await next()).toHaveLength(1);
+    // More than are looked at, which expire before the other one, at three moments.
+    for (let index = 0; index < 330; index += 1)
+      await make("acct_bob", (index % 3) * 20 * MINUTE_MS + 30 * MINUTE_MS + index);
+    const made = await make("acct_cleo", 4 * DAY_MS);
+    const openOf = async (accountId: string) =>
+      Object.entries(Object.groupBy(await store.alerts.open(), (alert) => alert.accountId ?? ""))
+        .filter(([id]) => id === accountId)
+        .flatMap(([, alerts = []]) => alerts)
+        .map(({ rule, subject }) => [rule, subject]);
+    await next();
+    const ofBob = await openOf("acct_bob");
+    expect(ofBob).toHaveLength(21);
+    expect(ofBob.filter(([rule]) => rule === "more_alerts")).toEqual([["more_alerts", "account:acct_bob"]]);
+    const ofCleo = [`key:${record.id}`, `key:${made.record.id}`].map((subject) => ["key_expiring", subject]);
+    expect((await openOf("acct_cleo")).toSorted()).toEqual(ofCleo.toSorted());
+    const [more] = (await store.alerts.open()).filter(({ rule }) => rule === "more_alerts");
+    expect(more).toMatchObject({ title: "The account “acct_bob” has more alerts than are sent", accountId: "acct_bob" });
+    // Those that expire make no room for others within the hour.
+    await next(31);
+    expect((await openOf("acct_bob")).map(([rule]) => rule)).toEqual(["more_alerts"]);
+    expect(await openOf("acct_cleo")).toHaveLength(2);
+    await next(30);
+    expect(await openOf("acct_bob")).toHaveLength(21);
+    await next(60);
+    await next(60);
+    expect(await openOf("acct_bob")).toEqual([]);
+    expect(await openOf("acct_cleo")).toHaveLength(2);
+  });
+
   it(
     "with 1,000 keys near their budgets and expiry and 50,000 requests costs little",
-    { timeout: 120_000 },
+    { timeout: 240_000 },
     async () => {
       // Sums of minutes are kept by the database's clock.
       const { store, clock, next, now } = await setUp({ startMs: Date.now() });
       const keyIds: string[] = [];
       const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 1 };
       for (let index = 0; index < 1_000; index++) {
-        const request = { name: `key ${index}`, limits, lifetimeMs: DAY_MS };
+        const accountId = `acct_${index % 100}`;
+        if (index < 100) await store.accounts.insert({ ...personOf(accountId), role: "developer" });
+        const request = { name: `key ${index}`, accountId, limits, lifetimeMs: DAY_MS };
         keyIds.push((await createKey({ store: store.keys, clock }, request)).record.id);
       }
       await writeHistory(store.ledger, { untilMs: now(), keyIds, accountIds: [DEFAULT_ACCOUNT_ID] });

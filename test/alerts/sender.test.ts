@@ -1,3 +1,4 @@
+import { createHook } from "node:async_hooks";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -145,6 +146,50 @@ describe("a webhook", () => {
     const outcome = await sendTest(sender, channel);
     expect(outcome).toEqual({ problem: "There was no answer in 10 s.", mayRetry: true });
     expect(performance.now() - startedMs).toBeLessThan(12_000);
+  });
+
+  it("that sends informational answers without an end is ended", async () => {
+    const flood = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1_000);
+    const server = createTcpServer((socket) => {
+      const timer = setInterval(() => socket.write(flood), 1);
+      socket.on("error", () => undefined).on("close", () => clearInterval(timer));
+    });
+    const url = `http://127.0.0.1:${await listen(server)}`;
+    onTestFinished(() => void server.close());
+    const { sender, create } = setUp();
+    const { channel } = await create("webhook", url);
+    const outcome = await sendTest(sender, channel);
+    expect(outcome).toEqual({ problem: "There are more than 16 informational answers.", mayRetry: true });
+  });
+
+  it("that does not answer delays no other channel, and gets one message at a time", { timeout: 20_000 }, async () => {
+    const [silent, good] = [await receiver(0), await receiver(200)];
+    const { sender, create } = setUp();
+    const channels = [await create("webhook", silent.url), await create("webhook", good.url)];
+    const nowMs = await store.alerts.nowMs();
+    const receivers = channels.map(({ channel: { id } }) => ({ channelId: id, recipient: "On call" }));
+    // Messages to the silent one are first.
+    for (const [index, each] of receivers.entries())
+      for (let count = 0; count < 12; count += 1) {
+        const finding = findingOf({ subject: `model:${index}-${count}` });
+        const open = [{ finding, receivers: [each] }];
+        await store.alerts.apply({ nowMs: nowMs - 100 + index, seen: [], resolve: [], open });
+      }
+    const sending = sendDue(sender, new AbortController().signal);
+    await expect.poll(() => good.received.length, { timeout: 5_000 }).toBe(12);
+    expect(await sending).toBe(12);
+    expect(silent.received).toHaveLength(1);
+  });
+
+  it("has its name looked up once for all messages that wait for it", async () => {
+    const { received, url } = await receiver(200);
+    const { sender, create } = setUp();
+    const { channel } = await create("webhook", url.replace("127.0.0.1", "localhost"));
+    let lookups = 0;
+    const hook = createHook({ init: (_, type) => void (lookups += Number(type === "GETADDRINFOREQWRAP")) }).enable();
+    await Promise.all(Array.from({ length: 5 }, () => sendTest(sender, channel)));
+    hook.disable();
+    expect([received.length, lookups]).toEqual([5, 1]);
   });
 
   it("to a private address is refused when it is created, and again when it is sent", async () => {

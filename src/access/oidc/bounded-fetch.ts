@@ -1,4 +1,7 @@
+import { type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
 import type { CustomFetchOptions } from "openid-client";
+import { limitInformational } from "../../net/informational.ts";
 import { OidcRefusal } from "./refusal.ts";
 
 /** Metadata, key sets and tokens have some kilobytes. */
@@ -6,23 +9,36 @@ const MAX_BYTES = 1024 * 1024;
 
 /** Fetches an answer of the provider with a limit of its size. Throws an `OidcRefusal` when the provider does not answer. */
 export async function boundedFetch(url: string, options: CustomFetchOptions): Promise<Response> {
-  const [response, body] = await readAll(url, options).catch((cause: unknown) => {
+  const response = await readAll(url, options).catch((cause: unknown) => {
     throw new OidcRefusal("unreachable", { cause: new Error(new URL(url).origin, { cause }) });
   });
-  const { status, headers } = response;
+  const { status } = response;
   if (status >= 500)
     throw new OidcRefusal("unreachable", { cause: new Error(`${new URL(url).origin} answers with status ${status}`) });
-  return new Response([204, 304].includes(status) ? null : body, { status, headers });
+  return response;
 }
 
-async function readAll(url: string, options: CustomFetchOptions): Promise<[Response, Buffer<ArrayBuffer>]> {
-  const response = await fetch(url, options as RequestInit);
-  const pieces: Uint8Array[] = [];
+/** By `node:http`, because `fetch` reads informational answers without an end. */
+async function readAll(url: string, { method, headers, body, signal }: CustomFetchOptions): Promise<Response> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const sent = new Response(body);
+  const type = sent.headers.get("content-type");
+  const options = { method, headers: { ...(type !== null && { "content-type": type }), ...headers }, ...(signal && { signal }) };
+  const bytesSent = Buffer.from(await sent.arrayBuffer());
+  const request = (url.startsWith("https:") ? requestHttps : requestHttp)(url, options, resolve);
+  limitInformational(request, reject);
+  request.on("error", reject).end(bytesSent);
+  const answer = await promise;
+  const pieces: Buffer[] = [];
   let bytes = 0;
-  for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+  for await (const piece of answer as AsyncIterable<Buffer>) {
     bytes += piece.length;
     if (bytes > MAX_BYTES) throw new Error(`the answer is larger than ${MAX_BYTES} bytes`);
     pieces.push(piece);
   }
-  return [response, Buffer.concat(pieces)];
+  const status = answer.statusCode!;
+  const found = Object.entries(answer.headersDistinct).flatMap(([name, values = []]) =>
+    values.map((value): [string, string] => [name, value]),
+  );
+  return new Response([204, 304].includes(status) ? null : Buffer.concat(pieces), { status, headers: found });
 }

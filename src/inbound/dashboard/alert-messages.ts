@@ -23,6 +23,7 @@ const RULES: Readonly<Record<Rule, AlertRule>> = {
   provider_down: AlertRule.PROVIDER_DOWN,
   key_expiring: AlertRule.KEY_EXPIRING,
   unusual_spend: AlertRule.UNUSUAL_SPEND,
+  more_alerts: AlertRule.MORE_ALERTS,
 };
 
 const KINDS: Readonly<Record<Kind, ChannelKind>> = {

@@ -13,7 +13,7 @@ import type { AuditFilter, AuditPosition, AuditStore } from "../../access/audit-
 import { permitsEverywhere } from "../../access/permissions.ts";
 import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
-import { accountInView, type ConsoleCall, signedInOf } from "./call.ts";
+import { accountInView, type ConsoleCall, mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, readTime, writeMoment } from "./list-page.ts";
 import type { Streams } from "./streams.ts";
 
@@ -48,7 +48,11 @@ export function createAuditService({ audit, streams }: AuditServicePorts): Servi
       const viewer = signedInOf(context);
       const options = { format: readFormat(format), toShown: (entry: AuditEntry) => toShown(entry, viewer) };
       const wanted = readFilter(filter, context);
-      yield* streams.run(context, (call) => untilEnded(call, exportAudit(audit, wanted, options)));
+      yield* streams.run(
+        context,
+        (call) => untilEnded(call, exportAudit(audit, wanted, options)),
+        mayStillRead("audit.read", wanted.accountId),
+      );
     },
   };
 }

@@ -1,7 +1,7 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Actor } from "../../access/accounts.ts";
 import { isId } from "../../access/checks.ts";
-import { accountsWith, type Permission, permitsEverywhere } from "../../access/permissions.ts";
+import { accountsWith, type Permission, permitsEverywhere, permitsIn } from "../../access/permissions.ts";
 import { requireIn, type SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import { NO_CALLER } from "../../core/ledger.ts";
@@ -77,6 +77,12 @@ export function accountInView(signedIn: SignedIn, permission: Permission, asked:
  */
 export function accountsInView(signedIn: SignedIn, permission: Permission, asked = ""): readonly string[] | undefined {
   return asked === "" ? accountsWith(signedIn, permission) : [accountToUse(signedIn, permission, asked)];
+}
+
+/** Whether who reads this account, or all (undefined), may go on: for streams. */
+export function mayStillRead(permission: Permission, accountId: string | undefined): (now: SignedIn) => boolean {
+  return (now) =>
+    accountId === undefined ? permitsEverywhere(now, permission) : permitsIn(now, permission, accountId);
 }
 
 /** The account that is asked for, or the caller's own. Throws `permission_denied` without the permission there. */

@@ -5,6 +5,7 @@ import type { KeyStore } from "../../access/key-store.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import type { Traces } from "../../core/trace.ts";
+import { permitsIn } from "../../access/permissions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { newCompletionId } from "../calls.ts";
 import { toConnectError } from "../error-details.ts";
@@ -38,40 +39,46 @@ export function createPlaygroundService({
 }: PlaygroundPorts): ServiceImpl<typeof PlaygroundService> {
   return {
     stream({ keyId, completion: request }, context) {
-      return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
-        const { signal, expiresMs } = open;
-        const principal = await findPrincipal(
-          { keys, clock },
-          keyId,
-          accountsInView(signedInOf(context), "playground.use"),
-        );
-        open.authenticated(principal);
-        if (request === undefined) throw invalidField("completion", "is required");
-        const completionId = newCompletionId();
-        const own = {
-          signal: leaving(signal),
-          expiresMs,
-          arrivedMs,
-          permitted: open.permitted,
-          share: open,
-          entrance: "console",
-          trace: traces?.begin({ caller: undefined, arrivedMs, target: TARGET }),
-        } as const;
-        const call = { principal, requestId, completionId, ...own };
-        try {
-          const answer = toAsyncIterable(
-            (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),
-            open,
+      let payerId: string | undefined;
+      return streams.run(
+        context,
+        async function* ({ requestId, arrivedMs, open }) {
+          const { signal, expiresMs } = open;
+          const principal = await findPrincipal(
+            { keys, clock },
+            keyId,
+            accountsInView(signedInOf(context), "playground.use"),
           );
-          for await (const batch of withHeartbeat(answer, { clock, sign: SIGN })) {
-            if (batch === SIGN) yield {};
-            for (const chunk of batch) yield { chunk };
+          payerId = principal.accountId;
+          open.authenticated(principal);
+          if (request === undefined) throw invalidField("completion", "is required");
+          const completionId = newCompletionId();
+          const own = {
+            signal: leaving(signal),
+            expiresMs,
+            arrivedMs,
+            permitted: open.permitted,
+            share: open,
+            entrance: "console",
+            trace: traces?.begin({ caller: undefined, arrivedMs, target: TARGET }),
+          } as const;
+          const call = { principal, requestId, completionId, ...own };
+          try {
+            const answer = toAsyncIterable(
+              (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),
+              open,
+            );
+            for await (const batch of withHeartbeat(answer, { clock, sign: SIGN })) {
+              if (batch === SIGN) yield {};
+              for (const chunk of batch) yield { chunk };
+            }
+          } catch (reason) {
+            // Translated here, because it is recorded already, as a completion and not as a refusal.
+            throw toConnectError(Failure.from(signal.aborted ? signal.reason : reason), requestId);
           }
-        } catch (reason) {
-          // Translated here, because it is recorded already, as a completion and not as a refusal.
-          throw toConnectError(Failure.from(signal.aborted ? signal.reason : reason), requestId);
-        }
-      });
+        },
+        (now) => payerId === undefined || permitsIn(now, "playground.use", payerId),
+      );
     },
   };
 }

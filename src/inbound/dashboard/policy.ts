@@ -28,6 +28,8 @@ export interface Policy {
   readonly maxBodyBytes?: number;
   /** Whether its request is one for a completion, which takes a slot before it is read. */
   readonly isCompletion?: true;
+  /** Whether it reads a report, for which accounts take turns. */
+  readonly reports?: true;
   /** Whether a drain ends its calls at once: for streams without an end of their own. */
   readonly endsWithDrain?: true;
 }
@@ -52,6 +54,11 @@ const PROMPT = { maxBodyBytes: 16 * 1024 * 1024, isCompletion: true } as const;
 /** Reads, with a permission. */
 function reading(permission: Permission): Policy {
   return { who: permission };
+}
+
+/** Reads a report, with a permission. */
+function reporting(permission: Permission): Policy {
+  return { who: permission, reports: true };
 }
 
 /** Changes stored data, with a permission and a recent password. */
@@ -126,14 +133,14 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     removeCredential: changing("routing.write"),
     setAliases: changing("routing.write"),
   }),
-  ...entries(OverviewService.method, { get: reading("usage.read") }),
+  ...entries(OverviewService.method, { get: reporting("usage.read") }),
   ...entries(UsageService.method, {
-    summarize: reading("usage.read"),
-    getLatency: reading("usage.read"),
+    summarize: reporting("usage.read"),
+    getLatency: reporting("usage.read"),
     getSpending: reading("usage.read"),
   }),
   ...entries(RequestService.method, {
-    list: reading("requests.read"),
+    list: reporting("requests.read"),
     get: reading("requests.read"),
     watch: { who: "requests.read", endsWithDrain: true },
     export: reading("requests.read"),

@@ -7,7 +7,7 @@ import { toCsv } from "../../encoding/csv.ts";
 import type { LogPosition } from "../../ledger/ledger-store.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import type { LogFilter } from "./request-filter.ts";
-import { listRequests, type RequestListPorts } from "./request-list.ts";
+import { type AccountView, listRequests, type RequestListPorts } from "./request-list.ts";
 
 /** Requests of a file at most. */
 export const MAX_EXPORTED = 50_000;
@@ -18,6 +18,7 @@ const MAX_PAGES = 1_000;
 
 interface Export {
   readonly filter: LogFilter;
+  readonly view: AccountView;
   readonly format: ExportFormat;
   readonly signal: AbortSignal;
   /** Default: MAX_EXPORTED. */
@@ -34,7 +35,7 @@ interface ExportPiece {
 /** Writes the requests of the log, latest end first, in pieces: only one of them is in memory. Throws `invalid_request`. */
 export async function* exportRequests(
   ports: RequestListPorts,
-  { filter, format, signal, most = MAX_EXPORTED }: Export,
+  { filter, view, format, signal, most = MAX_EXPORTED }: Export,
 ): AsyncGenerator<ExportPiece> {
   const write = WRITERS.get(format);
   if (write === undefined) throw invalidField("format", "is not known to this version");
@@ -42,7 +43,7 @@ export async function* exportRequests(
   let left = most;
   let after: LogPosition | undefined;
   for (let pages = 0; pages < MAX_PAGES && left > 0; pages += 1) {
-    const { requests, next } = await listRequests(ports, { ...filter, limit: Math.min(PIECE, left), after });
+    const { requests, next } = await listRequests(ports, { ...filter, limit: Math.min(PIECE, left), after }, view);
     if (signal.aborted) return;
     left -= requests.length;
     yield pieceOf(write(requests), requests.length);

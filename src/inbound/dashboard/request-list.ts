@@ -20,7 +20,11 @@ export interface RequestPage {
 }
 
 /** Lists the entries of the ledger and the samples of refused requests as one log. */
-export async function listRequests(ports: RequestListPorts, query: LogQuery): Promise<RequestPage> {
+export async function listRequests(
+  ports: RequestListPorts,
+  query: LogQuery,
+  view: AccountView,
+): Promise<RequestPage> {
   const { ledger, refusals, feed } = ports;
   const [entries, refused] = await Promise.all([ledger.list(query), refusals.list(query)]);
   const page = mergePages(
@@ -38,16 +42,25 @@ export async function listRequests(ports: RequestListPorts, query: LogQuery): Pr
     ],
     query.limit,
   );
-  return { ...page, requests: await withKeyNames(ports, page.requests) };
+  return { ...page, requests: await withKeyNames(ports, page.requests, view) };
 }
 
-/** The same requests with the names of their keys. */
+/** The accounts whose keys' names a caller may see; undefined: all. */
+export type AccountView = readonly string[] | undefined;
+
+/** The same requests with the names of their keys, except for those that an account outside the caller's view owns by now. */
 export async function withKeyNames(
   { keys }: Pick<RequestListPorts, "keys">,
   requests: readonly EndedRequest[],
+  view: AccountView,
 ): Promise<EndedRequest[]> {
-  const names = await keys.names([...new Set(requests.map(({ entry }) => entry.keyId))]);
-  return requests.map((request) => ({ ...request, keyName: names.get(request.entry.keyId) }));
+  const found = await keys.names([...new Set(requests.map(({ entry }) => entry.keyId))]);
+  return requests.map((request) => {
+    const { keyId, accountId } = request.entry;
+    const key = found.get(keyId);
+    const isShown = key !== undefined && (key.accountId === accountId || view?.includes(key.accountId) !== false);
+    return { ...request, keyName: isShown ? key.name : undefined };
+  });
 }
 
 /** Merges pages that begin at the same position into one of at most `limit` requests. */

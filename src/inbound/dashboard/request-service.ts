@@ -1,12 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { RequestOrder, type RequestService } from "../../../gen/parley/console/v1/request_pb.js";
-import { permitsEverywhere } from "../../access/permissions.ts";
+import { type RequestFilter, RequestOrder, type RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { accountsWith, permitsEverywhere } from "../../access/permissions.ts";
 import { MAX_SAVED_FILTERS, type SavedFilters } from "../../access/saved-filters.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { LedgerStore, LogOrder, LogPosition } from "../../ledger/ledger-store.ts";
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
-import { accountsInView, signedInOf } from "./call.ts";
+import { mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
 import { exportRequests } from "./request-export.ts";
 import type { EndedRequest } from "./request-feed.ts";
@@ -43,6 +43,7 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
     const isAdministrator = permitsEverywhere(signedInOf(context), "requests.read");
     return { isAdministrator, traceUrl: ports.traceUrl() };
   };
+  const viewOf = (context: Pick<HandlerContext, "values">) => accountsWith(signedInOf(context), "requests.read");
   /** The request with this completion ID, or else the latest with this request ID. */
   const find = async (id: string, accountIds: readonly string[] | undefined): Promise<EndedRequest | undefined> => {
     // Length and characters of callers' own request IDs.
@@ -67,7 +68,7 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       const query = { ...readFilter(filter, signedInOf(context)), limit: pageSize(limit) };
       const viewer = viewerOf(context);
       if (order !== undefined) {
-        const page = await sortRequests(ports, { ...query, order, pageToken });
+        const page = await sortRequests(ports, { ...query, order, pageToken }, viewOf(context));
         return {
           requests: page.requests.map((each) => toRequestMessage(each, viewer)),
           nextPageToken: page.nextPageToken,
@@ -75,7 +76,7 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
         };
       }
       const after = toPosition(readMoment(pageToken, "endedAtMs"));
-      const { requests, next } = await listRequests(ports, { ...query, after });
+      const { requests, next } = await listRequests(ports, { ...query, after }, viewOf(context));
       return {
         requests: requests.map((each) => toRequestMessage(each, viewer)),
         nextPageToken: next === undefined ? "" : writeMoment(next.endedAtMs, next.completionId),
@@ -83,32 +84,37 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
     },
 
     async get({ id }, context) {
-      const found = await find(id, accountsInView(signedInOf(context), "requests.read"));
+      const view = viewOf(context);
+      const found = await find(id, view);
       if (found === undefined) throw invalidField("id", "request not found");
-      const [request] = found.keyName === undefined ? await withKeyNames(ports, [found]) : [found];
+      const [request] = found.keyName === undefined ? await withKeyNames(ports, [found], view) : [found];
       return { request: toRequestMessage(request!, viewerOf(context)) };
     },
 
     watch({ filter }, context) {
-      return streams.run(context, async function* ({ open: { signal } }) {
-        if (filter?.since !== undefined) throw invalidField("filter.since", "is not supported by live updates");
-        if (filter?.until !== undefined) throw invalidField("filter.until", "is not supported by live updates");
-        for await (const { requests, skipped } of watchRequests(
-          ports,
-          readFilter(filter, signedInOf(context)),
-          signal,
-        )) {
-          yield {
-            requests: requests.map((each) => toRequestMessage(each, viewerOf(context))),
-            skipped: BigInt(skipped),
-          };
-        }
-      });
+      if (filter?.since !== undefined) throw invalidField("filter.since", "is not supported by live updates");
+      if (filter?.until !== undefined) throw invalidField("filter.until", "is not supported by live updates");
+      const watched = streamedBy(filter, context);
+      return streams.run(
+        context,
+        async function* ({ open: { signal } }) {
+          for await (const { requests, skipped } of watchRequests(ports, watched, signal)) {
+            yield {
+              requests: requests.map((each) => toRequestMessage(each, viewerOf(context))),
+              skipped: BigInt(skipped),
+            };
+          }
+        },
+        mayStillRead("requests.read", watched.filter.accountId),
+      );
     },
 
     export({ filter, format }, context) {
-      return streams.run(context, ({ open: { signal } }) =>
-        exportRequests(ports, { filter: readFilter(filter, signedInOf(context)), format, signal }),
+      const exported = streamedBy(filter, context);
+      return streams.run(
+        context,
+        ({ open: { signal } }) => exportRequests(ports, { ...exported, format, signal }),
+        mayStillRead("requests.read", exported.filter.accountId),
       );
     },
 
@@ -130,6 +136,13 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       return {};
     },
   };
+}
+
+/** What a stream reads. Names of keys are those of its account: the caller may leave other ones before it ends. */
+function streamedBy(message: RequestFilter | undefined, context: Pick<HandlerContext, "values">) {
+  const filter = readFilter(message, signedInOf(context));
+  const isOfAll = permitsEverywhere(signedInOf(context), "requests.read");
+  return { filter, view: isOfAll ? undefined : [] };
 }
 
 function toPosition(moment: ReturnType<typeof readMoment<"endedAtMs">>): LogPosition | undefined {

@@ -1,7 +1,7 @@
 import { invalidField } from "../../core/failure.ts";
 import type { LedgerStore, LogOrder, SortedQuery } from "../../ledger/ledger-store.ts";
 import type { EndedRequest } from "./request-feed.ts";
-import { type RequestListPorts, withKeyNames } from "./request-list.ts";
+import { type AccountView, type RequestListPorts, withKeyNames } from "./request-list.ts";
 
 interface SortPorts extends Pick<RequestListPorts, "keys" | "feed"> {
   readonly ledger: Pick<LedgerStore, "listSorted">;
@@ -28,7 +28,11 @@ interface Place {
 }
 
 /** Lists requests of the ledger in another order than that of time. Throws `invalid_request` for an invalid page token. */
-export async function sortRequests(ports: SortPorts, { pageToken, ...query }: SortAsked): Promise<SortedRequests> {
+export async function sortRequests(
+  ports: SortPorts,
+  { pageToken, ...query }: SortAsked,
+  view: AccountView,
+): Promise<SortedRequests> {
   const place = pageToken === "" ? undefined : readPlace(pageToken);
   const page = await ports.ledger.listSorted({
     ...query,
@@ -38,11 +42,12 @@ export async function sortRequests(ports: SortPorts, { pageToken, ...query }: So
   const requests = page.entries.map((entry): EndedRequest => {
     return { entry, keyName: undefined, message: ports.feed.messageOf(entry.completionId), refused: false };
   });
-  const sortedSinceMs = place?.isCut ? place.sinceMs : page.sortedSinceMs;
-  const sinceMs = place?.sinceMs ?? page.sortedSinceMs ?? query.sinceMs;
+  // The store's is the later one, within the span of the first page.
+  const sortedSinceMs = page.sortedSinceMs ?? (place?.isCut ? place.sinceMs : undefined);
+  const sinceMs = page.sortedSinceMs ?? place?.sinceMs ?? query.sinceMs;
   const isCut = sortedSinceMs !== undefined;
   return {
-    requests: await withKeyNames(ports, requests),
+    requests: await withKeyNames(ports, requests, view),
     nextPageToken: page.next === undefined ? "" : writePlace({ after: page.next, sinceMs, isCut }),
     sortedSinceMs,
   };

@@ -2,7 +2,7 @@ import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { EndedRequest, RequestFeed } from "./request-feed.ts";
 import { isAskedFor, type LogFilter } from "./request-filter.ts";
-import { listRequests, type RequestListPorts } from "./request-list.ts";
+import { type AccountView, listRequests, type RequestListPorts } from "./request-list.ts";
 
 /** Interval of queries for requests of other processes. */
 const POLL_MS = 1_000;
@@ -25,6 +25,11 @@ export interface WatchPorts extends RequestListPorts {
   readonly clock: Clock;
 }
 
+interface Watched {
+  readonly filter: LogFilter;
+  readonly view: AccountView;
+}
+
 /** Requests that are sent together, and the number of omitted ones. */
 export interface WatchBatch {
   readonly requests: readonly EndedRequest[];
@@ -37,7 +42,7 @@ export interface WatchBatch {
  */
 export async function* watchRequests(
   ports: WatchPorts,
-  filter: LogFilter,
+  { filter, view }: Watched,
   signal: AbortSignal,
 ): AsyncGenerator<WatchBatch> {
   const { clock, feed } = ports;
@@ -48,7 +53,7 @@ export async function* watchRequests(
   const refused = [...feed.refusedOnes()].filter(({ entry }) => isAskedFor(entry, filter)).slice(-MAX_REFUSED);
   let stopPolling = (): void => undefined;
   try {
-    stopPolling = await startPolling(ports, filter, unsent);
+    stopPolling = await startPolling(ports, { filter, view }, unsent);
     const untilMs = clock.monotonic() + LIFETIME_MS;
     yield { requests: refused, skipped: 0 };
     while (!signal.aborted && clock.monotonic() < untilMs) {
@@ -63,11 +68,11 @@ export async function* watchRequests(
 }
 
 /** Polls the database for requests that were not there at the first query. Returns the function that stops it. */
-async function startPolling(ports: WatchPorts, filter: LogFilter, unsent: LiveQueue): Promise<() => void> {
+async function startPolling(ports: WatchPorts, { filter, view }: Watched, unsent: LiveQueue): Promise<() => void> {
   const { clock } = ports;
   let isOver = false;
   let cancelTimer = (): void => undefined;
-  const look = () => listRequests(ports, { ...filter, limit: POLL_ROWS, sinceMs: clock.now() - OVERLAP_MS });
+  const look = () => listRequests(ports, { ...filter, limit: POLL_ROWS, sinceMs: clock.now() - OVERLAP_MS }, view);
   const poll = async (): Promise<void> => {
     const { requests, next } = await look();
     const news = requests.filter(({ entry }) => unsent.isNew(entry.completionId));

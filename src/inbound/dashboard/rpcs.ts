@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
+import { type ConnectRouter, createContextValues, type Interceptor } from "@connectrpc/connect";
 import type { AccessContext } from "../../access/context.ts";
 import { findSession, peekSession, type SignedIn } from "../../access/sessions.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
@@ -18,8 +18,9 @@ import {
 } from "../http/connect-call.ts";
 import { timeoutMsOf } from "../http/protocols.ts";
 import { openCall } from "../http/exchange.ts";
+import { Turns } from "../../scheduling/turns.ts";
 import { readRequest } from "../serve-completion.ts";
-import { CALL, type ConsoleCall } from "./call.ts";
+import { CALL, callOf, type ConsoleCall, signedInOf } from "./call.ts";
 import { CallLimits } from "./call-limits.ts";
 import type { Cookies } from "./cookies.ts";
 import type { RequestHeaders, RpcShape } from "./csrf.ts";
@@ -67,6 +68,12 @@ export interface RpcOptions {
  */
 const REFUSAL_DELAY_MS = 1_000;
 
+/**
+ * Reports at a time, for the accounts in turn: as many as a process has connections for them at most. The others of an account wait here
+ * and not at the database, which serves statements in the order in which they come.
+ */
+const REPORTS = 3;
+
 /** Expected form of calls to RPCs that do not exist. */
 const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
 
@@ -79,7 +86,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
-    interceptors: [translateFailures(refused)],
+    interceptors: [translateFailures(refused), takeTurns(policies)],
   });
 
   /** The policy of a call from the dashboard's own page. Throws a Failure for other calls. */
@@ -188,6 +195,16 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       draining = true;
       endless.abortAll();
     },
+  };
+}
+
+/** Reports begin in their account's turn. A turn ends when the answer is known: a slow reader does not hold it. */
+function takeTurns(policies: RpcOptions["policies"]): Interceptor {
+  const turns = new Turns(REPORTS);
+  return (next) => (request) => {
+    const { service, method, contextValues: values } = request;
+    if (policies.get(`/${service.typeName}/${method.name}`)?.reports === undefined) return next(request);
+    return turns.run(signedInOf({ values }).account.id, callOf({ values }).open.signal, () => next(request));
   };
 }
 

@@ -26,15 +26,17 @@ export class Streams {
 
   /**
    * Runs a stream of a signed-in account. The source must end soon after the call's signal aborts: when the caller disconnects,
-   * the session ends, its role or teams change, or the process stops. Throws `rate_limited` at the limit.
+   * the session ends, its role changes, `mayGoOn` is false for its present teams, or the process stops. Other changes of its teams,
+   * which any maintainer of a team can make, do not end it. Throws `rate_limited` at the limit.
    */
   async *run<T>(
     context: Pick<HandlerContext, "values">,
     source: (call: ConsoleCall) => AsyncIterable<T>,
+    mayGoOn: (now: SignedIn) => boolean,
   ): AsyncGenerator<T> {
     const call = callOf(context);
     const release = this.#take(signedInOf(context).account.id);
-    const stopWatching = this.#watchSession(call);
+    const stopWatching = this.#watchSession(call, mayGoOn);
     try {
       for await (const message of source(call)) yield message;
       // A source that was stopped has not completed: the reason is that of the signal.
@@ -53,7 +55,7 @@ export class Streams {
   }
 
   /** Ends the call when its session ends. Returns the function that stops the checks. */
-  #watchSession(call: ConsoleCall): () => void {
+  #watchSession(call: ConsoleCall, mayGoOn: (now: SignedIn) => boolean): () => void {
     const { clock } = this.#access;
     let confirmedAtMs = clock.monotonic();
     let isOver = false;
@@ -63,7 +65,7 @@ export class Streams {
     };
     const look = async (): Promise<void> => {
       const askedAtMs = clock.monotonic();
-      const found = await this.#check(call);
+      const found = await this.#check(call, mayGoOn);
       if (isOver) return;
       if (found === "confirmed") confirmedAtMs = askedAtMs;
       else if (found !== "unknown") return call.open.end(found);
@@ -78,22 +80,19 @@ export class Streams {
   }
 
   /** Checks the session of a call. Unknown while the store fails. */
-  async #check({ sessionId, signedIn: before }: ConsoleCall): Promise<"confirmed" | "unknown" | Failure> {
+  async #check(
+    { sessionId, signedIn: before }: ConsoleCall,
+    mayGoOn: (now: SignedIn) => boolean,
+  ): Promise<"confirmed" | "unknown" | Failure> {
     try {
       const now = await peekSession(this.#access, sessionId!);
       if (now === undefined) return new Failure("unauthenticated", "Your session has expired.");
-      if (rolesOf(now) === rolesOf(before!)) return "confirmed";
+      if (now.account.role === before!.account.role && mayGoOn(now)) return "confirmed";
       return new Failure("permission_denied", "The role or the teams of this account have changed. Reload the page.");
     } catch {
       return "unknown";
     }
   }
-}
-
-/** The role of an account and those in its teams, as a text to compare. */
-function rolesOf({ account, memberships }: SignedIn): string {
-  const teams = memberships.map(({ teamId, role }) => `${teamId} ${role}`);
-  return [account.role, ...teams.toSorted()].join(", ");
 }
 
 function uncheckable(): Failure {

@@ -7,7 +7,7 @@ import { LargeBodyScheduler, ReadScheduler, TURN_BYTES } from "../../scheduling/
 import type { Carrier, RequestSender, ResponseListener } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import type { Egress } from "./dialer.ts";
-import { lookupHost, lookupPublic, lookupWithoutMetadata } from "./host-lookup.ts";
+import { lookupHost, lookupPublic, lookupWithoutMetadata } from "../../net/host-lookup.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { type HeadWriter, Http1Heads, Http2Heads } from "./request-head.ts";
 import type { ResponseHeaders } from "./response-parser.ts";

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
+import { MAX_INFORMATIONAL, TOO_MANY } from "../../net/informational.ts";
 import { type Carrier, connectionError, type ResponseListener, type WireRequest } from "./connection.ts";
 import { ResponseError } from "./response-error.ts";
-import { MAX_INFORMATIONAL } from "./response-parser.ts";
 
 /** The connection of an exchange. */
 interface Http2Owner {
@@ -114,7 +114,7 @@ export class Http2Exchange implements Carrier {
   /** Counts an informational response. */
   #skip(): void {
     if (++this.#informational > MAX_INFORMATIONAL)
-      this.#owner.onAbuse(new ResponseError(`There are more than ${MAX_INFORMATIONAL} informational answers.`));
+      this.#owner.onAbuse(new ResponseError(TOO_MANY));
   }
 
   #read(bytes: Buffer): void {

@@ -1,3 +1,4 @@
+import { MAX_INFORMATIONAL, TOO_MANY } from "../../net/informational.ts";
 import { ResponseError } from "./response-error.ts";
 import { SmallPieces, TINY } from "./small-pieces.ts";
 
@@ -17,8 +18,6 @@ const MAX_HEAD = 16 * 1024;
 const MAX_SIZE_LINE = 1024;
 /** Hexadecimal digits of a size within the safe integers. */
 const MAX_SIZE_DIGITS = 13;
-/** Limit of informational responses (1xx) to one request. */
-export const MAX_INFORMATIONAL = 16;
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
@@ -154,7 +153,7 @@ export class ResponseParser {
     if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
       throw new ResponseError("An informational answer says that it has a body.");
     if (++this.#informational > MAX_INFORMATIONAL)
-      throw new ResponseError(`There are more than ${MAX_INFORMATIONAL} informational answers.`);
+      throw new ResponseError(TOO_MANY);
     if (status !== 100 && status !== 103) this.#isLast = true;
   }
 

@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import { PRIVATE_ADDRESS } from "./host-lookup.ts";
+import { PRIVATE_ADDRESS } from "../../net/host-lookup.ts";
 import { ResponseError } from "./response-error.ts";
 import { ProxyError } from "./tunnel.ts";
 

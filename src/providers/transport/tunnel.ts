@@ -1,7 +1,7 @@
 import { connect, isIP, type LookupFunction, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
-import { lookupHost } from "./host-lookup.ts";
+import { lookupHost } from "../../net/host-lookup.ts";
 
 /** A proxy that did not open a tunnel; `status` is undefined for an answer that is not HTTP. */
 export class ProxyError extends Error {

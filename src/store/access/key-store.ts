@@ -75,10 +75,11 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
     },
 
     async names(ids) {
-      const names = new Map<string, string>();
+      const names = new Map<string, { readonly name: string; readonly accountId: string }>();
       for (const chunk of chunksOf(ids)) {
-        const found = query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk);
-        for (const { id, name } of await retryWhileBusy(() => found.execute())) names.set(id, name);
+        const found = query.selectFrom("api_keys").select(["id", "name", "account_id"]).where("id", "in", chunk);
+        for (const { id, name, account_id } of await retryWhileBusy(() => found.execute()))
+          names.set(id, { name, accountId: account_id });
       }
       return names;
     },

@@ -7,6 +7,7 @@ import { ALL } from "../ledger/usage-hours.ts";
 import { SHARES } from "../sqlite/percentiles.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { budgetsOf } from "./budgets.ts";
+import { isNew } from "./is-new.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -22,11 +23,16 @@ export function createAlertFacts(reports: Database): AlertFacts {
   return {
     budgets: (asked) => retryWhileBusy(() => budgetsOf(query, asked)),
 
-    async expiringKeys({ nowMs, untilMs, limit }) {
+    async expiringKeys({ nowMs, untilMs, ofAccount, limit }) {
       const found = sql<{ id: string; name: string; account_id: string; expires_at_ms: number }>`
-        select id, name, account_id, expires_at_ms from api_keys
-        where expires_at_ms > ${nowMs} and expires_at_ms <= ${untilMs} and revoked_at_ms is null and replaced_by is null
-        order by expires_at_ms, id limit ${limit}`;
+        select id, name, account_id, expires_at_ms from (
+          select id, name, account_id, expires_at_ms, ${isNew("key:", "api_keys.id", ["key_expiring"])} as is_new,
+            row_number() over (partition by account_id order by expires_at_ms, id) as place
+          from api_keys
+          where expires_at_ms > ${nowMs} and expires_at_ms <= ${untilMs} and revoked_at_ms is null and replaced_by is null
+        ) as expiring
+        where is_new = 0 or place <= ${ofAccount}
+        order by is_new, place, expires_at_ms, id limit ${limit}`;
       const { rows } = await retryWhileBusy(() => found.execute(query));
       return rows.map(({ id, name, account_id, expires_at_ms }) => {
         return { keyId: id, name, accountId: account_id, expiresAtMs: expires_at_ms };
@@ -44,16 +50,22 @@ export function createAlertFacts(reports: Database): AlertFacts {
       return rows.map(({ model, ...sums }) => ({ group: model, ...sums }));
     },
 
-    async keyTraffic({ sinceMs, untilMs, minRequests, limit }) {
+    async keyTraffic({ sinceMs, untilMs, minRequests, errorPercent, ofAccount, limit }) {
       const found = sql<KeyTrafficRow>`
-        select sums.*, api_keys.name, api_keys.account_id from (
-          select key_id, sum(completions) as completions, sum(refused) as refused,
-            sum(case when outcome in ('served', 'cancelled') then 0 else completions end) as failed
-          from usage_minutes where account_id <> ${ALL} and key_id <> ${NO_CALLER}
-            and minute_ms >= ${sinceMs} and minute_ms < ${untilMs}
-          group by key_id having sum(completions) + sum(refused) >= ${minRequests}
-          order by sum(completions) + sum(refused) desc limit ${limit}
-        ) as sums join api_keys on api_keys.id = sums.key_id`;
+        select key_id, name, account_id, completions, failed, refused from (
+          select sums.*, name, account_id, ${isNew("key:", "sums.key_id", ["error_rate"])} as is_new,
+            row_number() over (partition by account_id order by failed + refused desc, key_id) as place
+          from (
+            select key_id, sum(completions) as completions, sum(refused) as refused,
+              sum(case when outcome in ('served', 'cancelled') then 0 else completions end) as failed
+            from usage_minutes where account_id <> ${ALL} and key_id <> ${NO_CALLER}
+              and minute_ms >= ${sinceMs} and minute_ms < ${untilMs}
+            group by key_id having sum(completions) + sum(refused) >= ${minRequests}
+          ) as sums join api_keys on api_keys.id = sums.key_id
+          where (failed + refused) * 100 >= (completions + refused) * ${sql.lit(errorPercent)}
+        ) as failing
+        where is_new = 0 or place <= ${ofAccount}
+        order by is_new, place, failed + refused desc, key_id limit ${limit}`;
       const { rows } = await retryWhileBusy(() => found.execute(query));
       return rows.map(({ key_id, name, account_id, ...sums }) => {
         return { group: key_id, keyId: key_id, name, accountId: account_id, ...sums };

@@ -1,8 +1,9 @@
 import { type Kysely, sql } from "kysely";
-import { type AlertStore, MAX_OPEN } from "../../alerts/alert-store.ts";
+import { type AlertStore, MAX_OPEN, type Openings } from "../../alerts/alert-store.ts";
 import type { Thresholds } from "../../alerts/thresholds.ts";
 import type { Database } from "../database.ts";
 import type { Schema } from "../schema.ts";
+import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { toAlert } from "./alert-rows.ts";
 import { applyChanges } from "./apply-changes.ts";
@@ -37,6 +38,25 @@ export function createAlertStore(database: Database): AlertStore {
     async open() {
       const rows = query.selectFrom("alerts").selectAll().where("resolved_at_ms", "is", null).limit(MAX_OPEN);
       return (await retryWhileBusy(() => rows.execute())).map(toAlert);
+    },
+
+    async openings(accountIds, sinceMs) {
+      const found = new Map<string, Openings>();
+      for (const chunk of chunksOf(accountIds)) {
+        const rows = query
+          .selectFrom("accounts")
+          .leftJoin("alerts", (join) =>
+            join
+              .onRef("alerts.account_id", "=", "accounts.id")
+              .on("opened_at_ms", ">=", sinceMs)
+              .on("rule", "<>", "more_alerts"),
+          )
+          .select(({ fn }) => ["accounts.id", "accounts.name", fn.count<number>("alerts.id").as("count")])
+          .where("accounts.id", "in", chunk)
+          .groupBy(["accounts.id", "accounts.name"]);
+        for (const { id, name, count } of await retryWhileBusy(() => rows.execute())) found.set(id, { name, count });
+      }
+      return found;
     },
 
     apply: (changes) => database.transaction((transaction) => applyChanges(transaction, changes)),

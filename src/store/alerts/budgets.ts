@@ -1,6 +1,10 @@
 import { type Kysely, sql } from "kysely";
+import type { Rule } from "../../alerts/alert.ts";
 import type { BudgetFact, BudgetQuery } from "../../alerts/alert-store.ts";
 import type { Schema } from "../schema.ts";
+import { isNew } from "./is-new.ts";
+
+const RULES: readonly Rule[] = ["budget", "budget_forecast"];
 
 interface BudgetRow {
   readonly id: string;
@@ -13,16 +17,21 @@ interface BudgetRow {
 
 /** Keys and accounts near their budgets: as `AlertFacts.budgets`. */
 export async function budgetsOf(query: Kysely<Schema>, asked: BudgetQuery): Promise<BudgetFact[]> {
-  const { nowMs, month, share, defaultMicroUsd, limit, recentSinceMs } = asked;
+  const { nowMs, month, share, defaultMicroUsd, ofAccount, limit, recentSinceMs } = asked;
   // What a key's earlier ones have spent counts for its budget, so it counts for its pace, too.
   const keys = sql<BudgetRow>`
-    with near as (
+    with ranked as (
       select id, name, account_id, coalesce(line_id, id) as family,
-        spent_micro_usd as spent, monthly_budget_micro_usd as budget
+        spent_micro_usd as spent, monthly_budget_micro_usd as budget,
+        ${isNew("key:", "api_keys.id", RULES)} as is_new, row_number() over (
+          partition by account_id order by spent_micro_usd * 1.0 / monthly_budget_micro_usd desc, id
+        ) as place
       from api_keys join spending on subject = 'key:' || coalesce(line_id, id) and month = ${month}
       where monthly_budget_micro_usd > 0 and spent_micro_usd >= monthly_budget_micro_usd * ${sql.lit(share)}
         and revoked_at_ms is null and replaced_by is null and (expires_at_ms is null or expires_at_ms > ${nowMs})
-      order by spent_micro_usd * 1.0 / monthly_budget_micro_usd desc, id limit ${limit}
+    ), near as (
+      select * from ranked where is_new = 0 or place <= ${ofAccount}
+      order by is_new, place, spent * 1.0 / budget desc, id limit ${limit}
     ), pace as (
       select near.id, sum(cost_micro_usd) as recent
       from near join api_keys as member on coalesce(member.line_id, member.id) = near.family
@@ -37,7 +46,7 @@ export async function budgetsOf(query: Kysely<Schema>, asked: BudgetQuery): Prom
       select id, name, spent_micro_usd as spent, ${budget} as budget
       from accounts join spending on subject = 'account:' || id and month = ${month}
       where ${budget} > 0 and spent_micro_usd >= ${budget} * ${sql.lit(share)} and disabled_at_ms is null
-      order by spent_micro_usd * 1.0 / ${budget} desc, id limit ${limit}
+      order by ${isNew("account:", "accounts.id", RULES)}, spent_micro_usd * 1.0 / ${budget} desc, id limit ${limit}
     ), pace as (
       select account_id, sum(cost_micro_usd) as recent from usage_hours
       where account_id in (select id from near) and hour_ms >= ${recentSinceMs} group by account_id

@@ -8,7 +8,7 @@ import { toDelivery } from "./alert-rows.ts";
 /** The part of the AlertStore about messages. */
 export function createDeliveryRows(
   database: Database,
-): Pick<AlertStore, "deliveries" | "beginTest" | "claimDeliveries" | "endDelivery"> {
+): Pick<AlertStore, "deliveries" | "beginTest" | "dueChannels" | "claimDeliveries" | "endDelivery"> {
   const { query } = database;
   return {
     async deliveries(alertIds) {
@@ -40,15 +40,18 @@ export function createDeliveryRows(
       return toDelivery(row);
     },
 
-    async claimDeliveries({ nowMs, untilMs, limit }) {
-      // Nearly always there are none: no transaction for that.
-      const any = query.selectFrom("alert_deliveries").select("id").where("next_at_ms", "<=", nowMs).limit(1);
-      if ((await retryWhileBusy(() => any.executeTakeFirst())) === undefined) return [];
+    async dueChannels(nowMs) {
+      const due = query.selectFrom("alert_deliveries").select("channel_id").distinct().where("next_at_ms", "<=", nowMs);
+      return (await retryWhileBusy(() => due.execute())).map(({ channel_id }) => channel_id ?? undefined);
+    },
+
+    async claimDeliveries({ channelId, nowMs, untilMs, limit }) {
       return database.transaction(async (transaction) => {
         const due = transaction
           .selectFrom("alert_deliveries")
           .selectAll()
           .where("next_at_ms", "<=", nowMs)
+          .where("channel_id", channelId === undefined ? "is" : "=", channelId ?? null)
           .orderBy("next_at_ms")
           .limit(limit);
         const rows = await skipLocked(database, due).execute();

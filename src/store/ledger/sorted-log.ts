@@ -28,10 +28,10 @@ export function createSortedLog(
 ): Pick<LedgerStore, "listSorted"> {
   return {
     async listSorted(query): Promise<SortedPage> {
-      const { after, sinceMs, limit } = query;
-      // Later pages have the start of the first one.
-      const ends = after === undefined ? windowEnd(database, unplaced(query), { window }) : undefined;
-      const end = ends && (await retryWhileBusy(() => ends.executeTakeFirst()));
+      const { sinceMs, limit } = query;
+      // On each page: `sinceMs` and `after` of later ones are the caller's.
+      const ends = windowEnd(database, unplaced(query), { window });
+      const end = await retryWhileBusy(() => ends.executeTakeFirst());
       const page = sortedPage(database, { ...query, sinceMs: end?.ended_at_ms ?? sinceMs });
       const found = (await retryWhileBusy(() => page.execute())) as unknown as SortedRow[];
       const last = found.length > limit ? found[limit - 1] : undefined;

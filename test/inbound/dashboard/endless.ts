@@ -40,16 +40,20 @@ export async function startEndless() {
       addRoutes: (router) =>
         router.service(RequestService, {
           watch: (_, context) =>
-            streams.run(context, async function* () {
-              const { signal } = callOf(context).open;
-              open += 1;
-              try {
-                yield {};
-                await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-              } finally {
-                open -= 1;
-              }
-            }),
+            streams.run(
+              context,
+              async function* () {
+                const { signal } = callOf(context).open;
+                open += 1;
+                try {
+                  yield {};
+                  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+                } finally {
+                  open -= 1;
+                }
+              },
+              () => true,
+            ),
         }),
     },
   );

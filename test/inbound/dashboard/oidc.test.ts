@@ -519,6 +519,11 @@ describe("a provider that cannot be reached", () => {
     expect(open.provider.asked).toHaveLength(1);
     open.provider.answerWith((_, response) => void response.end("x".repeat(2 * 1024 * 1024)));
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=unreachable");
+    open.provider.answerWith((_, response) => {
+      for (let count = 0; count < 17; count += 1) response.writeProcessing();
+      response.writeHead(404).end();
+    });
+    expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=unreachable");
     open.provider.answerWith(undefined);
     expect(pathOf(await signInAs(open, "ada"))).toBe("/");
   }, 20_000);

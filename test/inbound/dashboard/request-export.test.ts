@@ -122,7 +122,7 @@ describe("an export of requests", () => {
       .map((row) => row.split(",")[0]);
     expect(new Set(ids).size).toBe(1_200);
 
-    const asked = { filter: {}, format: ExportFormat.CSV, signal: new AbortController().signal, most: 600 };
+    const asked = { filter: {}, view: undefined, format: ExportFormat.CSV, signal: new AbortController().signal, most: 600 };
     const ports = { ledger: store.ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
     const cut: string[] = [];
     let isCut = false;
@@ -139,7 +139,8 @@ describe("an export of requests", () => {
     await writeHistory(store.ledger, { count: 1_200, accountIds: [ada.id] });
     const controller = new AbortController();
     const ports = { ledger: store.ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
-    const pieces = exportRequests(ports, { filter: {}, format: ExportFormat.UNSPECIFIED, signal: controller.signal });
+    const asked = { filter: {}, view: undefined, format: ExportFormat.UNSPECIFIED, signal: controller.signal };
+    const pieces = exportRequests(ports, asked);
     await pieces.next();
     controller.abort();
     expect(await pieces.next()).toMatchObject({ done: true });

@@ -86,6 +86,51 @@ describe("sorted requests", () => {
     await database.close();
   });
 
+  it("of a token that nobody was given are the latest ones, too", async () => {
+    const database = await connect({ dataDir, databaseUrl: undefined });
+    await start({ ...store.ledger, ...createSortedLog(database, { window: 12 }) });
+    await store.ledger.insert(costs.map((costMicroUsd, index) => entry({ costMicroUsd, endedAtMs: NOON + index })));
+    await store.ledger.flush();
+    for (const sinceMs of ["-", "0", `${NOON + 3}`]) {
+      const pageToken = Buffer.from(`9999999999999999 999999999999999 z ${sinceMs} 0`).toString("base64url");
+      const page = await ada.request.list({ order: RequestOrder.COST, limit: 50, pageToken });
+      expect([page.requests.length, timestampMs(page.sortedSince!)]).toEqual([13, NOON + 12]);
+    }
+    await database.close();
+  });
+
+  it("of an account do not keep others from theirs", async () => {
+    const begun: { readonly accountId: string | undefined; readonly end: () => void }[] = [];
+    const listSorted: LedgerStore["listSorted"] = async ({ accountId }) => {
+      await new Promise<void>((end) => void begun.push({ accountId, end }));
+      return { entries: [], next: undefined, sortedSinceMs: undefined };
+    };
+    await start({ ...store.ledger, listSorted });
+    const list = (of: Browser) => of.request.list({ order: RequestOrder.COST });
+    const flood = Array.from({ length: 12 }, () => list(bob));
+    await expect.poll(() => begun.length).toBe(3);
+    const single = list(ada);
+    await expect.poll(() => site.calls.active).toBe(13);
+    const controller = new AbortController();
+    const left = ada.request.list({ order: RequestOrder.COST }, { signal: controller.signal }).catch(() => "left");
+    await expect.poll(() => site.calls.active).toBe(14);
+    controller.abort();
+    expect(await left).toBe("left");
+    let isServed = false;
+    void single.then(() => (isServed = true));
+    begun[0]!.end();
+    begun[1]!.end();
+    await expect.poll(() => begun.length).toBe(5);
+    begun.find(({ accountId }) => accountId === undefined)!.end();
+    await expect.poll(() => isServed).toBe(true);
+    for (let ended = 0; ended < 13; ended += 1) {
+      await expect.poll(() => begun.length).toBeGreaterThan(ended);
+      begun[ended]!.end();
+    }
+    await Promise.all(flood);
+    expect(begun).toHaveLength(13);
+  });
+
   it("cannot be asked for with an unknown order, nor with the token of another list", async () => {
     await start(store.ledger);
     await store.ledger.insert(costs.map(() => entry()));

@@ -4,6 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StreamPlaygroundRequestSchema } from "../../../gen/parley/console/v1/playground_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { roomyAdmission } from "../../support/admission.ts";
@@ -179,6 +180,25 @@ describe("the session of a stream", () => {
     await site.access.store.update(ada.id, changes);
     await site.access.clock.pass(RECHECK_MS);
     expect((await reading.end)?.code).toBe(code);
+    await expectNothingHeld();
+  });
+
+  it("ends it when the caller leaves the team whose key it uses, and not for other changes of teams", async () => {
+    const bob = await site.signedUp("bob");
+    const own = (await bob.key.create({ name: "own" })).key!.id;
+    const teamId = (await ada.team.create({ name: "Search" })).team!.account!.id;
+    const join = (role: TeamRole) => ada.team.setMember({ teamId, email: "bob@example.com", role });
+    const ofBob = await begin(bob, own);
+    await join(TeamRole.DEVELOPER);
+    const ofTeam = await begin(bob, (await bob.key.create({ name: "team's", accountId: teamId })).key!.id);
+    await join(TeamRole.MAINTAINER);
+    await site.access.clock.pass(RECHECK_MS);
+    expect(answers.calls.map(({ isOver }) => isOver)).toEqual([false, false]);
+    await ada.team.removeMember({ teamId, accountId: bob.id });
+    await site.access.clock.pass(RECHECK_MS);
+    expect((await ofTeam.end)?.code).toBe(Code.PermissionDenied);
+    expect(answers.calls[0]!.isOver).toBe(false);
+    ofBob.leave();
     await expectNothingHeld();
   });
 

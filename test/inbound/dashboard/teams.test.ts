@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountKind, AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
+import { RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
 import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
 import { hashApiKey } from "../../../src/access/api-key.ts";
 import type { Role } from "../../../src/access/account-store.ts";
@@ -185,6 +186,30 @@ describe("a key that is transferred", () => {
     const past = await bob.request.list({ filter: { accountId: "acct_bob" } });
     expect(past.requests.map(({ requestId }) => requestId)).toEqual(["req_past"]);
     expect((await bob.request.list({ filter: { accountId: team } })).requests).toEqual([]);
+  });
+
+  it("shows its name to the members of its account, and to administrators", async () => {
+    const { key } = await bob.key.create({ name: "mine" });
+    const id = key!.id;
+    const past = entry({ accountId: "acct_bob", keyId: id });
+    await store.ledger.insert([past]);
+    const namesFor = async ({ request }: Browser): Promise<unknown[]> => {
+      const filter = { accountId: "acct_bob" };
+      const lists = [await request.list({ filter }), await request.list({ filter, order: RequestOrder.COST })];
+      const [listed, sorted] = lists.map(({ requests }) => requests[0]?.keyName);
+      const exported: Buffer[] = [];
+      for await (const { data } of request.export({ filter })) exported.push(Buffer.from(data));
+      const { key_name: written } = JSON.parse(Buffer.concat(exported).toString()) as { readonly key_name: unknown };
+      return [listed, sorted, (await request.get({ id: past.completionId })).request?.keyName, written];
+    };
+    expect(await namesFor(bob)).toEqual(["mine", "mine", "mine", "mine"]);
+    await ada.key.transfer({ id, accountId: team });
+    // Of one of his teams; a file has those of its own account only.
+    expect(await namesFor(bob)).toEqual(["mine", "mine", "mine", null]);
+    await ada.team.removeMember({ teamId: team, accountId: "acct_bob" });
+    await ada.key.update({ id, name: "of the others" });
+    expect(await namesFor(bob)).toEqual(["", "", "", null]);
+    expect(await namesFor(ada)).toEqual(Array.from({ length: 4 }, () => "of the others"));
   });
 
   it("is one that works, and not locked by an administrator; its new owner is in use", async () => {

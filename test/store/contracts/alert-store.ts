@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { AlertRecord, ChannelRecord, Finding } from "../../../src/alerts/alert.ts";
 import type { AlertChanges } from "../../../src/alerts/alert-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
-import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
+import { DEFAULT_ACCOUNT_ID, type KeyRecord } from "../../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -11,6 +11,16 @@ import { entry } from "./entries.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const NOW = Date.UTC(2026, 10, 21, 12);
+
+const ACCOUNT = {
+  kind: "person" as const,
+  name: "A",
+  passwordHash: "x",
+  limits: NO_LIMITS,
+  createdAtMs: NOW,
+  disabledAtMs: undefined,
+};
+const LIMITS = { ofAccount: 10, limit: 10 };
 
 export const findingOf = (changes: Partial<Finding> = {}): Finding => ({
   rule: "error_rate",
@@ -143,7 +153,10 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       const store = await open();
       const { alerts } = store;
       for (let index = 0; index < 4; index++) await openOne(store, findingOf({ subject: `model:${index}` }));
-      const due = { nowMs: NOW, untilMs: NOW + 60_000, limit: 10 };
+      const due = { channelId: channel.id, nowMs: NOW, untilMs: NOW + 60_000, limit: 10 };
+      expect(await alerts.dueChannels(NOW - 1)).toEqual([]);
+      expect(await alerts.dueChannels(NOW)).toEqual([channel.id]);
+      expect(await alerts.claimDeliveries({ ...due, channelId: undefined })).toEqual([]);
       const claimed = (await Promise.all(Array.from({ length: 4 }, () => alerts.claimDeliveries(due)))).flat();
       expect(claimed).toHaveLength(4);
       expect(new Set(claimed.map(({ id }) => id)).size).toBe(4);
@@ -209,7 +222,7 @@ export function describeAlertStore(open: () => Promise<Store>): void {
         entry({ keyId: record.id, startedAtMs: NOW - 9 * DAY_MS, endedAtMs: NOW - 9 * DAY_MS + 1, costMicroUsd: 100 }),
       ]);
       await ledger.flush();
-      const query = { nowMs: NOW, month: "2026-11", share: 0.2, defaultMicroUsd: undefined, limit: 10 };
+      const query = { nowMs: NOW, month: "2026-11", share: 0.2, defaultMicroUsd: undefined, ...LIMITS };
       const facts = await alertFacts.budgets({ ...query, recentSinceMs: NOW - 7 * DAY_MS });
       expect(facts).toMatchObject([
         {
@@ -248,7 +261,7 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       await refusals.add([refused], []);
       const span = { sinceMs: atMs, untilMs: atMs + 60_000 };
       expect(await alertFacts.modelTraffic(span)).toEqual([{ group: "m", completions: 4, failed: 1, refused: 6 }]);
-      const query = { ...span, minRequests: 10, limit: 10 };
+      const query = { ...span, minRequests: 10, errorPercent: 80, ...LIMITS };
       expect(await alertFacts.keyTraffic(query)).toEqual([
         {
           group: record.id,
@@ -261,6 +274,7 @@ export function describeAlertStore(open: () => Promise<Store>): void {
         },
       ]);
       expect(await alertFacts.keyTraffic({ ...query, minRequests: 11 })).toEqual([]);
+      expect(await alertFacts.keyTraffic({ ...query, errorPercent: 80.5 })).toEqual([]);
       expect(await alertFacts.latencies(span)).toEqual([{ model: "m", served: 1, p95Ms: 1500.25 }]);
     });
 
@@ -287,25 +301,55 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       expect(await alertFacts.hourlySpend({ ...query, minMicroUsd: 501 })).toEqual([]);
     });
 
+    it("are those of some keys of each account, and of all that have an open alert", async () => {
+      const store = await open();
+      const { keys, accounts, ledger, alerts, alertFacts } = store;
+      const clock = new FakeClock(NOW);
+      await accounts.insert({ ...ACCOUNT, id: "acct_bob", email: "bob@example.com", role: "developer" });
+      const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 1_000 };
+      const made: KeyRecord[] = [];
+      // The key of another account is the least important one by each measure.
+      for (const accountId of [...Array.from({ length: 4 }, () => DEFAULT_ACCOUNT_ID), "acct_bob"]) {
+        const index = made.length;
+        const lifetimeMs = DAY_MS + index;
+        made.push((await createKey({ store: keys, clock }, { name: `${index}`, accountId, limits, lifetimeMs })).record);
+      }
+      const atMs = Math.floor(Date.now() / 60_000) * 60_000;
+      for (const [index, { id: keyId, accountId }] of made.entries()) {
+        const spent = { keyId, accountId, startedAtMs: NOW, endedAtMs: NOW + 1, costMicroUsd: 900 - index };
+        const failed = { ...spent, startedAtMs: atMs, endedAtMs: atMs + 1, costMicroUsd: 0, outcome: "internal" as const };
+        await ledger.insert([entry(spent), ...Array.from({ length: 9 - index }, () => entry(failed))]);
+      }
+      await ledger.flush();
+      for (const rule of ["budget", "key_expiring", "error_rate"] as const)
+        await openOne(store, findingOf({ rule, subject: `key:${made[3]!.id}`, accountId: DEFAULT_ACCOUNT_ID }));
+      const few = { ofAccount: 2, limit: 4 };
+      const month = { nowMs: NOW, month: "2026-11", share: 0.2, defaultMicroUsd: undefined, recentSinceMs: NOW };
+      const facts = [
+        await alertFacts.budgets({ ...month, ...few }),
+        await alertFacts.expiringKeys({ nowMs: NOW, untilMs: NOW + 7 * DAY_MS, ...few }),
+        await alertFacts.keyTraffic({ sinceMs: atMs, untilMs: atMs + 60_000, minRequests: 1, errorPercent: 20, ...few }),
+      ];
+      for (const found of facts) expect(found.map(({ name }) => name).toSorted()).toEqual(["0", "1", "3", "4"]);
+      const openings = (sinceMs: number) => alerts.openings([DEFAULT_ACCOUNT_ID, "acct_bob", "acct_none"], sinceMs);
+      expect([...(await openings(NOW))].toSorted().map(([id, { count }]) => [id, count])).toEqual([
+        ["acct_bob", 0],
+        [DEFAULT_ACCOUNT_ID, 3],
+      ]);
+      expect((await openings(NOW + 1)).get(DEFAULT_ACCOUNT_ID)?.count).toBe(0);
+    });
+
     it("have keys that expire, and addresses of administrators and owners", async () => {
       const { keys, accounts, alerts, alertFacts } = await open();
       const clock = new FakeClock(NOW);
       await createKey({ store: keys, clock }, { name: "soon", lifetimeMs: DAY_MS });
       await createKey({ store: keys, clock }, { name: "late", lifetimeMs: 9 * DAY_MS });
-      const query = { nowMs: NOW, untilMs: NOW + 7 * DAY_MS, limit: 10 };
+      const query = { nowMs: NOW, untilMs: NOW + 7 * DAY_MS, ...LIMITS };
       expect(await alertFacts.expiringKeys(query)).toMatchObject([{ name: "soon", expiresAtMs: NOW + DAY_MS }]);
-      const account = {
-        kind: "person" as const,
-        name: "A",
-        passwordHash: "x",
-        limits: NO_LIMITS,
-        createdAtMs: NOW,
-        disabledAtMs: undefined,
-      };
-      await accounts.insert({ ...account, id: "acct_ada", email: "ada@example.com", role: "administrator" });
-      await accounts.insert({ ...account, id: "acct_bob", email: "bob@example.com", role: "developer" });
+      await accounts.insert({ ...ACCOUNT, id: "acct_ada", email: "ada@example.com", role: "administrator" });
+      await accounts.insert({ ...ACCOUNT, id: "acct_bob", email: "bob@example.com", role: "developer" });
       await accounts.insert({
-        ...account,
+        ...ACCOUNT,
         id: "acct_eve",
         email: "eve@example.com",
         role: "administrator",

@@ -815,6 +815,13 @@ export enum AlertRule {
    * @generated from enum value: ALERT_RULE_UNUSUAL_SPEND = 7;
    */
   UNUSUAL_SPEND = 7,
+
+  /**
+   * Further alerts of an account are left out, because it has too many.
+   *
+   * @generated from enum value: ALERT_RULE_MORE_ALERTS = 8;
+   */
+  MORE_ALERTS = 8,
 }
 
 /**

@@ -2,7 +2,7 @@ import type { LookupAddress, LookupAllOptions } from "node:dns";
 import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { callbackify } from "node:util";
-import { isMetadataAddress, isPrivateAddress } from "../../net/private-addresses.ts";
+import { isMetadataAddress, isPrivateAddress } from "./private-addresses.ts";
 
 /** Error code of a refused address. */
 export const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";

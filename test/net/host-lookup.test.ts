@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { Connections } from "../../../src/providers/transport/connections.ts";
-import { sharedLookup } from "../../../src/providers/transport/host-lookup.ts";
-import { connectUpstream, UNLIMITED } from "../../../src/providers/transport/http.ts";
-import { startRawServer } from "./raw-server.ts";
+import { Connections } from "../../src/providers/transport/connections.ts";
+import { sharedLookup } from "../../src/net/host-lookup.ts";
+import { connectUpstream, UNLIMITED } from "../../src/providers/transport/http.ts";
+import { startRawServer } from "../providers/transport/raw-server.ts";
 
 const LOOPBACK: LookupAddress[] = [{ address: "127.0.0.1", family: 4 }];
 
