@@ -5,7 +5,7 @@ import { type AuditFilter, type AuditPosition, type AuditStore, mayContinue } fr
 export type ExportFormat = "json-lines" | "csv";
 
 /** Entries of one query, and of a piece: as many as are written without a noticeable delay of other work. */
-const PAGE = 250;
+const PAGE = 100;
 
 /** All entries that match, newest first, page by page: only one of them is in memory. */
 async function* pagesOfAudit(

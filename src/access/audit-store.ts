@@ -34,7 +34,7 @@ export interface ChainEnds {
 }
 
 /** Characters of the fields of a page's entries after which it ends: its last entry may exceed them. */
-export const PAGE_CHARS = 128 * 1024;
+export const PAGE_CHARS = 256 * 1024;
 
 /** Whether others may follow a page of `AuditStore.list`: it was filled. */
 export function mayContinue(page: readonly AuditEntry[], limit: number): boolean {

@@ -85,7 +85,7 @@ export function describeAuditStore(open: () => Promise<Store>): void {
 
     it("is listed in pages of bounded size, of one entry at least", async () => {
       const { audit } = await open();
-      const sizes = [1, 60_000, 60_000, 60_000, 200_000, 1];
+      const sizes = [1, 120_000, 120_000, 120_000, 400_000, 1];
       for (const size of sizes) await audit.append(auditEntry({ after: `"${"é".repeat(size)}"` }));
       const pages: number[][] = [];
       for (let before: AuditEntry | undefined; ;) {
