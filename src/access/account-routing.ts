@@ -120,7 +120,9 @@ export async function setAliases(
   checkAliases(aliases, context.rules.models());
   let fields: Pick<NewEntry, "before" | "after"> = {};
   await change(context, accountId, (before) => {
-    fields = differenceOf(Object.fromEntries(before.aliases), Object.fromEntries(aliases));
+    const changed = differenceOf(Object.fromEntries(before.aliases), Object.fromEntries(aliases));
+    // One field: the names are the account's own.
+    fields = { before: { aliases: changed.before }, after: { aliases: changed.after } };
     return { ...before, aliases };
   });
   await context.log.record({ action: "aliases_changed", accountId, ...actor, ...fields });

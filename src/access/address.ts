@@ -1,20 +1,25 @@
 import { hash } from "node:crypto";
 import { isIP } from "node:net";
 import { invalidField } from "../core/failure.ts";
+import { toMailDomain } from "../net/mail-domain.ts";
 
 const MAX_EMAIL_LENGTH = 254;
 
+/** What is no part of a name without quotes: invisible characters, and those with a meaning in a list of addresses. */
+const NAME = /^[^\s@\p{Cc}\p{Cf}\p{Cs}\p{Z}<>"(),:;[\\\]]+$/u;
+
 /**
- * Normalises an e-mail address for storage and comparison: lower case, no surrounding spaces. Checks only the shape: no
- * e-mail confirms that it is the account's. Throws an `invalid_request` Failure.
+ * Normalises an e-mail address for storage and comparison: lower case, no surrounding spaces, one spelling of the domain. Checks only the
+ * shape: no e-mail confirms that it is the account's. Throws an `invalid_request` Failure.
  */
 export function toEmail(text: string, field = "email"): string {
   if (text.length > MAX_EMAIL_LENGTH + 64) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
-  const email = text.trim().normalize("NFC").toLowerCase();
-  if (email.length > MAX_EMAIL_LENGTH) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
-  if (!/^[^\s@\p{Cc}\p{Cs}\p{Bidi_Control}<>"]+@[^\s@\p{Cc}\p{Cs}\p{Bidi_Control}<>"]+$/u.test(email))
-    throw invalidField(field, "must be an e-mail address");
-  return email;
+  const written = text.trim().normalize("NFC").toLowerCase();
+  if (written.length > MAX_EMAIL_LENGTH) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
+  const at = written.lastIndexOf("@");
+  const [name, domain] = [written.slice(0, Math.max(at, 0)), toMailDomain(written.slice(at + 1))];
+  if (!NAME.test(name) || domain === undefined) throw invalidField(field, "must be an e-mail address");
+  return `${name}@${domain}`;
 }
 
 /** Hashes an address for logs and events, where the address itself must not appear. */

@@ -1,25 +1,27 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AuditEntry } from "./audit-entry.ts";
-import type { AuditFilter, AuditPosition, AuditStore } from "./audit-store.ts";
+import { type AuditFilter, type AuditPosition, type AuditStore, mayContinue } from "./audit-store.ts";
 
 export type ExportFormat = "json-lines" | "csv";
 
-/** Entries of one query. */
-const PAGE = 1_000;
+/** Entries of one query, and of a piece: as many as are written without a noticeable delay of other work. */
+const PAGE = 100;
 
-/** All entries that match, newest first, page by page. */
-export async function* pagesOfAudit(
+/** All entries that match, newest first, page by page: only one of them is in memory. */
+async function* pagesOfAudit(
   store: Pick<AuditStore, "list">,
   filter: AuditFilter,
 ): AsyncGenerator<readonly AuditEntry[]> {
   for (let before: AuditPosition | undefined; ;) {
     const entries = await store.list({ ...filter, limit: PAGE, before });
     if (entries.length > 0) yield entries;
-    if (entries.length < PAGE) return;
+    if (!mayContinue(entries, PAGE)) return;
     before = entries.at(-1);
+    await nextTurn();
   }
 }
 
-/** The text of an export in pieces of whole lines. `toShown` may leave fields of an entry out. */
+/** The text of an export in pieces of whole lines, each of a page of the store. `toShown` may leave fields of an entry out. */
 export async function* exportAudit(
   store: Pick<AuditStore, "list">,
   filter: AuditFilter,

@@ -5,23 +5,35 @@ import type { AuditAction, NewEntry } from "./audit-log.ts";
 import type { KeyRecord } from "./key-store.ts";
 import type { TeamRole } from "./team-store.ts";
 
-/** Characters of a field's value as JSON, and of all fields together. */
-const MAX_VALUE_CHARS = 4_000;
-const MAX_CHARS = 16_000;
+/** Characters of a field's value as JSON. */
+const MAX_VALUE_CHARS = 1_500;
+/** Characters of all fields together, with their names: an entry stays for the whole retention. */
+const MAX_CHARS = 2_000;
 
-/** Fields as a JSON text. A value that is too long has its beginning and its length in its place. */
+/**
+ * Fields as a JSON text of at most 2,000 characters. A value that is too long has its beginning and its length in its place; so have all
+ * fields where that is not enough.
+ */
 export function toFieldText(fields: AuditFields): string {
-  const text = shorten(fields, MAX_VALUE_CHARS);
-  return text.length <= MAX_CHARS ? text : shorten(fields, MAX_CHARS / (2 * Object.keys(fields).length));
+  const values = Object.keys(fields).length;
+  for (const maxChars of [MAX_VALUE_CHARS, MAX_CHARS / (2 * values)]) {
+    const text = shorten(fields, maxChars);
+    if (text.length <= MAX_CHARS) return text;
+  }
+  return JSON.stringify(beginningOf(JSON.stringify(fields), MAX_CHARS - 100));
 }
 
 function shorten(fields: AuditFields, maxChars: number): string {
   const short = Object.entries(fields).map(([name, value]) => {
     const text = JSON.stringify(value) ?? "null";
-    if (text.length <= maxChars) return [name, value];
-    return [name, { beginning: text.slice(0, maxChars / 2).toWellFormed(), characters: text.length }];
+    return [name, text.length <= maxChars ? value : beginningOf(text, maxChars)];
   });
   return JSON.stringify(Object.fromEntries(short));
+}
+
+/** Half of the characters, as each may need two in a text of JSON. */
+function beginningOf(text: string, maxChars: number): object {
+  return { beginning: text.slice(0, maxChars / 2).toWellFormed(), characters: text.length };
 }
 
 /** The fields that differ, before and after. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import type { AuditActor, AuditFields, AuditObject, UnchainedEntry } from "./audit-entry.ts";
 import { toFieldText } from "./audit-fields.ts";
@@ -49,6 +50,7 @@ export const AUDIT_ACTIONS = [
   "alert_channel_removed",
   "alert_thresholds_changed",
   "alert_muted",
+  "alert_acknowledged",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -91,16 +93,14 @@ interface AuditLogOptions {
 
 /** Stores entries and passes them to a listener, such as the process's log. */
 export function createAuditLog({ store, clock, actor: own, listener }: AuditLogOptions): AuditLog {
-  const guesses = new GuessSampler();
+  const sampler = new Sampler();
   return {
     async record({ action, actorId, actor = own, network, client, accountId, object, before, after, details = {} }) {
       const atMs = clock.now();
       let facts = details;
-      if (action === "sign_in_failed" && accountId === undefined) {
-        const attempts = guesses.take(atMs);
-        if (attempts === 0) return;
-        if (attempts > 1) facts = { ...details, attempts: String(attempts) };
-      }
+      const attempts = sampler.take(action, accountId, atMs);
+      if (attempts === 0) return;
+      if (attempts > 1) facts = { ...details, attempts: String(attempts) };
       const entry: UnchainedEntry = {
         atMs,
         action,
@@ -126,29 +126,44 @@ export function createAuditLog({ store, clock, actor: own, listener }: AuditLogO
 }
 
 const HOUR_MS = 60 * 60 * 1000;
-/** Failed sign-ins with unknown addresses of an hour that have an entry each. */
-const SINGLE_GUESSES = 100;
+/** Entries of a sampled action and an account in an hour that are recorded one by one. */
+const SINGLE_ENTRIES = 100;
+/** Accounts whose entries are counted; the one without an entry for the longest time is forgotten first. */
+const MAX_COUNTED = 10_000;
+
+/** Actions that are no changes, so that nothing else limits how often somebody repeats them. */
+const SAMPLED: ReadonlySet<AuditAction> = new Set([
+  "signed_in",
+  "sign_in_failed",
+  "sign_in_refused",
+  "signed_out",
+  "reauthenticated",
+  "reauthentication_failed",
+]);
+
+interface Counted {
+  readonly hour: number;
+  readonly count: number;
+  readonly recorded: number;
+}
 
 /**
- * Chooses which failed sign-ins with unknown addresses are recorded: anybody can make them, and entries stay for the whole retention. In
- * each hour of the clock the first 100 are, then the 200th, the 400th and so on, each with the number of attempts since the entry before.
+ * Chooses which sign-ins and failed ones are recorded: people can make any number of them, and entries stay for the whole retention. In
+ * each hour of the clock the first 100 of an action and an account are, or without a known account, then the 200th, the 400th and so on,
+ * each with the number of attempts since the entry before.
  */
-class GuessSampler {
-  #hour = 0;
-  #count = 0;
-  #recorded = 0;
+class Sampler {
+  readonly #counted = new BoundedMap<string, Counted>(MAX_COUNTED);
 
   /** The number of attempts that the entry of this one stands for; 0 for no entry. */
-  take(atMs: number): number {
+  take(action: AuditAction, accountId = "", atMs: number): number {
+    if (!SAMPLED.has(action)) return 1;
+    const key = `${action} ${accountId}`;
     const hour = Math.floor(atMs / HOUR_MS);
-    if (hour !== this.#hour) {
-      this.#hour = hour;
-      this.#count = this.#recorded = 0;
-    }
-    this.#count += 1;
-    if (this.#count > SINGLE_GUESSES && this.#count < 2 * this.#recorded) return 0;
-    const attempts = this.#count - this.#recorded;
-    this.#recorded = this.#count;
-    return attempts;
+    const before = this.#counted.get(key);
+    const { count, recorded } = before?.hour === hour ? before : { count: 0, recorded: 0 };
+    const isRecorded = count < SINGLE_ENTRIES || count + 1 >= 2 * recorded;
+    this.#counted.set(key, { hour, count: count + 1, recorded: isRecorded ? count + 1 : recorded });
+    return isRecorded ? count + 1 - recorded : 0;
   }
 }

@@ -1,8 +1,11 @@
 import { type AuditEntry, type ChainLink, formatLink, hashOf } from "./audit-entry.ts";
-import type { AuditStore } from "./audit-store.ts";
+import { AUDIT_KEPT_MS, type AuditStore, MOST_AUDIT_ENTRIES } from "./audit-store.ts";
 
 /** Entries of one query. */
-const BATCH = 1_000;
+const BATCH = 250;
+
+/** Difference of clocks by which an entry may have been pruned too early. */
+const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000;
 
 /** What came of a verification. */
 export interface Verification {
@@ -16,11 +19,13 @@ export interface Verification {
 
 /**
  * Verifies the chain from its anchor to the head of this moment: every entry, their order, and that none is missing. `kept` is an earlier
- * head that was kept elsewhere: without it, entries that were cut off the end together with the stored head are not missed.
+ * head that was kept elsewhere: without it, entries that were cut off the end together with the stored head are not missed. `nowMs` is the
+ * Unix time by which entries before the anchor have to be old enough.
  */
 export async function verifyChain(
   store: Pick<AuditStore, "ends" | "follow">,
   kept: ChainLink | undefined,
+  nowMs: number,
 ): Promise<Verification> {
   const { head, ...ends } = await store.ends();
   let { anchor } = ends;
@@ -40,15 +45,31 @@ export async function verifyChain(
       continue;
     }
     if (batch.length === 0) problem = describeGap(last.sequence + 1, head.sequence);
+    else if (last.sequence === anchor.sequence) problem = cutBefore(batch[0]!, { anchor, head, nowMs });
     for (const entry of batch) {
-      problem = problemOf(last, entry) ?? differsFrom(kept, entry);
+      problem ??= problemOf(last, entry) ?? differsFrom(kept, entry);
       if (problem !== undefined) break;
       last = entry;
       entries += 1;
     }
   }
+  if (anchor.sequence > 0 && anchor.sequence === head.sequence) problem ??= describeGap(1, head.sequence);
   problem ??= problemAtEnd({ anchor, last, head }, kept);
   return { entries, anchor, head, problem };
+}
+
+/**
+ * Says that the beginning was cut off: pruning leaves an entry that could be pruned too, and its hash names the anchor, so that neither
+ * another time nor another entry can take its place.
+ */
+function cutBefore(
+  first: AuditEntry,
+  { anchor, head, nowMs }: { readonly anchor: ChainLink; readonly head: ChainLink; readonly nowMs: number },
+): string | undefined {
+  const isOld = first.atMs < nowMs - AUDIT_KEPT_MS + CLOCK_TOLERANCE_MS;
+  if (anchor.sequence === 0 || isOld || head.sequence - first.sequence >= MOST_AUDIT_ENTRIES) return undefined;
+  const date = new Date(first.atMs).toISOString().slice(0, 10);
+  return `entries up to ${anchor.sequence} were cut off the beginning, not pruned: entry ${first.sequence} after them is of ${date} only`;
 }
 
 function differsFrom(kept: ChainLink | undefined, { sequence, hash }: ChainLink): string | undefined {

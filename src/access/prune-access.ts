@@ -1,15 +1,11 @@
 import { BROWSER_KNOWN_MS } from "./known-browsers.ts";
 import type { ThrottleStore } from "./account-store.ts";
-import type { AuditStore } from "./audit-store.ts";
+import { AUDIT_KEPT_MS, type AuditStore, MOST_AUDIT_ENTRIES } from "./audit-store.ts";
 import type { PruneContext } from "./context.ts";
 import { pruneInvitations } from "./invitations.ts";
 import { pruneSessions } from "./sessions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Retention of the audit log. */
-const AUDIT_KEPT_MS = 400 * DAY_MS;
-/** Limit of its entries, so that changes in a loop cannot fill the disk. */
-const MOST_AUDIT_ENTRIES = 10_000_000;
 /** Transactions of one run. */
 const MAX_PASSES = 100;
 /** Retention of throttles; older ones have no effect. */

@@ -23,7 +23,7 @@ const NETWORK_FAILURES = 20;
 const NETWORK_ATTEMPTS = 120;
 const NETWORK_SIGN_UPS = 20;
 
-/** Origin of a password attempt: an unknown browser in a network, or a browser or session known for the account. */
+/** Origin of an attempt to sign in: an unknown browser in a network, or a browser or session known for the account. */
 export type Guesser =
   | { readonly kind: "unknown"; readonly network: string | undefined }
   | { readonly kind: "browser" | "session"; readonly hash: string };
@@ -54,10 +54,10 @@ export interface Throttle {
    */
   attempt(email: string, guesser: Guesser, hasAccount: boolean): Promise<Attempt>;
   /**
-   * Counts a sign-in at the provider as failed until its `succeeded` is called. Throws `rate_limited` from a network's 21st failure in a
-   * minute on.
+   * Counts a sign-in at the provider as failed until its `succeeded` is called. Throws `rate_limited` from the 21st failure in a minute on
+   * of a network's unknown browsers, of a known browser, or of a session.
    */
-  enterProvider(network: string): Promise<Pick<Attempt, "succeeded">>;
+  enterProvider(guesser: Guesser): Promise<Pick<Attempt, "succeeded">>;
   /** Forgets all failures at one account. */
   forget(email: string): Promise<void>;
 }
@@ -113,8 +113,8 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
       const { count, leftMs } = await countInWindow(`sign-up:${network}`, 1);
       if (count > NETWORK_SIGN_UPS) throw tooMany(leftMs);
     },
-    async enterProvider(network) {
-      const subject = `provider:${network}`;
+    async enterProvider(guesser) {
+      const subject = `provider:${guesser.kind === "unknown" ? guesser.network : `${guesser.kind}:${guesser.hash}`}`;
       const { count, leftMs } = await countInWindow(subject, 1);
       if (count > NETWORK_FAILURES) throw tooMany(leftMs);
       return { succeeded: async () => void (await countInWindow(subject, -1)) };

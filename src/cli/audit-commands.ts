@@ -88,19 +88,21 @@ export const auditVerify: Command = {
       );
     let isIntact = false;
     const code = await withStore(invocation, context, async ({ audit }) => {
-      const { entries, anchor, head, problem } = await verifyChain(audit, kept);
+      const { entries, anchor, head, problem } = await verifyChain(audit, kept, systemClock.now());
       isIntact = problem === undefined;
       if (invocation.switches.has("json"))
         return writeJson(context.stdout, {
           intact: isIntact,
           entries,
           pruned: anchor.sequence,
+          anchor: formatLink(anchor),
           head: formatLink(head),
           problem: problem ?? null,
         });
       if (problem !== undefined) return void context.stderr.write(`parley: the audit log is not intact: ${problem}\n`);
       const pruned = anchor.sequence === 0 ? "" : `; ${anchor.sequence} earlier ones are pruned`;
       context.stdout.write(`The audit log is intact: ${entries} ${entries === 1 ? "entry" : "entries"}${pruned}.\n`);
+      if (anchor.sequence > 0) context.stdout.write(`Anchor: ${formatLink(anchor)}\n`);
       context.stdout.write(`Head: ${formatLink(head)}\n`);
     });
     return code === EXIT.ok && !isIntact ? EXIT.failed : code;

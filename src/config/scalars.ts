@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { splitDatabaseHosts } from "../net/database-hosts.ts";
 import { splitHosts } from "../net/hosts.ts";
+import { toMailDomain } from "../net/mail-domain.ts";
 import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
@@ -167,11 +168,13 @@ export const oidcIssuer = z
       context.addIssue("must be the issuer of one tenant: people of other tenants could claim any address");
   });
 
-/** Domain of e-mail addresses, in lower case. */
-export const mailDomain = z
-  .string()
-  .regex(/^(?=.{1,253}$)[^\s@/,;*]+\.[^\s@/,;*.]+$/, 'must be a domain of e-mail addresses, such as "example.com"')
-  .transform((domain) => domain.normalize("NFC").toLowerCase());
+/** Domain of e-mail addresses, in the spelling of stored addresses. */
+export const mailDomain = z.string().transform((text, context) => {
+  const domain = text.length > 253 ? undefined : toMailDomain(text.normalize("NFC"));
+  if (domain?.includes(".") === true) return domain;
+  context.addIssue('must be a domain of e-mail addresses, such as "example.com"');
+  return z.NEVER;
+});
 
 /** A scope of OpenID Connect. */
 export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'must be one scope, such as "email"');

@@ -128,7 +128,7 @@ export async function openStore(
     keyNotices: createKeyNotices(reports),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
-    audit: createAuditStore(database),
+    audit: createAuditStore({ database, reports }),
     savedFilters: createSavedFilters(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({

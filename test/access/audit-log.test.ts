@@ -57,6 +57,17 @@ describe("the audit log", () => {
     await guess();
     expect(store.entries).toHaveLength(107);
   });
+
+  it("records a flood of sign-ins of one account by its size, those of others, and all changes", async () => {
+    const { log, store } = setUp();
+    for (let count = 0; count < 250; count += 1) await log.record({ action: "signed_in", accountId: "acct_1" });
+    expect(store.entries).toHaveLength(101);
+    expect(store.entries.at(-1)!.details).toBe('{"attempts":"100"}');
+    await log.record({ action: "signed_in", accountId: "acct_2" });
+    await log.record({ action: "reauthenticated", accountId: "acct_1" });
+    for (let count = 0; count < 150; count += 1) await log.record({ action: "key_created", accountId: "acct_1" });
+    expect(store.entries).toHaveLength(253);
+  });
 });
 
 describe("fields of an entry", () => {
@@ -77,10 +88,21 @@ describe("fields of an entry", () => {
     const long = "é".repeat(50_000);
     expect(JSON.parse(toFieldText({ short: "s", long }))).toEqual({
       short: "s",
-      long: { beginning: `"${"é".repeat(1_999)}`, characters: 50_002 },
+      long: { beginning: `"${"é".repeat(749)}`, characters: 50_002 },
     });
-    const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`field_${index}`, "x".repeat(3_000)]));
-    expect(toFieldText(many).length).toBeLessThan(20_000);
+    const fieldsOf = (count: number, name: string, value: unknown) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`${name}${index}`, value]));
+    const fields = [
+      fieldsOf(10, "field", "x".repeat(3_000)),
+      fieldsOf(100, "x".repeat(250), "model"),
+      fieldsOf(1_000, '"'.repeat(20), { deep: "\0\uD800" }),
+      fieldsOf(1, "x".repeat(100_000), null),
+    ];
+    for (const each of fields) {
+      const text = toFieldText(each);
+      expect(text.length).toBeLessThanOrEqual(2_000);
+      expect(JSON.parse(text)).toBeTypeOf("object");
+    }
   });
 });
 

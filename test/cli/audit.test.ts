@@ -122,6 +122,26 @@ describe("audit verify", () => {
     });
   });
 
+  it("prints the anchor of a pruned log, and says when its beginning was cut off", async () => {
+    const hashes = (await run("audit export")).stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { hash: string }).hash);
+    const cut = `delete from audit_entries where sequence = 1; update audit_chain set anchor_sequence = 1, anchor_hash = '${hashes[1]}'`;
+    edit(cut);
+    expect((await run("audit verify")).stdout).toContain(
+      `1 earlier ones are pruned.\nAnchor: 1:${hashes[1]}\nHead: 2:`,
+    );
+    await run("keys create --name ci");
+    edit(
+      `delete from audit_entries where sequence = 2; update audit_chain set anchor_sequence = 2, anchor_hash = '${hashes[0]}'`,
+    );
+    expect(await run("audit verify")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("entries up to 2 were cut off the beginning, not pruned"),
+    });
+  });
+
   it("names the first problem, and fails", async () => {
     edit("update audit_entries set actor_id = 'acct_eve'");
     const { code, stderr } = await run("audit verify");

@@ -2,7 +2,7 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { verifyChain } from "../../src/access/audit-verification.ts";
 import { openStore } from "../../src/store/store.ts";
 import { describeAuditDatabase } from "../store/audit-database.ts";
-import { auditEntry } from "../store/contracts/audit-store.ts";
+import { auditEntry, LATER_MS } from "../store/contracts/audit-store.ts";
 import { createDatabase, queryPostgres } from "../support/postgres.ts";
 
 describe("in PostgreSQL", () => {
@@ -33,7 +33,7 @@ describe("in PostgreSQL", () => {
         }
       }),
     );
-    const { entries, anchor, head, problem } = await verifyChain(first.audit, undefined);
+    const { entries, anchor, head, problem } = await verifyChain(first.audit, undefined, LATER_MS);
     expect(problem).toBeUndefined();
     expect(head.sequence).toBe(20 * EACH);
     expect(entries).toBe(20 * EACH - anchor.sequence);
@@ -68,6 +68,6 @@ describe("in PostgreSQL", () => {
     // Others of the pool still answer.
     expect((await store.accounts.list()).length).toBe(1);
     await Promise.all([locked, ...appended]);
-    expect(await verifyChain(other.audit, undefined)).toMatchObject({ entries: 200, problem: undefined });
+    expect(await verifyChain(other.audit, undefined, LATER_MS)).toMatchObject({ entries: 200, problem: undefined });
   });
 });

@@ -7,7 +7,7 @@ import { planMigration } from "../../src/store/migration-plan.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { audit as auditMigration } from "../../src/store/migrations/audit.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
-import { auditEntry } from "./contracts/audit-store.ts";
+import { auditEntry, LATER_MS } from "./contracts/audit-store.ts";
 
 /** An empty database, and statements beside the program. */
 export interface EmptyDatabase {
@@ -16,6 +16,7 @@ export interface EmptyDatabase {
 }
 
 const ENTRIES = 8;
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 async function withEntries({ location }: EmptyDatabase, use: (store: Store, heads: ChainLink[]) => Promise<void>) {
   const store = await openStore(location);
@@ -81,27 +82,46 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
     ])("finds %s", async (_, edits, found) => {
       const database = await open();
       await withEntries(database, async (store) => {
-        expect((await verifyChain(store.audit, undefined)).problem).toBeUndefined();
+        expect((await verifyChain(store.audit, undefined, LATER_MS)).problem).toBeUndefined();
         for (const sql of edits) await database.edit(sql);
-        expect((await verifyChain(store.audit, undefined)).problem).toContain(found);
+        expect((await verifyChain(store.audit, undefined, LATER_MS)).problem).toContain(found);
       });
     });
 
     it("finds a cut end whose stored head was set back by a head that was kept elsewhere", async () => {
       const database = await open();
       await withEntries(database, async (store, heads) => {
-        for (const head of heads) expect((await verifyChain(store.audit, head)).problem).toBeUndefined();
+        for (const head of heads) expect((await verifyChain(store.audit, head, LATER_MS)).problem).toBeUndefined();
         await database.edit("delete from audit_entries where sequence > 5");
         await database.edit(SET_HEAD);
-        expect((await verifyChain(store.audit, undefined)).problem).toBeUndefined();
-        expect((await verifyChain(store.audit, heads[6])).problem).toBe(
+        expect((await verifyChain(store.audit, undefined, LATER_MS)).problem).toBeUndefined();
+        expect((await verifyChain(store.audit, heads[6], LATER_MS)).problem).toBe(
           "the log ends with entry 5, the kept head is entry 7: entries were cut off the end",
         );
         // What is appended now takes the places of what was cut off.
         for (let index = 0; index < 3; index += 1) await store.audit.append(auditEntry());
-        expect((await verifyChain(store.audit, undefined)).problem).toBeUndefined();
-        expect((await verifyChain(store.audit, heads[6])).problem).toMatch(/^entry 7 has the hash \w{64}, /);
-        expect((await verifyChain(store.audit, heads[4])).problem).toBeUndefined();
+        expect((await verifyChain(store.audit, undefined, LATER_MS)).problem).toBeUndefined();
+        expect((await verifyChain(store.audit, heads[6], LATER_MS)).problem).toMatch(/^entry 7 has the hash \w{64}, /);
+        expect((await verifyChain(store.audit, heads[4], LATER_MS)).problem).toBeUndefined();
+      });
+    });
+
+    it("finds a beginning that was cut off, whatever the anchor is then", async () => {
+      const database = await open();
+      await withEntries(database, async (store, heads) => {
+        const nowMs = LATER_MS - 200 * DAY_MS;
+        const verify = async () => (await verifyChain(store.audit, heads[6], nowMs)).problem;
+        expect(await verify()).toBeUndefined();
+        await database.edit("delete from audit_entries where sequence <= 5");
+        await database.edit(`update audit_chain set anchor_sequence = 5, anchor_hash = '${heads[4]!.hash}'`);
+        expect(await verify()).toBe(
+          "entries up to 5 were cut off the beginning, not pruned: entry 6 after them is of 2023-11-14 only",
+        );
+        await database.edit("update audit_entries set at_ms = 1 where sequence = 6");
+        expect(await verify()).toContain("entry 6 was changed");
+        await database.edit("delete from audit_entries");
+        await database.edit(`update audit_chain set anchor_sequence = 8, anchor_hash = '${heads[7]!.hash}'`);
+        expect((await verifyChain(store.audit, undefined, nowMs)).problem).toBe("entries 1 to 8 are missing");
       });
     });
 
@@ -110,11 +130,11 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
       await withEntries(database, async (store, heads) => {
         await database.edit("delete from audit_entries where sequence <= 5");
         await database.edit(`update audit_chain set anchor_sequence = 5, anchor_hash = '${"a".repeat(64)}'`);
-        expect((await verifyChain(store.audit, undefined)).problem).toContain("entry 6 was changed");
+        expect((await verifyChain(store.audit, undefined, LATER_MS)).problem).toContain("entry 6 was changed");
         await database.edit(`update audit_chain set anchor_hash = '${heads[4]!.hash}'`);
-        expect((await verifyChain(store.audit, heads[4])).problem).toBeUndefined();
-        expect((await verifyChain(store.audit, heads[3])).problem).toContain("give a later head");
-        expect((await verifyChain(store.audit, { ...heads[4]!, hash: "b".repeat(64) })).problem).toContain(
+        expect((await verifyChain(store.audit, heads[4], LATER_MS)).problem).toBeUndefined();
+        expect((await verifyChain(store.audit, heads[3], LATER_MS)).problem).toContain("give a later head");
+        expect((await verifyChain(store.audit, { ...heads[4]!, hash: "b".repeat(64) }, LATER_MS)).problem).toContain(
           "not that of the kept head",
         );
       });
@@ -149,7 +169,7 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
       ]);
       const store = await openStore(location);
       try {
-        expect(await verifyChain(store.audit, undefined)).toMatchObject({ entries: 603, problem: undefined });
+        expect(await verifyChain(store.audit, undefined, LATER_MS)).toMatchObject({ entries: 603, problem: undefined });
         expect(await store.audit.follow({ sequence: 0, limit: 3 })).toMatchObject([
           { action: "sign_in_failed", actor: { kind: "nobody" }, result: "failed", details: '{"email_hash":"abc"}' },
           {
@@ -171,7 +191,7 @@ export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void 
         await database.edit(event("late", 11, "'signed_out', 'acct_ada', 'acct_ada', '192.0.2.0/24', '{}'"));
         expect([await store.audit.takeEvents(), await store.audit.takeEvents()]).toEqual([1, 0]);
         expect(await store.audit.list({ limit: 1 })).toMatchObject([{ sequence: 604, action: "signed_out" }]);
-        const { head, problem } = await verifyChain(store.audit, undefined);
+        const { head, problem } = await verifyChain(store.audit, undefined, LATER_MS);
         expect(problem).toBeUndefined();
         expect(formatLink(head)).toMatch(/^604:[0-9a-f]{64}$/);
       } finally {

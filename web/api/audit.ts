@@ -20,8 +20,8 @@ export function entriesQuery(filter: AuditFilter, key: string) {
 
 export const EXPORT_FORMATS = { csv: AuditExportFormat.CSV, jsonl: AuditExportFormat.JSON_LINES } as const;
 
-/** Pieces of an export, of 1,000 entries each: more would not fit into the memory of a page. */
-const MAX_PIECES = 100;
+/** Characters of an export: more would not fit into the memory of a page. */
+const MAX_CHARS = 100_000_000;
 
 /** The text of an export in pieces, and whether it is only a part. */
 export async function exportEntries(
@@ -29,9 +29,11 @@ export async function exportEntries(
   format: keyof typeof EXPORT_FORMATS,
 ): Promise<{ readonly pieces: string[]; readonly isPart: boolean }> {
   const pieces: string[] = [];
+  let chars = 0;
   for await (const { text } of audit.export({ filter, format: EXPORT_FORMATS[format] })) {
-    if (pieces.length >= MAX_PIECES) return { pieces, isPart: true };
+    if (chars >= MAX_CHARS) return { pieces, isPart: true };
     pieces.push(text);
+    chars += text.length;
   }
   return { pieces, isPart: false };
 }

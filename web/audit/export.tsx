@@ -37,7 +37,7 @@ export function Export({ filterNow }: { readonly filterNow: () => AuditFilter })
       )}
       {save.data?.isPart === true && (
         <p role="status" className="basis-full text-right text-sm text-warn">
-          The file has the latest 100,000 entries. <code>parley audit export</code> writes all of them.
+          The file has the latest 100 MB. <code>parley audit export</code> writes all of them.
         </p>
       )}
     </div>

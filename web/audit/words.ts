@@ -46,6 +46,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   alert_channel_removed: "Alert channel removed",
   alert_thresholds_changed: "Alert thresholds changed",
   alert_muted: "Alert muted",
+  alert_acknowledged: "Alert acknowledged",
 };
 
 /** Names of actors without an account. */

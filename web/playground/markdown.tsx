@@ -1,5 +1,5 @@
-import { memo, type ReactNode, useMemo } from "react";
-import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
+import { memo, type ReactNode, useEffect, useMemo, useState } from "react";
+import { Lexer, type MarkedToken, type Token, Tokenizer, type Tokens } from "marked";
 import { CopyButton } from "../components/copy-button.tsx";
 import { inOrder } from "../components/prose.tsx";
 
@@ -7,18 +7,95 @@ import { inOrder } from "../components/prose.tsx";
  * A text of a model with its markdown. HTML is shown as it is written, images are links, and only links to web and mail
  * addresses lead anywhere: the page runs and loads nothing that a model wrote.
  */
-export default function Markdown({ text }: { readonly text: string }) {
-  const blocks = useMemo(() => read(text), [text]);
+export default function Markdown({ text: latest }: { readonly text: string }) {
+  const { text, blocks } = useRead(latest);
   if (blocks === undefined) return <p className="wrap-anywhere whitespace-pre-wrap">{text}</p>;
   return <div className="space-y-3 wrap-anywhere">{inOrder(blocks, (token) => blockOf(token))}</div>;
 }
 
-/** Undefined for a text that cannot be read, such as quotes within thousands of quotes. */
-function read(text: string): readonly Token[] | undefined {
+/** Interval at which a growing text is read again, at least: each time it is read from its beginning. */
+const INTERVAL_MS = 100;
+/** Interval in times of what reading takes, so that the page has most of the time for other work. */
+const PAUSES = 5;
+
+/** A text that may grow with each render, as it was a moment ago, and its blocks. */
+function useRead(latest: string): { readonly text: string; readonly blocks: readonly Token[] | undefined } {
+  const [text, setText] = useState(latest);
+  const { blocks, againMs } = useMemo(() => read(text), [text]);
+  useEffect(() => {
+    const timer = setTimeout(() => setText(latest), Math.max(againMs - performance.now(), 0));
+    return () => clearTimeout(timer);
+  }, [latest, againMs]);
+  return { text, blocks };
+}
+
+interface ReadText {
+  /** Undefined for a text that is shown as it is written. */
+  readonly blocks: readonly Token[] | undefined;
+  /** When a longer text may be read, by `performance.now`. */
+  readonly againMs: number;
+}
+
+function read(text: string): ReadText {
+  const beganMs = performance.now();
+  let blocks: readonly Token[] | undefined;
   try {
-    return lexer(text, { gfm: true, breaks: true });
+    blocks = new BoundedLexer().lex(text);
   } catch {
-    return undefined;
+    blocks = undefined;
+  }
+  const endMs = performance.now();
+  return { blocks, againMs: endMs + Math.max(INTERVAL_MS, PAUSES * (endMs - beganMs)) };
+}
+
+/** Limits of a text that is not shown as it is written: a model can write what takes minutes to read or to show. */
+const MAX_BLOCKS = 5_000;
+const MAX_DEPTH = 50;
+/** Characters of a block whose emphasis and links are read, which takes the square of their number, and squares of all blocks. */
+const MAX_BLOCK_CHARS = 4_000;
+const MAX_SQUARES = 1.5e8;
+
+/** Throws for a text with too many blocks, or too many within each other, and leaves the pieces of very long ones as they are written. */
+class BoundedLexer extends Lexer {
+  #blocks = 0;
+  #squares = 0;
+
+  constructor() {
+    super({ gfm: true, breaks: true, tokenizer: new BoundedTokenizer() });
+  }
+
+  /** Called for each block with text, and for each cell of a table. */
+  override inline(text: string, tokens: Token[] = []): Token[] {
+    this.#blocks += 1;
+    if (this.#blocks > MAX_BLOCKS) throw new Error("too many blocks");
+    return super.inline(text, tokens);
+  }
+
+  override inlineTokens(text: string, tokens: Token[] = []): Token[] {
+    this.#squares += text.length ** 2;
+    if (text.length <= MAX_BLOCK_CHARS && this.#squares <= MAX_SQUARES) return super.inlineTokens(text, tokens);
+    tokens.push({ type: "text", raw: text, text });
+    return tokens;
+  }
+}
+
+class BoundedTokenizer extends Tokenizer {
+  #depth = 0;
+
+  override blockquote(text: string): Tokens.Blockquote | undefined {
+    return this.#within(() => super.blockquote(text));
+  }
+
+  override list(text: string): Tokens.List | undefined {
+    return this.#within(() => super.list(text));
+  }
+
+  #within<T>(readBlock: () => T): T {
+    this.#depth += 1;
+    if (this.#depth > MAX_DEPTH) throw new Error("too many blocks within each other");
+    const block = readBlock();
+    this.#depth -= 1;
+    return block;
   }
 }
 

@@ -15,6 +15,8 @@ export interface Pending {
   readonly purpose: "sign_in" | "confirm";
   /** Path of this server to return to. */
   readonly path: string;
+  /** The token of a browser that may be known: the provider's answer arrives without its cookie, which is `SameSite=Strict`. */
+  readonly browserToken: string | undefined;
 }
 
 /** What binds the provider's answer to the browser: one-way functions of the token, so that the URL does not show it. */
@@ -25,8 +27,8 @@ export interface Binding {
   readonly codeVerifier: string;
 }
 
-export function begin(purpose: Pending["purpose"], path: string): Pending {
-  return { token: generateToken(), purpose, path };
+export function begin(begun: Omit<Pending, "token">): Pending {
+  return { token: generateToken(), ...begun };
 }
 
 export function bindingOf({ token }: Pending): Binding {
@@ -41,15 +43,20 @@ export function hasState(pending: Pending, state: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-export function writePending({ token, purpose, path }: Pending): string {
-  return [token, purpose, Buffer.from(path).toString("base64url")].join(".");
+export function writePending({ token, purpose, path, browserToken = "" }: Pending): string {
+  return [token, purpose, Buffer.from(path).toString("base64url"), browserToken].join(".");
 }
 
 /** Undefined for a text that is not of `writePending`. */
 export function readPending(text: string): Pending | undefined {
-  const [token = "", purpose, path = "", ...rest] = text.split(".");
+  const [token = "", purpose, path = "", browserToken = "", ...rest] = text.split(".");
   if (!isToken(token) || rest.length > 0 || (purpose !== "sign_in" && purpose !== "confirm")) return undefined;
-  return { token, purpose, path: localPath(Buffer.from(path, "base64url").toString()) };
+  return {
+    token,
+    purpose,
+    path: localPath(Buffer.from(path, "base64url").toString()),
+    browserToken: isToken(browserToken) ? browserToken : undefined,
+  };
 }
 
 /** The path, query and fragment of an address of this server; `/` for anything else. */

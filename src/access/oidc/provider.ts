@@ -9,6 +9,8 @@ import { OidcRefusal } from "./refusal.ts";
 const TIMEOUT_S = 5;
 /** Age at which the provider's metadata are read again. */
 const METADATA_MS = 10 * 60_000;
+/** Identifies a person: at most 255 characters (OpenID Connect Core, section 2). */
+const SUBJECT = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 /** Tolerated difference of clocks, in seconds. */
 const CLOCK_TOLERANCE_S = 60;
 
@@ -71,6 +73,8 @@ export class OidcProvider {
         idTokenExpected: true,
       });
       const claims = tokens.claims()!;
+      if (!SUBJECT.test(claims.sub))
+        throw new OidcRefusal("invalid", { cause: new Error("sub has to be 1 to 255 characters") });
       const { groupsClaim, needsGroups } = this.#options;
       const asksUserInfo =
         isIncomplete(claims, needsGroups ? groupsClaim : undefined) &&

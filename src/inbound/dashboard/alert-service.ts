@@ -66,8 +66,15 @@ export function createAlertService(ports: AlertServicePorts): ServiceImpl<typeof
     },
 
     async acknowledge({ id }, context) {
-      await findAlert(ports, id, context, "alerts.write");
-      await store.acknowledge(id, { accountId: signedInOf(context).account.id, atMs: clock.now() });
+      const { subject, accountId } = await findAlert(ports, id, context, "alerts.write");
+      if (await store.acknowledge(id, { accountId: signedInOf(context).account.id, atMs: clock.now() }))
+        await ports.log.record({
+          action: "alert_acknowledged",
+          ...actorOf(context),
+          accountId,
+          object: { kind: "alert", id },
+          details: { subject },
+        });
       return changed(id, context, "alerts.write");
     },
 

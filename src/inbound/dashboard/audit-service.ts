@@ -9,16 +9,20 @@ import {
 } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ACTOR_KINDS, type AuditEntry, OBJECT_KINDS } from "../../access/audit-entry.ts";
 import { exportAudit, type ExportFormat } from "../../access/audit-export.ts";
-import type { AuditFilter, AuditPosition, AuditStore } from "../../access/audit-store.ts";
+import { type AuditFilter, type AuditPosition, type AuditStore, mayContinue } from "../../access/audit-store.ts";
 import { permitsEverywhere } from "../../access/permissions.ts";
 import type { SignedIn } from "../../access/sessions.ts";
-import { invalidField } from "../../core/failure.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { accountInView, type ConsoleCall, mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, readTime, writeMoment } from "./list-page.ts";
 import type { Streams } from "./streams.ts";
 
 /** Characters of a condition: IDs, and names of providers. */
 const MAX_CONDITION = 256;
+
+/** Exports at once per account: each reads the log for as long as it runs. */
+const MAX_EXPORTS = 2;
 
 /** Ports of the audit service. */
 export interface AuditServicePorts {
@@ -28,6 +32,7 @@ export interface AuditServicePorts {
 
 /** The audit log: what concerns an account in which the caller has the permission, all of it for owners and administrators. */
 export function createAuditService({ audit, streams }: AuditServicePorts): ServiceImpl<typeof AuditService> {
+  const exports = new ConcurrencyLimit(MAX_EXPORTS);
   return {
     async list({ filter, limit, pageToken }, context) {
       const size = pageSize(limit);
@@ -40,7 +45,8 @@ export function createAuditService({ audit, streams }: AuditServicePorts): Servi
       const last = entries.at(-1);
       return {
         entries: entries.map((entry) => toMessage(toShown(entry, viewer))),
-        nextPageToken: last === undefined || entries.length < size ? "" : writeMoment(last.atMs, String(last.sequence)),
+        nextPageToken:
+          last === undefined || !mayContinue(entries, size) ? "" : writeMoment(last.atMs, String(last.sequence)),
       };
     },
 
@@ -48,11 +54,21 @@ export function createAuditService({ audit, streams }: AuditServicePorts): Servi
       const viewer = signedInOf(context);
       const options = { format: readFormat(format), toShown: (entry: AuditEntry) => toShown(entry, viewer) };
       const wanted = readFilter(filter, context);
-      yield* streams.run(
-        context,
-        (call) => untilEnded(call, exportAudit(audit, wanted, options)),
-        mayStillRead("audit.read", wanted.accountId),
-      );
+      const release = exports.take(viewer.account.id);
+      if (release === undefined)
+        throw new Failure(
+          "rate_limited",
+          `This account has reached the maximum of ${MAX_EXPORTS} exports of the audit log at once. Wait for one to complete.`,
+        );
+      try {
+        yield* streams.run(
+          context,
+          (call) => untilEnded(call, exportAudit(audit, wanted, options)),
+          mayStillRead("audit.read", wanted.accountId),
+        );
+      } finally {
+        release();
+      }
     },
   };
 }

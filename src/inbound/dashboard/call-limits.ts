@@ -11,13 +11,19 @@ type Holder = "session" | "account";
 const MAX_CALLS: Readonly<Record<Holder, number>> = { session: 16, account: 32 };
 
 /**
- * Changes begun: more than people and their scripts need. Each is a durable commit, for which completions wait, and is recorded as a
- * entry of the audit log.
+ * Changes begun: more than people and their scripts need. Each is a durable commit, for which completions wait, and an entry of the audit
+ * log.
  */
 const CHANGE_RATES: Readonly<Record<Holder, Rate>> = {
   session: { perSecond: 5, burst: 30 },
   account: { perSecond: 10, burst: 60 },
 };
+
+/**
+ * Changes of an account in the long run, at most twice as many in one day. In the whole retention they are 4 million entries of the audit
+ * log, of 10 million: an account cannot push out the history of others.
+ */
+const DAILY_CHANGES = 10_000;
 
 /** Holders whose rate is known; the one that has begun no change for the longest time is forgotten first, and has its burst again. */
 const MAX_HOLDERS = 10_000;
@@ -30,8 +36,10 @@ interface Rate {
 /** Limits the calls of signed-in people, by session and by account. */
 export class CallLimits {
   readonly #limits: Readonly<Record<Holder, HolderLimits>>;
+  readonly #daily: RateLimit;
 
   constructor(clock: Pick<Clock, "monotonic">) {
+    this.#daily = new RateLimit({ perSecond: DAILY_CHANGES / 86_400, burst: DAILY_CHANGES }, clock);
     this.#limits = { session: new HolderLimits("session", clock), account: new HolderLimits("account", clock) };
   }
 
@@ -44,11 +52,21 @@ export class CallLimits {
     try {
       this.#limits.session.take(session.hash, changes, releases);
       this.#limits.account.take(account.id, changes, releases);
+      if (changes === true) this.#takeDaily(account.id);
     } catch (reason) {
       release();
       throw reason;
     }
     return release;
+  }
+
+  #takeDaily(accountId: string): void {
+    const waitMs = this.#daily.take(accountId);
+    if (waitMs === 0) return;
+    const reached = `This account has reached the maximum of ${DAILY_CHANGES} changes a day`;
+    throw new Failure("rate_limited", `${reached}. Try again in ${Math.ceil(waitMs / 1_000)} s.`, {
+      retryAfterMs: waitMs,
+    });
   }
 }
 

@@ -13,8 +13,10 @@ import {
 import type { OidcProvider } from "../../access/oidc/provider.ts";
 import { OidcRefusal } from "../../access/oidc/refusal.ts";
 import { confirmPerson, type PersonRules, signInPerson } from "../../access/oidc/sign-in.ts";
-import { hashToken } from "../../access/secret-token.ts";
-import { findSession } from "../../access/sessions.ts";
+import { recognizeBrowser, rememberBrowser } from "../../access/known-browsers.ts";
+import { hashToken, isToken } from "../../access/secret-token.ts";
+import { findSession, peekSession } from "../../access/sessions.ts";
+import type { Guesser } from "../../access/throttle.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Calls } from "../calls.ts";
 import type { Cookies } from "./cookies.ts";
@@ -67,7 +69,12 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     const { searchParams } = urlOf(request);
     const path = localPath(searchParams.get("return") ?? "/");
     const isPage = isPagePath(new URL(path, "http://parley.invalid").pathname);
-    const pending = begin(searchParams.has("confirm") ? "confirm" : "sign_in", isPage ? path : PATHS.home);
+    const token = cookies.browser.read(request.headers.cookie);
+    const pending = begin({
+      purpose: searchParams.has("confirm") ? "confirm" : "sign_in",
+      path: isPage ? path : PATHS.home,
+      browserToken: token !== undefined && isToken(token) ? token : undefined,
+    });
     const provider = await ports.provider();
     const url = await provider.authorizationUrl({
       ...bindingOf(pending),
@@ -78,11 +85,28 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     return url.href;
   };
 
+  /** Counts an answer with a code: of a session and a known browser apart from strangers in its network. */
+  const enter = async (request: IncomingMessage, { purpose, browserToken }: Pending) => {
+    const network = ports.findNetwork(request);
+    const sessionId = purpose === "confirm" ? cookies.session.read(request.headers.cookie) : undefined;
+    const found = sessionId === undefined ? undefined : await peekSession(access, sessionId);
+    const browser = await recognizeBrowser(access, browserToken);
+    let guesser: Guesser = { kind: "unknown", network };
+    let turn = network;
+    if (found !== undefined) guesser = { kind: "session", hash: found.session.hash };
+    else if (browser.hash !== undefined && browser.accountIds.length > 0) {
+      guesser = { kind: "browser", hash: browser.hash };
+      turn = `browser:${browser.hash}`;
+    }
+    return access.turns.take(turn, () => access.throttle.enterProvider(guesser));
+  };
+
   const callback = async (request: IncomingMessage, response: ServerResponse, pending: Pending): Promise<string> => {
     const { search, searchParams } = urlOf(request);
     if (!hasState(pending, searchParams.get("state") ?? "")) throw new OidcRefusal("expired");
     const network = ports.findNetwork(request);
-    const attempt = await access.turns.take(network, () => access.throttle.enterProvider(network));
+    // Other answers ask nothing of the provider.
+    const attempt = searchParams.has("code") && !searchParams.has("error") ? await enter(request, pending) : undefined;
     const provider = await ports.provider();
     const url = new URL(originFor(request.headers.host!) + CALLBACK + search);
     const person = await provider.redeem(url, bindingOf(pending));
@@ -96,8 +120,10 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
       // Ends the previous session: a planted session ID must not become a signed-in one.
       if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
       response.appendHeader("set-cookie", cookies.session.write(started.id));
+      const token = await rememberBrowser(access, started.account.id, pending.browserToken).catch(() => undefined);
+      if (token !== undefined) response.appendHeader("set-cookie", cookies.browser.write(token));
     }
-    await attempt.succeeded();
+    await attempt?.succeeded();
     return pending.path;
   };
 

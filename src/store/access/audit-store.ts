@@ -1,5 +1,6 @@
+import { sql } from "kysely";
 import type { UnchainedEntry } from "../../access/audit-entry.ts";
-import type { AuditFilter, AuditStore } from "../../access/audit-store.ts";
+import { type AuditFilter, type AuditStore, PAGE_CHARS } from "../../access/audit-store.ts";
 import { Batcher } from "../batcher.ts";
 import type { Database } from "../database.ts";
 import { clean } from "../ledger/ledger-rows.ts";
@@ -12,9 +13,9 @@ const LIMIT_MS = 5_000;
 
 /**
  * The AuditStore in the database. A process appends all waiting entries in one transaction, so that it waits for the chain with one
- * connection, however many sign-ins fail at once.
+ * connection, however many sign-ins fail at once. Lists are read by the connections for reports, so that completions do not wait for them.
  */
-export function createAuditStore(database: Database): AuditStore {
+export function createAuditStore({ database, reports }: Record<"database" | "reports", Database>): AuditStore {
   const { query } = database;
   const batcher = new Batcher<UnchainedEntry, undefined>({
     async decide(entries) {
@@ -28,7 +29,12 @@ export function createAuditStore(database: Database): AuditStore {
     append: (entry) => batcher.ask(cleaned(entry)),
 
     async list({ limit, before, ...filter }) {
-      let newest = query.selectFrom("audit_entries").selectAll().orderBy("at_ms", "desc").orderBy("sequence", "desc");
+      let newest = reports.query
+        .selectFrom("audit_entries")
+        .selectAll()
+        .orderBy("at_ms", "desc")
+        .orderBy("sequence", "desc")
+        .limit(limit);
       for (const [column, value] of conditionsOf(filter)) newest = newest.where(column, "=", value);
       if (filter.sinceMs !== undefined) newest = newest.where("at_ms", ">=", filter.sinceMs);
       if (filter.untilMs !== undefined) newest = newest.where("at_ms", "<", filter.untilMs);
@@ -38,7 +44,14 @@ export function createAuditStore(database: Database): AuditStore {
           .where("at_ms", "<=", atMs)
           .where((entry) => entry.or([entry("at_ms", "<", atMs), entry("sequence", "<", sequence)]));
       }
-      const page = newest.limit(limit);
+      const charsBefore = sql<number>`coalesce(sum(${CHARS}) over (order by at_ms desc, sequence desc rows between unbounded preceding and 1 preceding), 0)`;
+      const counted = reports.query.selectFrom(newest.as("newest")).selectAll().select(charsBefore.as("chars_before"));
+      const page = reports.query
+        .selectFrom(counted.as("counted"))
+        .selectAll()
+        .where("chars_before", "<", PAGE_CHARS)
+        .orderBy("at_ms", "desc")
+        .orderBy("sequence", "desc");
       return (await retryWhileBusy(() => page.execute())).map(toAuditEntry);
     },
 
@@ -66,6 +79,8 @@ export function createAuditStore(database: Database): AuditStore {
     takeEvents: () => database.perform("takeSecurityEvents", undefined),
   };
 }
+
+const CHARS = sql`length(coalesce(before_json, '')) + length(coalesce(after_json, '')) + length(coalesce(details, ''))`;
 
 type Column = "action" | "actor_kind" | "actor_id" | "object_kind" | "object_id" | "account_id" | "result";
 

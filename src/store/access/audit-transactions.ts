@@ -32,7 +32,8 @@ export async function pruneAudit(
     [anchor.sequence],
   );
   const kept = oldest.findIndex(({ sequence, at_ms: atMs }) => atMs >= beforeMs && sequence > head.sequence - most);
-  const removed = kept < 0 ? oldest : oldest.slice(0, kept);
+  // The first of the rest could be removed too: by this a verification tells pruning from a beginning that was cut off.
+  const removed = (kept < 0 ? oldest : oldest.slice(0, kept)).slice(0, -1);
   const last = removed.at(-1);
   if (last === undefined) return 0;
   await statements.run("delete from audit_entries where sequence <= ?", [last.sequence]);

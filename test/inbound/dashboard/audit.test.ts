@@ -72,10 +72,12 @@ describe("an entry of the audit log", () => {
     await ada.alert.setThresholds({ thresholds: { ...thresholds!, errorPercent: 7 } });
     await ada.alert.mute({ id: alert!.id, hours: 1 });
     await ada.alert.mute({ id: alert!.id, hours: 0 });
+    for (let time = 0; time < 2; time += 1) await ada.alert.acknowledge({ id: alert!.id });
     const object = { kind: "alert_channel", id: channel!.id };
     const fields = '{"kind":"webhook","name":"On call"}';
     const mutedUntil = new Date(withAlerts.access.clock.now() + 3_600_000).toISOString();
-    expect((await ada.audit.list({})).entries.slice(0, 5)).toMatchObject([
+    expect((await ada.audit.list({})).entries.slice(0, 6)).toMatchObject([
+      { action: "alert_acknowledged", object: { kind: "alert", id: alert!.id }, actor: { id: ada.id } },
       {
         action: "alert_muted",
         beforeJson: JSON.stringify({ muted_until: mutedUntil }),
@@ -125,6 +127,34 @@ describe("an export of the audit log", () => {
       { action: "signed_up", network: "127.0.0.0/24" },
     ]);
     expect((await errorOf(exported(bob, { filter: { accountId: ada.id } }))).code).toBe(Code.PermissionDenied);
+  });
+
+  it("is in pieces, of which an account has those of two exports at once", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    for (let index = 0; index < 600; index += 1)
+      await site.access.log.record({ action: "key_created", accountId: ada.id, after: { name: "x".repeat(1_000) } });
+    const sizes: number[] = [];
+    for await (const { text } of ada.audit.export({})) sizes.push(text.split("\n").length - 1);
+    expect(sizes).toEqual([100, 100, 100, 100, 100, 100, 2]);
+    const { audit } = site.access;
+    const [list, asked, answer] = [audit.list, Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let waiting = 0;
+    audit.list = async (query) => {
+      waiting += 1;
+      if (waiting === 2) asked.resolve();
+      await answer.promise;
+      return list(query);
+    };
+    const open = [exported(ada, {}), exported(ada, {})];
+    await asked.promise;
+    expect((await errorOf(exported(ada, {}))).rawMessage).toBe(
+      "This account has reached the maximum of 2 exports of the audit log at once. Wait for one to complete.",
+    );
+    answer.resolve();
+    expect((await exported(bob, {})).trimEnd().split("\n")).toHaveLength(1);
+    for (const text of [...(await Promise.all(open)), await exported(ada, {})])
+      expect(text.trimEnd().split("\n")).toHaveLength(602);
   });
 
   it("needs a session", async () => {

@@ -1,5 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import type { SignedIn } from "../../../src/access/sessions.ts";
+import { CallLimits } from "../../../src/inbound/dashboard/call-limits.ts";
 import { POLICIES } from "../../../src/inbound/dashboard/policy.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { type Browser, type ConsoleUnderTest, refusalOf, startConsole } from "./set-up.ts";
@@ -43,6 +45,24 @@ it("a session may make 30 changes at once and five a second, its account twice a
   await ada.routing.getRouting({});
   await changes(ada, 10);
   expect((await refusalOf(site, change(ada))).code).toBe(Code.ResourceExhausted);
+});
+
+it("an account may make 10,000 changes a day, however slowly", () => {
+  const { clock } = site.access;
+  const limits = new CallLimits(clock);
+  const changeOf = (id: string): void =>
+    limits.take({ account: { id }, session: { hash: id } } as unknown as SignedIn, { changes: true })();
+  const spacedChanges = (count: number): void => {
+    for (let made = 0; made < count; made += 1) {
+      changeOf("ada");
+      clock.advance(200);
+    }
+  };
+  spacedChanges(10_200);
+  expect(() => spacedChanges(100)).toThrow("This account has reached the maximum of 10000 changes a day. Try again in");
+  changeOf("bob");
+  clock.advance(9_000);
+  changeOf("ada");
 });
 
 it("every RPC is a change but those that read, ask a model, or are for people who have not signed in", () => {

@@ -199,17 +199,57 @@ describe("an answer of the provider", () => {
     expect(open.provider.asked.filter((path) => path === "/.well-known/openid-configuration")).toHaveLength(1);
   });
 
-  it("is refused after twenty failures of the network in a minute", async () => {
+  const failOften = async (times: number, answer: string, reason: string): Promise<void> => {
     const browser = new CookieBrowser();
-    for (let attempt = 0; attempt < 20; attempt += 1) {
+    for (let attempt = 0; attempt < times; attempt += 1) {
       const begun = await browser.get(`${open.url}/auth/oidc/start`);
       const state = begun.location!.searchParams.get("state")!;
-      const forged = `${open.url}/auth/oidc/callback?code=guess&state=${state}&iss=${open.provider.issuer}`;
-      expect(pathOf(await browser.get(forged))).toBe("/sign-in?problem=expired");
+      const forged = `${open.url}/auth/oidc/callback?${answer}&state=${state}&iss=${open.provider.issuer}`;
+      expect(pathOf(await browser.get(forged))).toBe(`/sign-in?problem=${reason}`);
     }
+  };
+
+  it("is refused after twenty failures of the network in a minute, but not in a known browser or session", async () => {
+    const browser = new CookieBrowser();
+    await signInAs(open, "ada", { browser });
+    await failOften(20, "code=guess", "expired");
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=rate_limited");
+    expect(pathOf(await signInAs(open, "ada", { browser, query: "?confirm" }))).not.toContain("problem");
+    expect(pathOf(await signInAs(open, "ada", { browser }))).toBe("/");
+    const sid = browser.cookies.get(open.url)!.get("sid")!;
+    const ofSession = new CookieBrowser();
+    ofSession.cookies.set(open.url, new Map([["sid", sid]]));
+    expect(pathOf(await signInAs(open, "ada", { browser: ofSession, query: "?confirm" }))).not.toContain("problem");
+    const madeUp = new CookieBrowser();
+    madeUp.cookies.set(
+      open.url,
+      new Map([
+        ["browser", "A".repeat(43)],
+        ["sid", "A".repeat(43)],
+      ]),
+    );
+    expect(pathOf(await signInAs(open, "ada", { browser: madeUp }))).toBe("/sign-in?problem=rate_limited");
     open.site.access.clock.advance(60_000);
     expect(pathOf(await signInAs(open, "ada"))).toBe("/");
+  });
+
+  it.each([
+    ["error=access_denied", "declined"],
+    ["code=guess&error=access_denied", "declined"],
+    ["", "invalid"],
+  ])("that asks nothing of the provider is no failure of the network: %s", async (answer, reason) => {
+    await failOften(25, answer, reason);
+    expect(open.provider.asked).not.toContain("/token");
+    expect(pathOf(await signInAs(open, "ada"))).toBe("/");
+  });
+
+  it("is refused for a subject that is too long", async () => {
+    const login = "x".repeat(256);
+    open.provider.people[login] = { ...ADA };
+    expect(pathOf(await signInAs(open, login))).toBe("/sign-in?problem=invalid");
+    expect(actionsOf()).toEqual([]);
+    open.provider.people[login.slice(1)] = { ...ADA };
+    expect(pathOf(await signInAs(open, login.slice(1)))).toBe("/");
   });
 });
 

@@ -149,7 +149,12 @@ describe("own credentials and aliases", () => {
     const ours = entries.filter(({ action }) => /credential|aliases/.test(action));
     expect(ours.map((each) => [each.action, each.beforeJson, each.afterJson, each.detailsJson])).toEqual([
       ["credential_removed", '{"credential":"set"}', '{"credential":null}', '{"provider":"openai"}'],
-      ["aliases_changed", `{"${aliases[0]!.name}":null}`, `{"${aliases[0]!.name}":"${aliases[0]!.model}"}`, ""],
+      [
+        "aliases_changed",
+        `{"aliases":{"${aliases[0]!.name}":null}}`,
+        `{"aliases":{"${aliases[0]!.name}":"${aliases[0]!.model}"}}`,
+        "",
+      ],
       ["credential_set", '{"credential":null}', '{"credential":"set"}', '{"provider":"openai"}'],
     ]);
     expect(JSON.stringify(site.access.audit.entries)).not.toContain(SECRET);

@@ -396,7 +396,7 @@ export declare const AuditExportFormatSchema: GenEnum<AuditExportFormat>;
  */
 export declare const AuditService: GenService<{
   /**
-   * Lists entries, newest first.
+   * Lists entries, newest first. A page with large entries has fewer than its limit.
    *
    * @generated from rpc parley.console.v1.AuditService.List
    */
@@ -407,7 +407,7 @@ export declare const AuditService: GenService<{
   },
   /**
    * Writes all entries that match as one file, newest first, in pieces. Ends when the session does (UNAUTHENTICATED). RESOURCE_EXHAUSTED
-   * for more than eight streams at once by one account.
+   * for more than eight streams, or two exports, at once by one account.
    *
    * @generated from rpc parley.console.v1.AuditService.Export
    */
