@@ -31,6 +31,7 @@ import { HOPS_HEADER, readHops } from "../../core/hops.ts";
 import type { Trace } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
+import { readAttribution } from "../attribution.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
@@ -255,7 +256,7 @@ interface Completing<R> {
 }
 
 /** Runs a call of completions or embeddings. */
-async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest>(
+async function complete<R extends AnyRequest>(
   services: CallServices,
   call: MeteredCall<R>,
   { run, fail }: Completing<R>,
@@ -282,8 +283,7 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
       const labels = readRequiredLabels(headerOf);
       return () => {
         const request = call.request.read();
-        const labelled: CompletionRequest | EmbeddingRequest | undefined =
-          request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
+        const labelled = toCompletion(request);
         if (labelled !== undefined) addRequiredLabels(labelled, labels);
         return request;
       };
@@ -392,9 +392,16 @@ function sizeOfChunk({ event }: CompletionChunk): number {
   return typeof content?.value === "string" ? content.value.length : 0;
 }
 
+type AnyRequest = CompletionRequest | EmbeddingRequest | ExplainRequest;
+
+/** The request that is explained, or the request itself. */
+function toCompletion(request: AnyRequest): CompletionRequest | EmbeddingRequest | undefined {
+  return request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
+}
+
 /** The facts of a call of completions or embeddings, with the request fields that this version does not know. */
 function meteredCall(
-  request: Message,
+  request: AnyRequest,
   desc: DescMessage,
   { call, opened, principal }: { readonly call: AnyCall; readonly opened: Opened; readonly principal: Principal },
 ): Call {
@@ -402,7 +409,9 @@ function meteredCall(
   const unknown = unknownFields(request, desc);
   const unrecognized = forwarded.length === 0 ? unknown : [...new Set([...forwarded, ...unknown])];
   const client = clientName(firstText(call.metadata, "user-agent"));
-  return { ...toCall(opened, principal), unrecognized, client };
+  const asked = toCompletion(request);
+  const attribution = asked && readAttribution((name) => firstText(call.metadata, name), asked);
+  return { ...toCall(opened, principal), unrecognized, client, attribution };
 }
 
 function toCall(opened: Opened, principal: Principal): Call {
