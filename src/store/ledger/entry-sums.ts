@@ -5,6 +5,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { attributedTo } from "./attribution-filter.ts";
 import { windowEnd } from "./log-pages.ts";
 import { stepOf } from "./steps.ts";
+import { SUMS } from "./usage-hours.ts";
 import type { Sums } from "./usage-sums.ts";
 
 /*
@@ -45,7 +46,7 @@ export function readsEntries({ by, endUser, session, agent, tag }: UsageQuery): 
 export interface EntrySums {
   /** The groups of the largest cost with rows of their own; all others, and what is of none, in those with an empty name. */
   readonly sums: readonly Sums[];
-  /** Of all completions together, each counted once. */
+  /** Of all completions together, each counted once; undefined without any. */
   readonly total: Sums | undefined;
   /** End of the earliest completion that was added up, where there are earlier ones in the time of the query. */
   readonly cutSinceMs: number | undefined;
@@ -58,26 +59,54 @@ export async function sumEntries(
   { window = WINDOW }: { readonly window?: number | undefined } = {},
 ): Promise<EntrySums> {
   const { accountId, keyId, sinceMs } = query;
-  const time = { sinceMs, untilMs: query.untilMs + LONGEST_MS };
-  const ends = windowEnd(database, { accountId, keyId, ...time }, { window });
+  const untilMs = query.untilMs + LONGEST_MS;
+  const ends = windowEnd(database, { accountId, keyId, sinceMs, untilMs }, { window });
   const cutSinceMs = (await retryWhileBusy(() => ends.executeTakeFirst()))?.ended_at_ms;
-  const entries = entriesOf(query, { sinceMs: cutSinceMs ?? sinceMs, untilMs: time.untilMs });
-  const read = async (statement: RawBuilder<Sums>): Promise<readonly Sums[]> =>
-    (await retryWhileBusy(() => statement.execute(database.query))).rows;
-  const sums = await read(groupedSums(database, query, entries));
-  if (query.by !== "tag") return { sums, total: undefined, cutSinceMs };
-  const [total] = await read(
-    sql<Sums>`with entries as (${entries}) select 0 as step_ms, '' as name, ${SUMMED} from entries`,
-  );
-  return { sums, total: total!.completions === 0 ? undefined : total, cutSinceMs };
+  const statement = groupedSums(database, query, { sinceMs: cutSinceMs ?? sinceMs, untilMs });
+  const { rows } = await retryWhileBusy(() => statement.execute(database.query));
+  const sums = rows.filter(({ is_total }) => is_total === 0);
+  return { sums, total: sums.length === 0 ? undefined : rows.find(({ is_total }) => is_total === 1), cutSinceMs };
 }
 
-/** The completions of a query, those that ended within a time. */
-function entriesOf(
+/** Query of the sums of each step and of each of the largest groups, and of the total; of the completions that ended within a time. */
+function groupedSums(
+  database: Database,
+  query: UsageQuery,
+  ended: { readonly sinceMs: number; readonly untilMs: number },
+): RawBuilder<Sums & { readonly is_total: number }> {
+  const { by, step, offsets, maxGroups } = query;
+  const values =
+    database.kind === "postgres"
+      ? sql`lateral json_array_elements_text(grouped.value::json) as tag (value)`
+      : sql`json_each(grouped.value) as tag`;
+  // Most completions of a session have the same tags: they are added up before these are told apart.
+  const named =
+    by === "tag"
+      ? sql`select grouped.*, tag.value as name from grouped left join ${values} on true`
+      : sql`select grouped.*, value as name from grouped`;
+  const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups)}`;
+  const again = sql.join(COLUMNS.map((column) => sql`coalesce(sum(${sql.ref(column)}), 0) as ${sql.ref(column)}`));
+  return sql`
+    with grouped as materialized (
+      select ${stepOf("started_at_ms", step, offsets)} as step_ms, ${VALUES[by]} as value, count(*) as completions,
+        sum(case when outcome = 'served' then 0 else 1 end) as failed, 0 as refused,
+        ${sql.join(ADDED.map((column) => sql`sum(${sql.ref(column)}) as ${sql.ref(column)}`))}
+      from completions where ${matching(query, ended)} group by 1, 2),
+    named as (${named}),
+    shown as (
+      select name as shown_name from (
+        select name, sum(cost_micro_usd) as cost, sum(completions) as completions from named where name is not null group by name) as totals
+      order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit})
+    select 0 as is_total, step_ms, coalesce(shown_name, '') as name, ${again}
+    from named left join shown on shown_name = name group by 2, 3
+    union all select 1 as is_total, 0 as step_ms, '' as name, ${again} from grouped`;
+}
+
+function matching(
   query: UsageQuery,
   ended: { readonly sinceMs: number; readonly untilMs: number },
 ): RawBuilder<unknown> {
-  const { by, step, offsets, sinceMs, untilMs, accountId, keyId, model, outcome } = query;
+  const { sinceMs, untilMs, accountId, keyId, model, outcome } = query;
   const conditions = [
     sql`ended_at_ms >= ${ended.sinceMs} and ended_at_ms < ${ended.untilMs}`,
     sql`started_at_ms >= ${sinceMs} and started_at_ms < ${untilMs}`,
@@ -88,42 +117,9 @@ function entriesOf(
   if (model !== undefined) conditions.push(sql`coalesce(served_model, requested_model) = ${model}`);
   if (outcome === "failed") conditions.push(sql`outcome <> 'served'`);
   else if (outcome !== undefined) conditions.push(sql`outcome = ${outcome}`);
-  return sql`
-    select ${stepOf("started_at_ms", step, offsets)} as step_ms, ${VALUES[by]} as value, outcome, partial, estimated, prompt_tokens,
-      cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd, own_cost_micro_usd
-    from completions where ${sql.join(conditions, sql` and `)}`;
+  return sql.join(conditions, sql` and `);
 }
 
-/** The sums of each step, and of each of the largest groups. */
-function groupedSums(
-  database: Database,
-  { by, maxGroups }: Pick<UsageQuery, "by" | "maxGroups">,
-  entries: RawBuilder<unknown>,
-): RawBuilder<Sums> {
-  const values =
-    database.kind === "postgres"
-      ? sql`lateral json_array_elements_text(entries.value::json) as tag (value)`
-      : sql`json_each(entries.value) as tag`;
-  const named =
-    by === "tag"
-      ? sql`select entries.*, tag.value as name from entries left join ${values} on true`
-      : sql`select entries.*, value as name from entries`;
-  const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups)}`;
-  return sql<Sums>`
-    with entries as materialized (${entries}),
-    named as materialized (${named}),
-    shown as (
-      select name as shown_name from (
-        select name, sum(cost_micro_usd) as cost, count(*) as completions from named where name is not null group by name) as totals
-      order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit})
-    select step_ms, coalesce(shown_name, '') as name, ${SUMMED}
-    from named left join shown on shown_name = name group by 1, 2`;
-}
-
-/** The sums of completions, and nothing refused. */
-const SUMMED = sql`count(*) as completions, coalesce(sum(partial), 0) as partial, coalesce(sum(estimated), 0) as estimated,
-  coalesce(sum(prompt_tokens), 0) as prompt_tokens, coalesce(sum(cached_tokens), 0) as cached_tokens,
-  coalesce(sum(completion_tokens), 0) as completion_tokens, coalesce(sum(reasoning_tokens), 0) as reasoning_tokens,
-  coalesce(sum(image_tokens), 0) as image_tokens, coalesce(sum(cost_micro_usd), 0) as cost_micro_usd,
-  coalesce(sum(own_cost_micro_usd), 0) as own_cost_micro_usd, 0 as refused,
-  coalesce(sum(case when outcome = 'served' then 0 else 1 end), 0) as failed`;
+/** The columns of completions that are added up. */
+const ADDED = SUMS.filter((sum) => sum !== "completions" && sum !== "refused");
+const COLUMNS = [...SUMS, "failed"] as const;
