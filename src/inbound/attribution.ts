@@ -50,7 +50,7 @@ export function addFields(
 ): Attribution | undefined {
   const user = endUserId || safetyIdentifier || undefined;
   const program = user === undefined ? undefined : readProgramUser(user);
-  const labels = metadata === undefined ? [] : Object.entries(metadata).map(([name, value]) => `${name}=${value}`);
+  const labels = metadata === undefined ? NO_LABELS : toLabels(metadata);
   return joined({
     endUser: stated?.endUser ?? toName(program === undefined ? user : program.user),
     session: stated?.session ?? toName(sessionId || sessionOf() || program?.session),
@@ -67,6 +67,18 @@ export function attributionHeaders(attribution: Attribution | undefined): (reado
     value === undefined ? [] : [[ATTRIBUTION_HEADERS[name as keyof typeof names], encodeURIComponent(value)] as const],
   );
   return tags === undefined ? written : [...written, [ATTRIBUTION_HEADERS.tags, tags.map(encodeURIComponent).join()]];
+}
+
+const NO_LABELS: readonly string[] = [];
+
+/** The first pairs, as tags: how many there are is not checked yet. */
+function toLabels(metadata: Readonly<Record<string, string>>): readonly string[] {
+  const labels: string[] = [];
+  for (const name in metadata) {
+    if (labels.length === MAX_TAGS) break;
+    labels.push(`${name.slice(0, MAX_READ_CHARS)}=${metadata[name]!.slice(0, MAX_READ_CHARS)}`);
+  }
+  return labels;
 }
 
 function joined(attribution: Attribution): Attribution | undefined {
@@ -140,15 +152,19 @@ function toName(text: string | undefined): string | undefined {
 /** Most texts: nothing to change. */
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
+/** Characters of a text that are looked at. */
+const MAX_READ_CHARS = 1_000;
+
 /** Shortened, without control characters and API keys; undefined when nothing is left. */
 function toText(text: string, maxChars: number): string | undefined {
-  const shown = hideKeys(text);
+  const isLong = text.length > MAX_READ_CHARS;
+  const shown = hideKeys(isLong ? text.slice(0, MAX_READ_CHARS) : text);
   if (shown.length <= maxChars && PLAIN.test(shown)) return shown;
   const clean = shown
-    .slice(0, 4 * maxChars)
     .replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, "")
     .slice(0, maxChars)
     .toWellFormed()
     .trim();
+  // A slice would keep all of a long text in memory.
   return clean === "" ? undefined : ownCopy(clean);
 }

@@ -77,6 +77,15 @@ describe("whom and what a request is for", () => {
       },
     ],
     [
+      "huge texts, of which only the beginning is looked at",
+      {},
+      {
+        endUserId: "é".repeat(5_000_000),
+        metadata: Object.fromEntries(Array.from({ length: 200_000 }, (_, n) => [`k${n}`, "v"])),
+      },
+      { endUser: "é".repeat(200), tags: Array.from({ length: 16 }, (_, n) => `k${n}=v`) },
+    ],
+    [
       "more than 16 tags",
       { "parley-tags": Array.from({ length: 40 }, (_, index) => `t${index}`).join() },
       {},
