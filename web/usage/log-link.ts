@@ -5,9 +5,11 @@ import { UNKNOWN_MODEL } from "./names.ts";
 import type { Grouping } from "./view.ts";
 
 /** Returns the path of the request log for the requests of a sum. */
-export function logLink({ sinceMs, untilMs, accountId, keyId, grain: _, ...others }: UsageFilter): string {
+export function logLink(filter: UsageFilter): string {
+  const { sinceMs, untilMs, accountId, keyId, model, outcome, session, endUser, agent, tag } = filter;
   const [since, until] = [sinceMs, untilMs].map((atMs) => new Date(atMs).toISOString());
-  const all = { account: accountId, key: keyId, ...others, since: since!, until: until! };
+  const shared = { model, outcome, session, endUser, agent, tag };
+  const all = { account: accountId, key: keyId, ...shared, since: since!, until: until! };
   const given = Object.entries(all).filter(([, value]) => value !== "");
   return `${PATHS.requests}?${new URLSearchParams(given).toString()}`;
 }

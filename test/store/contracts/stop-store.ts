@@ -20,7 +20,7 @@ const stopOf = (index: number): StoredStop => ({
 export function describeStopStore(open: () => Promise<Store>): void {
   describe("stops", () => {
     it("are of an account's keys, to which each change is announced, and of which no simultaneous one is lost", async () => {
-      const { stops, accounts, keys, keyChanges, kind } = await open();
+      const { stops, accounts, keys, keyChanges } = await open();
       const context = { store: keys, clock: systemClock };
       const { secret } = await createKey(context, { name: "a" });
       await accounts.insert(accountNamed("other"));
@@ -41,7 +41,8 @@ export function describeStopStore(open: () => Promise<Store>): void {
         untilMs: expect.any(Number) as number,
       });
       expect(await stopsOf(other.secret)).toBeUndefined();
-      if (kind === "sqlite") expect([...heard]).toEqual([hashApiKey(secret)]);
+      expect(heard).toContain(hashApiKey(secret));
+      expect(heard).not.toContain(hashApiKey(other.secret));
       end();
       const listed = (await stops.list(undefined)).filter(({ accountId }) => accountId === DEFAULT_ACCOUNT_ID);
       expect(listed.map(({ id }) => id).toSorted()).toEqual(
