@@ -43,6 +43,8 @@ export const AUDIT_ACTIONS = [
   "credential_removed",
   "credentials_resealed",
   "aliases_changed",
+  "calls_stopped",
+  "stop_removed",
   "configuration_changed",
   "provider_credential_set",
   "provider_credential_removed",

@@ -1,6 +1,7 @@
 import type { LabelRequirements } from "../core/labels.ts";
 import type { AccountRouting, Capability, Limits } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
+import type { Stop } from "../core/stops.ts";
 
 /** Owner of keys until the first person signs up and takes it over. */
 export const DEFAULT_ACCOUNT_ID = "acct_default";
@@ -54,6 +55,8 @@ export interface FoundKey {
   readonly accountDisabled: boolean;
   /** What its account has set; undefined for nothing. */
   readonly routing?: AccountRouting | undefined;
+  /** Sessions and end users of its account that are stopped; undefined for none. */
+  readonly stops?: readonly Stop[] | undefined;
 }
 
 /** The facts of a key that authentication and admission need. */

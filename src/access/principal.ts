@@ -1,6 +1,7 @@
-import type { Clock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { describeRequirement, firstUnmet, requirementsOf } from "../core/labels.ts";
+import { stoppedBy } from "../core/stops.ts";
 import { type Capability, mayUse, type Needs, type Principal } from "../core/principal.ts";
 import type { KeyGrant } from "./key-store.ts";
 
@@ -26,7 +27,7 @@ export function isExpired({ expiresAtMs }: KeyPrincipal, clock: Clock): boolean 
 
 /** Makes the principal of a key. Undefined for a revoked key, and for one of a disabled account. */
 export function toPrincipal(
-  { record, accountLimits, accountDisabled, routing }: KeyGrant,
+  { record, accountLimits, accountDisabled, routing, stops }: KeyGrant,
   asked: Pick<KeyPrincipal, "hash" | "confirmedAtMs">,
 ): KeyPrincipal | undefined {
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
@@ -41,6 +42,7 @@ export function toPrincipal(
     requiredLabels: Object.keys(record.requiredLabels).length === 0 ? undefined : record.requiredLabels,
     tags: record.tags.length === 0 ? undefined : new Set(record.tags),
     routing,
+    stops,
     limits: record.limits,
     accountLimits,
     expiresAtMs: record.expiresAtMs,
@@ -48,8 +50,19 @@ export function toPrincipal(
   };
 }
 
-/** Throws a `permission_denied` Failure that names the first model, the capability, or the required label, that the key lacks. */
-export function permit(principal: Principal, { models, capability, labels = [] }: Needs): void {
+/**
+ * Throws a `permission_denied` Failure that names the first model, the capability, or the required label, that the key lacks, and a
+ * `stopped` one for a session or end user that is stopped.
+ */
+export function permit(
+  principal: Principal,
+  { models, capability, labels = [], attribution }: Needs,
+  clock: Pick<Clock, "now"> = systemClock,
+): void {
+  if (principal.stops !== undefined && attribution !== undefined) {
+    const stopped = stoppedBy(principal.stops, attribution, clock.now());
+    if (stopped !== undefined) throw stopped;
+  }
   if (!principal.capabilities.has(capability)) {
     throw new Failure("permission_denied", `This API key lacks the capability "${capability}".`);
   }

@@ -1,11 +1,11 @@
 import { systemClock } from "../core/clock.ts";
-import { totalOf, type UsageRow, type UsageSums, wholeSteps } from "../ledger/usage-store.ts";
+import { type UsageRow, type UsageSums, wholeSteps } from "../ledger/usage-store.ts";
 import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson } from "./command.ts";
 import { readMoment } from "./moments.ts";
 import { formatTable } from "./output.ts";
 import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
-const GROUPS = ["model", "key", "account", "day"] as const;
+const GROUPS = ["model", "key", "account", "team", "end-user", "session", "agent", "tag", "day"] as const;
 type Group = (typeof GROUPS)[number];
 const DEFAULT_SINCE = "30d";
 const MICRO_USD = 1_000_000;
@@ -29,6 +29,10 @@ export const usage: Command = {
     until: { value: "WHEN", help: "end, in the same form, exclusive, rounded up to a whole hour (default: now)" },
     account: { value: "A", help: "only of this account, by its ID or e-mail address" },
     key: { value: "ID", help: "only of this key" },
+    session: { value: "S", help: "only of this session" },
+    "end-user": { value: "U", help: "only of this end user" },
+    agent: { value: "P", help: "only of this agent, the program that calls" },
+    tag: { value: "T", help: "only with this tag" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -46,18 +50,28 @@ export const usage: Command = {
       if (keyId !== undefined && (await store.keys.find(keyId)) === undefined)
         throw new UsageError(`there is no key ${keyId}; parley keys list shows all`);
       const maxGroups = readTop(flags["top"], by);
-      const pieces = by === "day" ? ({ by: "none", step: "day" } as const) : ({ by, step: "all", maxGroups } as const);
-      const { rows, isChosenByDay } = await store.usage.summarize({ ...span, ...pieces, accountId, keyId });
+      const { session, agent, tag, "end-user": endUser } = flags;
+      const group = by === "end-user" ? "endUser" : by;
+      const pieces =
+        group === "day" ? ({ by: "none", step: "day" } as const) : ({ by: group, step: "all", maxGroups } as const);
+      const asked = { ...span, ...pieces, accountId, keyId, session, endUser, agent, tag };
+      const { rows, total, isChosenByDay, cutSinceMs } = await store.usage.summarize(asked);
       if (switches.has("json")) {
         const [since, until] = [span.sinceMs, span.untilMs].map((atMs) => new Date(atMs).toISOString());
-        writeJson(context.stdout, { since, until, by, chosen_by_day: isChosenByDay, usage: rows.map(toJson) });
+        const cutSince = cutSinceMs === undefined ? null : new Date(cutSinceMs).toISOString();
+        const kinds = { by, chosen_by_day: isChosenByDay, cut_since: cutSince };
+        writeJson(context.stdout, { since, until, ...kinds, usage: rows.map(toJson) });
         return;
       }
-      context.stdout.write(`${toTable(by, rows)}\n`);
+      context.stdout.write(`${toTable(by, rows, total)}\n`);
       if (isChosenByDay)
         context.stderr.write(
           `There are too many ${by}s to add up each: the rows are the largest of the ${by}s that cost most on days on which they ` +
             "were among the 500 of the largest cost. All sums are exact.\n",
+        );
+      if (cutSinceMs !== undefined)
+        context.stderr.write(
+          `There are more than 100,000 completions: the sums are of those that ended since ${new Date(cutSinceMs).toISOString()}.\n`,
         );
     }),
 };
@@ -70,7 +84,7 @@ function readGroup(text: string): Group {
 
 function readTop(text: string | undefined, by: Group): number {
   if (text === undefined) return DEFAULT_TOP;
-  if (by === "day") throw new UsageError("--top has no effect on days; it is for --by model, key or account");
+  if (by === "day") throw new UsageError("--top has no effect on days; it is for the other groupings");
   const top = Number(text);
   if (Number.isInteger(top) && top >= 1 && top <= MAX_TOP) return top;
   throw new UsageError(`--top is a number of rows, 1 to ${MAX_TOP}`);
@@ -102,8 +116,8 @@ function toJson(row: UsageRow): object {
   };
 }
 
-function toTable(by: Group, rows: readonly UsageRow[]): string {
-  const hasOwn = totalOf(rows).ownCostMicroUsd > 0;
+function toTable(by: Group, rows: readonly UsageRow[], sum: UsageSums): string {
+  const hasOwn = sum.ownCostMicroUsd > 0;
   const columns = ["COMPLETIONS", "FAILED", "REFUSED", "ESTIMATED", "TOKENS IN", "CACHED", "TOKENS OUT", "USD"];
   const heading = [by.toUpperCase(), ...columns, ...(hasOwn ? ["OF IT OWN"] : [])];
   const cells = (group: string, sums: UsageSums): string[] => [
@@ -116,6 +130,6 @@ function toTable(by: Group, rows: readonly UsageRow[]): string {
   const lines = rows.map((row) =>
     cells(row.name === undefined ? (groupOf(row) ?? "all others") : `${row.group} (${row.name})`, row.sums),
   );
-  const total = rows.length > 1 ? [cells("total", totalOf(rows))] : [];
+  const total = rows.length > 1 ? [cells("total", sum)] : [];
   return formatTable([heading, ...lines, ...total]);
 }

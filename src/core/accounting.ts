@@ -191,7 +191,7 @@ export class CompletionAccounting {
     const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs: model.timeouts.totalMs, unseen: undefined };
     const request = this.#request;
     const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_RECEIVED, outcome: undefined });
-    const { requestId, completionId, entrance, principal } = this.#call;
+    const { requestId, completionId, entrance, principal, attribution } = this.#call;
     const { accountId, keyId, keyFamilyId } = principal;
     const cost = Math.min(hasBudget ? costMicroUsd! : booking.costMicroUsd, MAX_COST_MICRO_USD);
     return {
@@ -217,6 +217,7 @@ export class CompletionAccounting {
       ...(booking.ownCostMicroUsd > 0 && { ownCostMicroUsd: cost }),
       partial: false,
       estimated: true,
+      ...(attribution !== undefined && { attribution }),
     };
   }
 
@@ -262,7 +263,7 @@ export class CompletionAccounting {
    * may still send its count, in which case `settling` does the rest.
    */
   async end(): Promise<void> {
-    const { requestId, completionId, entrance, arrivedMs } = this.#call;
+    const { requestId, completionId, entrance, arrivedMs, attribution } = this.#call;
     const noted: Noted = {
       requestId,
       completionId,
@@ -277,6 +278,7 @@ export class CompletionAccounting {
       limits: this.#reserved?.reservation.facts ?? this.#failure?.limits,
       durationMs: this.#ports.clock.monotonic() - arrivedMs,
       firstContentMs: this.#firstContentMs,
+      ...(attribution !== undefined && { attribution }),
     };
     const unsettled = this.#unsettled;
     if (unsettled.length === 0) return this.#writeDown(noted, false);

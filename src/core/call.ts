@@ -1,4 +1,5 @@
 import type { FormatRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Attribution } from "./attribution.ts";
 import type { Entrance } from "./ledger.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Needs, Principal } from "./principal.ts";
@@ -25,6 +26,8 @@ export interface Call extends Caller {
   readonly format?: string | undefined;
   /** What the caller says its program is (`User-Agent`), shortened. Absent: nothing. */
   readonly client?: string | undefined;
+  /** Whom and what it is for. Absent: the caller said nothing. */
+  readonly attribution?: Attribution | undefined;
   /** Aborts when the caller disconnects, the deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
   /** When the request arrived, by the clock's `monotonic`. */

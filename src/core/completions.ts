@@ -260,7 +260,7 @@ function admit<P extends Pick<Plan, "candidates">>(
     if (!candidates.includes(model)) candidates.push(model);
   });
   const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";
-  const needs = { models: candidates.map((model) => model.id), capability } as const;
+  const needs = { models: candidates.map((model) => model.id), capability, attribution: call.attribution } as const;
   requirePermission(permit, call, needs);
   const wrong = candidates.find(makesEmbeddings);
   if (wrong !== undefined) {

@@ -115,7 +115,7 @@ function admit(
   if (request.model === "") throw invalidField("model", "is required");
   const model = findModel(router, request.model, { field: "model", principal });
   request.model = model.id;
-  const needs = { models: [model.id], capability: "embeddings" } as const;
+  const needs = { models: [model.id], capability: "embeddings", attribution: call.attribution } as const;
   requirePermission(permit, call, needs);
   if (isRoute(model) || !makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });

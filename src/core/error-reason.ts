@@ -10,6 +10,7 @@ const REASONS: Readonly<Record<FailureCode, ErrorReason>> = {
   response_too_large: ErrorReason.RESPONSE_TOO_LARGE,
   unauthenticated: ErrorReason.UNAUTHENTICATED,
   permission_denied: ErrorReason.PERMISSION_DENIED,
+  stopped: ErrorReason.STOPPED,
   model_not_found: ErrorReason.MODEL_NOT_FOUND,
   not_found: ErrorReason.METHOD_NOT_FOUND,
   conflict: ErrorReason.CONFLICT,

@@ -9,6 +9,7 @@ export type FailureCode =
   | "response_too_large"
   | "unauthenticated"
   | "permission_denied"
+  | "stopped"
   | "model_not_found"
   | "not_found"
   | "conflict"

@@ -1,5 +1,6 @@
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
+import type { Attribution } from "./attribution.ts";
 import type { EntryDetails } from "./entry-details.ts";
 import type { Failure, FailureCode } from "./failure.ts";
 import type { LimitFacts } from "./limiter.ts";
@@ -32,6 +33,8 @@ export interface CompletionRecord {
   readonly durationMs: number;
   /** From the arrival to the first content of a stream. */
   readonly firstContentMs: number | undefined;
+  /** As `Call.attribution`. Default: nothing is known. */
+  readonly attribution?: Attribution | undefined;
   /** Its message was sent to the caller; its cause is for the log. */
   readonly failure: Failure | undefined;
   /** Its ledger entry; undefined for a completion that was refused before admission. */
@@ -50,6 +53,7 @@ export const STOPPED: ReadonlySet<string> = new Set([
   "overloaded",
   "unauthenticated",
   "permission_denied",
+  "stopped",
 ]);
 
 /** The protocol of a request; `console` is the dashboard's playground. */
@@ -155,6 +159,8 @@ export interface LedgerEntry {
   readonly estimated: boolean;
   /** The limits at admission, this completion included; undefined for entries written before they were stored. */
   readonly limits: LimitFacts | undefined;
+  /** Default: nothing is known. */
+  readonly attribution?: Attribution | undefined;
   /** Default: nothing is known. */
   readonly details?: EntryDetails | undefined;
 }

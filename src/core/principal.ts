@@ -1,5 +1,7 @@
+import type { Attribution } from "./attribution.ts";
 import type { LabelRequirements, Labels } from "./labels.ts";
 import type { ProviderOption } from "./provider-options.ts";
+import type { Stop } from "./stops.ts";
 
 /** What a key may be used for besides its models. */
 export type Capability = "chat" | "images" | "embeddings";
@@ -57,6 +59,8 @@ export interface Principal {
   readonly tags?: ReadonlySet<string> | undefined;
   /** What its account has set. Default: nothing. */
   readonly routing?: AccountRouting | undefined;
+  /** Sessions and end users of its account that are stopped. Default: none. */
+  readonly stops?: readonly Stop[] | undefined;
   /** Limits of the key. */
   readonly limits: Limits;
   /** Limits of its account, shared by all its keys. */
@@ -65,12 +69,14 @@ export interface Principal {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** Permissions that a call needs: all its models, fallbacks included, and the capability. */
+/** Permissions that a call needs: all its models, fallbacks included, the capability, and that nothing it is for is stopped. */
 export interface Needs {
   readonly models: readonly string[];
   readonly capability: Capability;
   /** Labels of the models that it may be sent to. Default: they are not known yet. */
   readonly labels?: readonly Labels[] | undefined;
+  /** As `Call.attribution`. */
+  readonly attribution?: Attribution | undefined;
 }
 
 /** Whether the key may use the model, by its ID. */

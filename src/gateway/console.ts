@@ -81,6 +81,7 @@ export async function consoleOf(
       usage: store.usage,
       refusals: store.refusals,
       savedFilters: store.savedFilters,
+      stops: store.stops,
       feed,
       models: () => router.list(),
       health,

@@ -137,10 +137,11 @@ function lengthOf(value: StoredAccount | StoredKey): number {
 }
 
 function toStoredAccount({ grant }: ConfirmedKey, keys: readonly StoredKey[]): StoredAccount {
-  const { accountLimits, accountDisabled, routing } = grant;
+  const { accountLimits, accountDisabled, routing, stops } = grant;
   return {
     accountLimits,
     accountDisabled,
+    stops,
     routing: routing && { aliases: routing.aliases, credentials: [...routing.credentials] },
     keys,
   };

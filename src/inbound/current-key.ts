@@ -140,7 +140,8 @@ interface KeyWatchPorts {
 
 /**
  * Ends calls in flight that their key no longer permits: with `unauthenticated` for a revoked or expired key, a disabled account, or
- * a certificate that stands for another key or none, with `permission_denied` for a lost model or capability, and with `overloaded` when the store cannot confirm the key
+ * a certificate that stands for another key or none, with `permission_denied` for a lost model or capability, with `stopped` for a session or end user that was
+ * stopped, and with `overloaded` when the store cannot confirm the key
  * within the time that it is accepted without. Returns a function that stops the checks.
  */
 export function startKeyWatch({ calls, keys, clock, staleLimitMs = STALE_LIMIT_MS }: KeyWatchPorts): () => void {
@@ -171,7 +172,7 @@ export function startKeyWatch({ calls, keys, clock, staleLimitMs = STALE_LIMIT_M
     if (clock.monotonic() - call.principal.confirmedAtMs > staleLimitMs) return unavailable();
     if (call.needs === undefined) return undefined;
     try {
-      permit(call.principal, call.needs);
+      permit(call.principal, call.needs, clock);
     } catch (reason) {
       return Failure.from(reason);
     }

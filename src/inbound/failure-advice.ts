@@ -38,6 +38,12 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     todo: "Use a key with the model or capability that the message names, or add it to this key; or a model with the label.",
     retry: "no",
   },
+  stopped: {
+    means:
+      "The session or the end user of the request is stopped until the time that the message names. A completion in flight also ends with this error when that happens.",
+    todo: "Start a new session, or ask whoever manages the keys of the account to end the stop in the dashboard.",
+    retry: "no",
+  },
   model_not_found: {
     means: "The model in `model` or `fallback_models` does not exist.",
     todo: "Use a model listed by `GET /v1/models`.",

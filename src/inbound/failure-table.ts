@@ -52,6 +52,7 @@ export const FAILURE_TABLE = {
   },
   unauthenticated: { http: 401, type: "authentication_error", code: null, grpc: GRPC.UNAUTHENTICATED, final: false },
   permission_denied: { http: 403, type: "permission_error", code: null, grpc: GRPC.PERMISSION_DENIED, final: false },
+  stopped: { http: 403, type: "permission_error", code: "stopped", grpc: GRPC.PERMISSION_DENIED, final: true },
   model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: GRPC.NOT_FOUND, final: false },
   not_found: { http: 404, type: "not_found_error", code: null, grpc: GRPC.UNIMPLEMENTED, final: false },
   // Of the dashboard alone.

@@ -47,7 +47,7 @@ const MAX_MODEL_CHARS = 256;
 /** The ledger entry that a refused request would have if it had been admitted. */
 export function toRefusedEntry(record: RefusedRecord): LedgerEntry {
   const { principal, requestId, completionId, entrance, requestedModel, streamed, outcome, attempts, limits } = record;
-  const { startedAtMs, endedAtMs, durationMs } = record;
+  const { startedAtMs, endedAtMs, durationMs, attribution } = record;
   return {
     completionId,
     requestId,
@@ -68,5 +68,6 @@ export function toRefusedEntry(record: RefusedRecord): LedgerEntry {
     partial: false,
     estimated: false,
     limits,
+    ...(attribution !== undefined && { attribution }),
   };
 }

@@ -12,8 +12,16 @@ export interface LogPosition {
   readonly completionId: string;
 }
 
+/** Whom and what completions are for. Absent fields do not filter. */
+export interface AttributionFilter {
+  readonly endUser?: string | undefined;
+  readonly session?: string | undefined;
+  readonly agent?: string | undefined;
+  readonly tag?: string | undefined;
+}
+
 /** Filter of log entries. Absent fields do not filter. */
-export interface LogQuery {
+export interface LogQuery extends AttributionFilter {
   readonly limit: number;
   readonly after?: LogPosition | undefined;
   readonly accountId?: string | undefined;
@@ -103,7 +111,7 @@ export interface LedgerStore {
    */
   takeDropped(): number;
   /**
-   * A page of the log, latest end first, then largest ID. Filters without an index (model, outcome) search a bounded number of
+   * A page of the log, latest end first, then largest ID. Filters without an index (model, outcome, attribution) search a bounded number of
    * entries: a page that is not full may have a next one.
    */
   list(query: LogQuery): Promise<LogPage>;

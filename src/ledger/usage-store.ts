@@ -1,7 +1,21 @@
+import type { AttributionFilter } from "./ledger-store.ts";
 import type { ZoneOffsets } from "./time-zone.ts";
 
-/** Grouping of usage; `none`: one group with an empty name. */
-export type UsageGroup = "none" | "model" | "key" | "account" | "outcome";
+/**
+ * Grouping of usage; `none`: one group with an empty name. With `tag` a completion counts in the group of each of its tags. What is of no
+ * team, end user, session, agent or tag is in the group with an empty name.
+ */
+export type UsageGroup =
+  | "none"
+  | "model"
+  | "key"
+  | "account"
+  | "team"
+  | "outcome"
+  | "endUser"
+  | "session"
+  | "agent"
+  | "tag";
 
 /** What sums are read from: those of minutes, which are kept for MINUTES_KEPT_MS, or of hours. */
 export type UsageGrain = "minute" | "hour";
@@ -33,7 +47,7 @@ export function wholeSteps({ sinceMs, untilMs }: Span, grain: UsageGrain = "hour
 }
 
 /** Filter of requests; absent fields do not filter. */
-export interface UsageFilter extends Span {
+export interface UsageFilter extends Span, AttributionFilter {
   readonly accountId?: string | undefined;
   readonly keyId?: string | undefined;
   /** The model that served, or the requested one if none did; UNKNOWN_MODEL for refused requests without one. */
@@ -75,7 +89,7 @@ export interface UsageSums {
 
 /** Sums of one group and step. */
 export interface UsageRow {
-  /** Model, key ID, account ID or outcome; empty for all others together, and without groups. */
+  /** Model, key, account or team ID, outcome, end user, session, agent or tag; empty for all others together, and without groups. */
   readonly group: string;
   /** Name of the key or account (its e-mail address, if it has one); undefined for other groups. */
   readonly name: string | undefined;
@@ -95,6 +109,13 @@ export interface UsageSummary {
    * most on the days on which they were among the 500. The sums of rows, and that of all others, are exact.
    */
   readonly isChosenByDay: boolean;
+  /** Of all requests together, each counted once. */
+  readonly total: UsageSums;
+  /**
+   * Of a report by end user, session, agent or tag, which adds up single completions: the end of the earliest one that was added up,
+   * where there are earlier ones in its time. Such a report has no refused requests.
+   */
+  readonly cutSinceMs: number | undefined;
 }
 
 /** A query of durations, by end of the completions. */

@@ -112,6 +112,7 @@ const WRONG: ReadonlySet<FailureCode> = new Set([
   "model_not_found",
   "not_found",
   "permission_denied",
+  "stopped",
 ]);
 
 /** Tolerance in time, and in requests: within it the store decides, by its clock. */

@@ -500,6 +500,15 @@ const savedFilters: Migration = {
   },
 };
 
+const attribution: Migration = {
+  name: "whom and what completions are for, and the sessions and end users that are stopped",
+  async up(database) {
+    for (const column of ["end_user", "session", "agent", "tags"])
+      await addColumn(database, "completions", [column, "text"]);
+    await addColumn(database, "accounts", ["stops", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -535,4 +544,5 @@ export const MIGRATIONS: readonly Migration[] = [
   alerts,
   identities,
   audit,
+  attribution,
 ];

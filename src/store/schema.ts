@@ -65,6 +65,8 @@ export interface AccountRow extends LimitColumns {
   readonly credentials: string | null;
   /** A list of pairs; null without any. */
   readonly aliases: string | null;
+  /** A list of `StoredStop`; null without any. */
+  readonly stops: string | null;
 }
 
 export interface TeamMemberRow {
@@ -246,6 +248,11 @@ export interface CompletionRow {
   readonly spending_month: string | null;
   /** An `EntryDetails` as JSON; null without any, and in rows older than this column. */
   readonly details: string | null;
+  /** An `Attribution`, its tags as a JSON list; null without one, and in rows older than these columns. */
+  readonly end_user: string | null;
+  readonly session: string | null;
+  readonly agent: string | null;
+  readonly tags: string | null;
 }
 
 /** Durable entries that are not in the tables yet, as JSON, because they are never queried one by one. */

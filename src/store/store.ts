@@ -5,6 +5,7 @@ import type { AlertFacts, AlertStore } from "../alerts/alert-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { SavedFilters } from "../access/saved-filters.ts";
+import type { StopStore } from "../access/stops.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { RefusalStore } from "../ledger/refusal-store.ts";
@@ -17,6 +18,7 @@ import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
 import { createSavedFilters } from "./access/saved-filters.ts";
+import { createStopStore } from "./access/stop-store.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
 import { createAlertFacts } from "./alerts/alert-facts.ts";
 import { createAlertStore } from "./alerts/alert-store.ts";
@@ -52,6 +54,7 @@ export interface Store {
   readonly throttles: ThrottleStore;
   readonly audit: AuditStore;
   readonly savedFilters: SavedFilters;
+  readonly stops: StopStore;
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
@@ -130,6 +133,7 @@ export async function openStore(
     throttles: createThrottleStore(database),
     audit: createAuditStore({ database, reports }),
     savedFilters: createSavedFilters(database),
+    stops: createStopStore(database, changes),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore({
       ...ledger,

@@ -45,6 +45,7 @@ beforeEach(async () => {
         endedAtMs: startedAtMs,
         servedModel: index === 0 ? "a" : "b",
         costMicroUsd: 1_500_000 * (index + 1),
+        attribution: { session: `run-${index}`, endUser: "ann" },
       }),
     ),
   );
@@ -59,6 +60,10 @@ describe("parley usage", () => {
     ["--since 24h", ["a"]],
     ["--since 60d --until 10d", ["b"]],
     ["--account acct_default --since 1d", ["a"]],
+    ["--by session --since 60d", ["run-2", "run-1", "run-0"]],
+    ["--by end-user", ["ann"]],
+    ["--by model --session run-0", ["a"]],
+    ["--by team", [null]],
   ])("%s groups the sums, the most expensive first", async (flags, groups) => {
     expect((await usage(flags)).usage.map(({ group }) => group)).toEqual(groups);
   });
@@ -103,7 +108,7 @@ describe("parley usage", () => {
     ["--top 0", "--top is a number of rows, 1 to 1000"],
     ["--top 1001", "--top is a number of rows, 1 to 1000"],
     ["--by day --top 5", "--top has no effect on days"],
-    ["--by week", "--by is one of model, key, account, day"],
+    ["--by week", "--by is one of model, key, account, team, end-user, session, agent, tag, day"],
     ["--since yesterday", "--since is a date in UTC such as 2026-11-01"],
     ["--until 2026-13-01", "--until is a date in UTC"],
     ["--account nobody@example.com", "there is no account nobody@example.com"],

@@ -625,7 +625,7 @@ describe("the ledger", () => {
     expect(core.entries).toMatchObject([{ partial: true, estimated: false, costMicroUsd: COST_MICRO_USD }]);
   });
 
-  it.each(["cancelled", "unauthenticated", "permission_denied"] as const)(
+  it.each(["cancelled", "unauthenticated", "permission_denied", "stopped"] as const)(
     "has the prompt, and all that can have been generated, when the call ended as %s while a provider was at work",
     async (outcome) => {
       const core = createCore({ scripts: { a: [{ ending: "hang" }] } });

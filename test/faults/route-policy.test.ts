@@ -171,6 +171,10 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { accountId, provider: RELEASED };
     case "RoutingService/SetAliases":
       return { accountId, aliases: [{ name: "gpt-*", model: MODEL }] };
+    case "StopService/Create":
+      return { accountId, kind: "STOP_KIND_SESSION", value: "stopped by the matrix" };
+    case "StopService/Remove":
+      return { accountId, id: "unknown" };
     case "RequestService/Get":
       return { id: completionId };
     case "RequestService/SaveFilter":
@@ -188,6 +192,7 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
     case "AuditService/Export":
       return { filter: { accountId } };
     case "KeyService/List":
+    case "StopService/List":
     case "RoutingService/GetRouting":
     case "OverviewService/Get":
     case "UsageService/GetSpending":

@@ -14,6 +14,7 @@ const DOCUMENTED: Readonly<
   response_too_large: [400, "invalid_request_error", "response_too_large", "ResourceExhausted"],
   unauthenticated: [401, "authentication_error", null, "Unauthenticated"],
   permission_denied: [403, "permission_error", null, "PermissionDenied"],
+  stopped: [403, "permission_error", "stopped", "PermissionDenied"],
   model_not_found: [404, "not_found_error", "model_not_found", "NotFound"],
   not_found: [404, "not_found_error", null, "Unimplemented"],
   conflict: [409, "invalid_request_error", "conflict", "Aborted"],
@@ -44,7 +45,7 @@ it.each(CODES)("%s is on the wire what is documented", (code) => {
 
 it("gRPC statuses have the numbers that gRPC gives them", () => {
   const numbers = CODES.map((code) => FAILURE_TABLE[code].grpc as number);
-  expect(numbers).toEqual([3, 8, 8, 16, 7, 5, 12, 10, 8, 8, 14, 3, 8, 14, 14, 13, 13, 4, 1, 13]);
+  expect(numbers).toEqual([3, 8, 8, 16, 7, 7, 5, 12, 10, 8, 8, 14, 3, 8, 14, 14, 13, 13, 4, 1, 13]);
 });
 
 describe("error.code", () => {
@@ -91,6 +92,7 @@ describe("a client's own retry", () => {
   it.each(CODES)("after %s is pointless only where nothing would change", (code) => {
     const pointless = [
       "response_too_large",
+      "stopped",
       "budget_spent",
       "upstream_protocol",
       "upstream_refused_us",

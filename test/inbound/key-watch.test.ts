@@ -3,7 +3,9 @@ import { hashApiKey } from "../../src/access/api-key.ts";
 import { authenticateCaller, type Bindings } from "../../src/access/bound-keys.ts";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type CreatedKey, createKey, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
+import type { Attribution } from "../../src/core/attribution.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
+import type { Stop } from "../../src/core/stops.ts";
 import { startKeyWatch } from "../../src/inbound/current-key.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -23,11 +25,16 @@ function setUp() {
     calls,
     findByHashes: vi.spyOn(store, "findByHashes"),
     /** A call of this key as an entrance opens it. */
-    open: async ({ secret }: Pick<CreatedKey, "secret">): Promise<OpenCall> => {
+    open: async ({ secret }: Pick<CreatedKey, "secret">, attribution?: Attribution): Promise<OpenCall> => {
       const principal = await authenticator.authenticate(secret);
       const call = calls.open(undefined);
       call.authenticated(principal);
-      call.permitted({ models: ["m", "n"], capability: "chat", labels: [{ region: "eu" }, { region: "us" }] });
+      call.permitted({
+        models: ["m", "n"],
+        capability: "chat",
+        labels: [{ region: "eu" }, { region: "us" }],
+        attribution,
+      });
       return call;
     },
   };
@@ -113,6 +120,33 @@ describe("a call in flight", () => {
     await clock.pass(3_500);
     expect(call.signal.reason).toMatchObject({ code: "permission_denied" });
     expect(String(call.signal.reason)).toContain(message);
+  });
+
+  it("ends when its session or end user is stopped, and another goes on", async () => {
+    const { clock, keys, store, open, findByHashes } = world;
+    const key = await createKey(keys, { name: "a" });
+    const attributions = [{ session: "s1" }, { endUser: "ann" }, { session: "ann", endUser: "s1" }, undefined];
+    const calls = await Promise.all(attributions.map((attribution) => open(key, attribution)));
+    const untilMs = clock.now() + 10_000;
+    const stops: Stop[] = [
+      { kind: "session", value: "s1", untilMs },
+      { kind: "end_user", value: "ann", untilMs },
+    ];
+    const stopped = { ...(await store.findByHash(hashApiKey(key.secret)))!, stops };
+    findByHashes.mockImplementation(async (hashes) => new Map(hashes.map((hash) => [hash, stopped])));
+    await clock.pass(3_500);
+    const ended = calls.map(({ signal }) => (signal.aborted ? String(signal.reason) : undefined));
+    expect(ended).toEqual([
+      expect.stringContaining(`This session is stopped until ${new Date(untilMs).toISOString()}`),
+      expect.stringContaining("This end user is stopped until"),
+      undefined,
+      undefined,
+    ]);
+    expect(calls[0]!.signal.reason).toMatchObject({ code: "stopped" });
+    await clock.pass(7_000);
+    const later = await open(key, { session: "s1" });
+    await clock.pass(1_000);
+    expect(later.signal.aborted).toBe(false);
   });
 
   it("goes on when its key loses what it does not need, or is given another name and limits", async () => {

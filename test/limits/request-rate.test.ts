@@ -68,7 +68,7 @@ describe("the request rate of refused requests", () => {
     expect(refusalOf(world)?.message).toContain("this account: 2 requests per minute");
   });
 
-  it.each(["request_too_large", "model_not_found", "permission_denied"] as const)("counts %s", (code) => {
+  it.each(["request_too_large", "model_not_found", "permission_denied", "stopped"] as const)("counts %s", (code) => {
     const world = createWorld(subjectOf("key:1", { requestsPerMinute: 1 }));
     world.rate.countRefused(somebody, new Failure(code, "It is wrong."));
     expect(refusalOf(world)?.code).toBe("rate_limited");

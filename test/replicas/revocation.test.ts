@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey, type CreatedKey, revokeKey } from "../../src/access/keys.ts";
+import { createStop } from "../../src/access/stops.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openGrpcCalls, openHttpCalls, type WaitingCall } from "../support/open-calls.ts";
 import { createDatabase, queryPostgres } from "../support/postgres.ts";
@@ -91,6 +93,7 @@ const CALLS = 5;
 /** Time from `change` until the last call in flight of the key has ended, on all replicas, and the received codes. */
 async function endingsAfter(
   change: (key: CreatedKey) => Promise<unknown>,
+  endUserId?: string,
 ): Promise<{ codes: string[]; lastMs: number }> {
   const key = await createKey({ store: deployment.store.keys, clock: systemClock }, { name: "in use" });
   const { upstream, products } = deployment;
@@ -99,7 +102,7 @@ async function endingsAfter(
   const calls: WaitingCall[] = [];
   for (const product of products) {
     for (let time = 0; time < CALLS; time++) {
-      const asked = { key: key.secret, model: MODEL };
+      const asked = { key: key.secret, model: MODEL, ...(endUserId !== undefined && { endUserId }) };
       calls.push(...openHttpCalls(product, asked), ...openGrpcCalls(product, asked));
     }
   }
@@ -140,4 +143,21 @@ describe("the calls in flight of a key end on every replica", () => {
     },
     60_000,
   );
+
+  it("within a second when their end user is stopped, and within five without a notification", async () => {
+    const stop = { accountId: DEFAULT_ACCOUNT_ID, kind: "end_user", value: "ann", lengthMs: 60_000 } as const;
+    const actor = { actorId: DEFAULT_ACCOUNT_ID, network: undefined };
+    const log = { record: async () => undefined };
+    const { stops } = deployment.store;
+    const first = await endingsAfter(() => createStop({ stops, clock: systemClock, log }, { ...stop, actor }), "ann");
+    expect(first.codes).toEqual(["permission_denied"]);
+    expect(first.lastMs).toBeLessThan(1_000);
+    const others = JSON.stringify([{ kind: "end_user", value: "ben", untilMs: Date.now() + 600_000 }]);
+    const later = await endingsAfter(
+      () => queryPostgres(databaseUrl, `update accounts set stops = '${others}' where id = '${DEFAULT_ACCOUNT_ID}'`),
+      "ben",
+    );
+    expect(later.codes).toEqual(["permission_denied"]);
+    expect(later.lastMs).toBeLessThan(5_000);
+  }, 60_000);
 });

@@ -87,6 +87,12 @@ export function* historyOf({
       firstContentMs: streamed && failed === undefined ? Math.min(firstContentMs, durationMs) : undefined,
       partial: false,
       estimated: index % 503 === 502,
+      attribution: {
+        endUser: `user ${index % 1_009}`,
+        session: `session ${Math.floor(index / 25)}`,
+        agent: ["claude-cli", "codex_exec", "opencode"][index % 3],
+        tags: [`team=${index % 7}`, `run=${Math.floor(index / 100)}`],
+      },
       limits: {
         requests: { limit: 600, remaining: 599 - (index % 500), resetMs: (index % 500) * 100 },
         tokens: undefined,

@@ -27,6 +27,8 @@ export interface Ending {
 export interface Asked {
   readonly key: string;
   readonly model: string;
+  /** Default: none. */
+  readonly endUserId?: string;
   /** Requests an image as well, where the entrance supports it. Default: false. */
   readonly image?: boolean;
 }
@@ -101,12 +103,12 @@ function toWords(reason: unknown): Pick<Ending, "code" | "message"> {
 
 const STATUSES: Readonly<Record<string, number>> = { authentication_error: 401, permission_error: 403 };
 
-async function post(url: string, { key, model, image }: Asked, stream: boolean): Promise<Response> {
+async function post(url: string, { key, model, image, endUserId: user }: Asked, stream: boolean): Promise<Response> {
   const messages = [{ role: "user", content: "go on" }];
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, stream, messages, ...(image === true && { modalities: ["text", "image"] }) }),
+    body: JSON.stringify({ model, stream, messages, user, ...(image === true && { modalities: ["text", "image"] }) }),
   });
   if (response.ok) return response;
   const { error } = (await response.json()) as { error: { type: string; message: string } };
@@ -135,10 +137,10 @@ async function readChat(url: string, asked: Asked, begin: Begin): Promise<void> 
   throw new Error("the stream was cut");
 }
 
-function messageOf({ model, image }: Pick<Asked, "model" | "image">) {
+function messageOf({ model, image, endUserId }: Omit<Asked, "key">) {
   const modalities = image === true ? [Modality.TEXT, Modality.IMAGE] : [];
   const parts = [{ kind: { case: "text" as const, value: "go on" } }];
-  return { model, modalities, messages: [{ role: Role.USER, parts }] };
+  return { model, modalities, messages: [{ role: Role.USER, parts }], ...(endUserId !== undefined && { endUserId }) };
 }
 
 async function createWhole(transport: Transport, asked: Asked): Promise<void> {

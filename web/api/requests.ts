@@ -9,6 +9,7 @@ import {
   type RequestOrder,
   RequestService,
 } from "../../gen/parley/console/v1/request_pb.js";
+import type { AttributionField } from "../format/attribution.ts";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
 
@@ -18,7 +19,7 @@ export const requests = createClient(RequestService, transport);
  * Filter of the request log. Missing fields match all requests. Times are Unix milliseconds, so that filters can be
  * compared.
  */
-export interface LogFilter {
+export interface LogFilter extends Readonly<Partial<Record<AttributionField, string>>> {
   readonly accountId?: string;
   readonly keyId?: string;
   readonly model?: string;

@@ -7,6 +7,8 @@ import {
   UsageService,
   type UsageStep,
 } from "../../gen/parley/console/v1/usage_pb.js";
+import type { AttributionField } from "../format/attribution.ts";
+import type { LogFilter } from "./requests.ts";
 import { transport } from "./transport.ts";
 
 const usage = createClient(UsageService, transport);
@@ -18,7 +20,7 @@ export const CHART_GROUPS = 6;
 const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Filter of requests. Empty strings match all. */
-export interface UsageFilter {
+export interface UsageFilter extends Readonly<Record<AttributionField, string>> {
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly grain: UsageGrain;
@@ -43,6 +45,18 @@ export interface UsagePieces {
   readonly previous: Pick<UsageFilter, "sinceMs" | "untilMs"> | undefined;
 }
 
+/** The total of some requests. */
+export function sumQuery(filter: LogFilter & { readonly sinceMs: number }) {
+  const { sinceMs, untilMs, ...rest } = filter;
+  const until = untilMs === undefined ? {} : { until: timestampFromMs(untilMs) };
+  return queryOptions({
+    queryKey: ["usage", "sum", filter],
+    queryFn: ({ signal }) =>
+      usage.summarize({ filter: { ...rest, since: timestampFromMs(sinceMs), ...until } }, { signal }),
+    refetchInterval: 30_000,
+  });
+}
+
 /**
  * Sums of a period: by group, by group and step, and of the previous period. The result contains its parameters,
  * because previous data stays visible until the next response.
@@ -63,6 +77,7 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
         groups: groups.rows,
         isChosenByDay: groups.chosenByDay,
         total: groups.total,
+        cutSince: groups.cutSince,
         steps: steps.rows,
         previous: previous?.total,
       };

@@ -39,6 +39,8 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   credential_removed: "Own credential removed",
   credentials_resealed: "Credentials encrypted anew",
   aliases_changed: "Aliases changed",
+  calls_stopped: "Session or end user stopped",
+  stop_removed: "Stop ended",
   configuration_changed: "Configuration changed",
   provider_credential_set: "Provider credential set",
   provider_credential_removed: "Provider credential removed",

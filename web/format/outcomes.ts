@@ -11,6 +11,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   response_too_large: { label: "Response too large", look: "warn" },
   unauthenticated: { label: "Unauthenticated", look: "warn" },
   permission_denied: { label: "Permission denied", look: "warn" },
+  stopped: { label: "Stopped", look: "warn" },
   model_not_found: { label: "Model not found", look: "warn" },
   not_found: { label: "Not found", look: "warn" },
   conflict: { label: "Changed meanwhile", look: "warn" },

@@ -4,6 +4,7 @@ import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { useOwners } from "../api/owners.ts";
 import { CopyButton } from "../components/copy-button.tsx";
 import { PATHS } from "../paths.ts";
+import type { AttributionField } from "../format/attribution.ts";
 import { keyLabel, NO_CALLER } from "../format/callers.ts";
 import { formatDuration } from "../format/duration.ts";
 import { formatPreciseMoment } from "../format/time.ts";
@@ -50,6 +51,32 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
           <bdi>{client}</bdi>
         </Fact>
       )}
+      {request.endUser !== "" && (
+        <Fact name="End user">
+          <Narrowing field="endUser" value={request.endUser} />
+        </Fact>
+      )}
+      {request.session !== "" && (
+        <Fact name="Session">
+          <Narrowing field="session" value={request.session} />
+        </Fact>
+      )}
+      {request.agent !== "" && (
+        <Fact name="Agent">
+          <Narrowing field="agent" value={request.agent} />
+        </Fact>
+      )}
+      {request.tags.length > 0 && (
+        <Fact name="Tags">
+          <ul className="flex flex-wrap gap-x-3">
+            {request.tags.map((tag) => (
+              <li key={tag}>
+                <Narrowing field="tag" value={tag} />
+              </li>
+            ))}
+          </ul>
+        </Fact>
+      )}
       {finish !== undefined && <Fact name="Finish reason">{finish}</Fact>}
       <Fact name="Duration">{formatDuration(durationMs)}</Fact>
       {firstContentMs !== undefined && <Fact name="Time to first token">{formatDuration(firstContentMs)}</Fact>}
@@ -62,6 +89,18 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
         </Fact>
       )}
     </dl>
+  );
+}
+
+/** Link to all requests of the same. */
+function Narrowing({ field, value }: { readonly field: AttributionField; readonly value: string }) {
+  return (
+    <Link
+      href={`${PATHS.requests}?${new URLSearchParams({ [field]: value }).toString()}`}
+      className="text-accent underline underline-offset-2"
+    >
+      <bdi>{value}</bdi>
+    </Link>
   );
 }
 

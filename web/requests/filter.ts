@@ -2,6 +2,7 @@ import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 import { RequestOrder } from "../../gen/parley/console/v1/request_pb.js";
 import type { LogFilter } from "../api/requests.ts";
+import { ATTRIBUTION_FIELDS } from "../format/attribution.ts";
 import { isRange, type Range, RANGES } from "../usage/period.ts";
 import { MINUTE_MS } from "../usage/steps.ts";
 
@@ -17,9 +18,19 @@ export const ORDERS = {
 export type Order = keyof typeof ORDERS;
 
 /** Query parameters of the page, as in the URL. Empty: not set. */
-const NAMES = ["account", "key", "model", "outcome", "range", "since", "until", "order"] as const;
+export const PARAMETERS = [
+  "account",
+  "key",
+  "model",
+  "outcome",
+  ...ATTRIBUTION_FIELDS,
+  "range",
+  "since",
+  "until",
+  "order",
+] as const;
 
-export type Parameter = (typeof NAMES)[number];
+export type Parameter = (typeof PARAMETERS)[number];
 
 /** What the log shows, as in the URL, so that links can be shared. */
 export interface LogView {
@@ -34,13 +45,13 @@ export interface LogView {
 }
 
 /**
- * Reads `?model=…&key=…&outcome=…&account=…&range=…&since=…&until=…&order=…`; times are ISO 8601 or Unix milliseconds. A range is counted
+ * Reads `?model=…&key=…&outcome=…&account=…&session=…&endUser=…&agent=…&tag=…&range=…&since=…&until=…&order=…`; times are ISO 8601 or Unix milliseconds. A range is counted
  * from when it is chosen, so that the same list can be paged.
  */
 export function useLogView(): LogView {
   const [search, setSearch] = useSearchParams();
   const query = new URLSearchParams(
-    NAMES.flatMap((name) => (search.get(name) ? [[name, search.get(name)!]] : [])),
+    PARAMETERS.flatMap((name) => (search.get(name) ? [[name, search.get(name)!]] : [])),
   ).toString();
   const view = useMemo(() => readView(new URLSearchParams(query)), [query]);
   const change: LogView["change"] = (changes) =>
@@ -71,6 +82,7 @@ function readView(search: URLSearchParams): Pick<LogView, "filter" | "order" | "
     keyId: search.get("key"),
     model: search.get("model"),
     outcome: search.get("outcome"),
+    ...Object.fromEntries(ATTRIBUTION_FIELDS.map((field) => [field, search.get(field)])),
   };
   return {
     filter: Object.fromEntries([

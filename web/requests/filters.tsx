@@ -1,8 +1,9 @@
 import type { ReactNode } from "react";
 import { useScopes } from "../api/scopes.ts";
+import { AttributionFilter } from "../components/attribution-filter.tsx";
 import { Button } from "../components/button.tsx";
 import { Choose } from "../components/choose.tsx";
-import type { LogView } from "./filter.ts";
+import { type LogView, PARAMETERS } from "./filter.ts";
 import { TimeFields } from "./time-fields.tsx";
 
 interface FiltersProps {
@@ -55,15 +56,10 @@ export function Filters({ view, children }: FiltersProps) {
           />
         </div>
       </div>
+      <AttributionFilter values={filter} onChange={change} />
       <div className="flex flex-wrap items-center gap-2">
         {query !== "" && (
-          <Button
-            look="quiet"
-            size="small"
-            onClick={() =>
-              change({ account: "", key: "", model: "", outcome: "", range: "", since: "", until: "", order: "" })
-            }
-          >
+          <Button look="quiet" size="small" onClick={() => change(NOTHING)}>
             Clear filters
           </Button>
         )}
@@ -72,6 +68,9 @@ export function Filters({ view, children }: FiltersProps) {
     </div>
   );
 }
+
+/** Each parameter removed. */
+const NOTHING = Object.fromEntries(PARAMETERS.map((name) => [name, ""]));
 
 const SORTED = [
   ["tokens", "Most tokens first"],

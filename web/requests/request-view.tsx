@@ -3,6 +3,8 @@ import { MessageSquareText, Waypoints } from "lucide-react";
 import { Link } from "wouter";
 import { adviceFor } from "../../src/inbound/failure-advice.ts";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
+import { StopKind } from "../../gen/parley/console/v1/stop_pb.js";
+import { useOwners } from "../api/owners.ts";
 import { buttonClass } from "../components/button.tsx";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
 import { Panel } from "../components/panel.tsx";
@@ -12,6 +14,7 @@ import { Attempts } from "./attempts.tsx";
 import { Facts } from "./facts.tsx";
 import { FieldChanges } from "./field-changes.tsx";
 import { Limits } from "./limits.tsx";
+import { StopCalls } from "./stop-calls.tsx";
 import { Tokens } from "./tokens.tsx";
 
 interface RequestViewProps {
@@ -58,6 +61,7 @@ export function RequestView({ request, isNarrow = false }: RequestViewProps) {
       )}
       <Panel title="Details">
         <Facts request={request} />
+        <Stopping request={request} />
       </Panel>
     </div>
   );
@@ -66,6 +70,18 @@ export function RequestView({ request, isNarrow = false }: RequestViewProps) {
 function describeLimits({ refused }: LoggedRequest): string {
   const whose = "Of the key or its account, whichever had less remaining.";
   return refused ? whose : `${whose} Includes this request.`;
+}
+
+/** Buttons that stop what the request belongs to, for those who may change keys of its account. */
+function Stopping({ request: { accountId, session, endUser } }: { readonly request: LoggedRequest }) {
+  const isWritable = useOwners().some((owner) => owner.id === accountId && owner.isWritable);
+  if (!isWritable || (session === "" && endUser === "")) return null;
+  return (
+    <div className="mt-5 flex flex-wrap gap-2">
+      {session !== "" && <StopCalls accountId={accountId} kind={StopKind.SESSION} value={session} />}
+      {endUser !== "" && <StopCalls accountId={accountId} kind={StopKind.END_USER} value={endUser} />}
+    </div>
+  );
 }
 
 /** Links to what can be done with the request. */

@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { isAdministrator, useAccount, useTeams } from "../api/session.ts";
 import { Page } from "../components/page.tsx";
+import { AttributionSum } from "./attribution-sum.tsx";
 import { ColumnMenu } from "./column-menu.tsx";
 import { ExportMenu } from "./export-menu.tsx";
 import { useLogView } from "./filter.ts";
@@ -34,6 +35,7 @@ export default function Requests() {
         <ExportMenu filter={view.filter} />
         <div ref={setSlot} className="ml-auto flex items-center gap-2" />
       </Filters>
+      <AttributionSum key={key} filter={view.filter} />
       {view.order === "time" ? (
         <Log key={key} view={view} columns={columns} isLive={isLive} onLive={setLive} slot={slot} />
       ) : (

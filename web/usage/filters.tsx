@@ -1,4 +1,5 @@
 import { useScopes } from "../api/scopes.ts";
+import { AttributionFilter } from "../components/attribution-filter.tsx";
 import { Choose } from "../components/choose.tsx";
 import { SelectField } from "../components/field.tsx";
 import { GROUPING_NAMES } from "./names.ts";
@@ -13,47 +14,52 @@ interface FiltersProps {
 /** Fields for period, filter and grouping. */
 export function Filters({ view, onChange }: FiltersProps) {
   const { models, keys, outcomes, accounts, isAll } = useScopes(view.account);
-  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter((each) => isAll || each !== "account");
+  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(
+    (each) => isAll || (each !== "account" && each !== "team"),
+  );
   return (
-    <div
-      className={`mb-5 grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}
-    >
-      <PeriodFields view={view} onChange={onChange} />
-      <SelectField
-        label="Group by"
-        value={view.by}
-        onChange={(event) => onChange({ by: event.target.value as Grouping })}
+    <div className="mb-5 space-y-2">
+      <div
+        className={`grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}
       >
-        {groupings.map((grouping) => (
-          <option key={grouping} value={grouping}>
-            {GROUPING_NAMES[grouping]}
-          </option>
-        ))}
-      </SelectField>
-      <Choose
-        label="Status"
-        value={view.outcome}
-        all="All statuses"
-        choices={outcomes}
-        onChange={(outcome) => onChange({ outcome })}
-      />
-      <Choose
-        label="Model"
-        value={view.model}
-        all="All models"
-        choices={models}
-        onChange={(model) => onChange({ model })}
-      />
-      <Choose label="Key" value={view.key} all="All keys" choices={keys} onChange={(key) => onChange({ key })} />
-      {accounts && (
+        <PeriodFields view={view} onChange={onChange} />
+        <SelectField
+          label="Group by"
+          value={view.by}
+          onChange={(event) => onChange({ by: event.target.value as Grouping })}
+        >
+          {groupings.map((grouping) => (
+            <option key={grouping} value={grouping}>
+              {GROUPING_NAMES[grouping]}
+            </option>
+          ))}
+        </SelectField>
         <Choose
-          label="Account"
-          value={view.account}
-          all={accounts.all}
-          choices={accounts.choices}
-          onChange={(account) => onChange({ account, key: "" })}
+          label="Status"
+          value={view.outcome}
+          all="All statuses"
+          choices={outcomes}
+          onChange={(outcome) => onChange({ outcome })}
         />
-      )}
+        <Choose
+          label="Model"
+          value={view.model}
+          all="All models"
+          choices={models}
+          onChange={(model) => onChange({ model })}
+        />
+        <Choose label="Key" value={view.key} all="All keys" choices={keys} onChange={(key) => onChange({ key })} />
+        {accounts && (
+          <Choose
+            label="Account"
+            value={view.account}
+            all={accounts.all}
+            choices={accounts.choices}
+            onChange={(account) => onChange({ account, key: "" })}
+          />
+        )}
+      </div>
+      <AttributionFilter values={view} onChange={onChange} />
     </div>
   );
 }

@@ -5,9 +5,11 @@ import { UNKNOWN_MODEL } from "./names.ts";
 import type { Grouping } from "./view.ts";
 
 /** Returns the path of the request log for the requests of a sum. */
-export function logLink({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): string {
+export function logLink(filter: UsageFilter): string {
+  const { sinceMs, untilMs, accountId, keyId, model, outcome, session, endUser, agent, tag } = filter;
   const [since, until] = [sinceMs, untilMs].map((atMs) => new Date(atMs).toISOString());
-  const all = { account: accountId, key: keyId, model, outcome, since: since!, until: until! };
+  const shared = { model, outcome, session, endUser, agent, tag };
+  const all = { account: accountId, key: keyId, ...shared, since: since!, until: until! };
   const given = Object.entries(all).filter(([, value]) => value !== "");
   return `${PATHS.requests}?${new URLSearchParams(given).toString()}`;
 }
@@ -17,6 +19,6 @@ export function narrow(filter: UsageFilter, by: Grouping, group: string): UsageF
   if (by === "none" || group === "" || (by === "model" && group === UNKNOWN_MODEL)) return undefined;
   // The log has no filter for an account that is none.
   if (group === NO_CALLER && (by === "key" || by === "account")) return { ...filter, keyId: NO_CALLER };
-  const fields = { model: "model", key: "keyId", account: "accountId", outcome: "outcome" } as const;
-  return { ...filter, [fields[by]]: group };
+  const fields = { key: "keyId", account: "accountId", team: "accountId" } as const;
+  return { ...filter, [by in fields ? fields[by as keyof typeof fields] : by]: group };
 }

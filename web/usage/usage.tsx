@@ -6,11 +6,14 @@ import { isAdministrator, useAccount, useTeams } from "../api/session.ts";
 import { usageQuery } from "../api/usage.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
+import { ATTRIBUTION_FIELDS } from "../format/attribution.ts";
+import { formatMoment } from "../format/time.ts";
 import { Figures } from "./figures.tsx";
 import { Filters } from "./filters.tsx";
 import { GroupsTable } from "./groups-table.tsx";
 import { LatencyPlots } from "./latency-plots.tsx";
 import { MEASURES, requestsOf } from "./measures.ts";
+import { isAttribution } from "./names.ts";
 import { SumsPlot } from "./sums-plot.tsx";
 import { formatSpan } from "./times.ts";
 import { usePieces, useView, type View } from "./view.ts";
@@ -36,15 +39,16 @@ function Report({ view }: { readonly view: View }) {
   const order = useMemo(() => sums.data?.groups.map(({ group }) => group) ?? [], [sums.data]);
   if (sums.isPending) return <Loading what="the usage" shape="charts" />;
   if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
-  const { asked, total = NOTHING, previous, groups, steps, isChosenByDay } = sums.data;
+  const { asked, total = NOTHING, previous, groups, steps, isChosenByDay, cutSince } = sums.data;
   const { filter, step, grouping, length } = asked;
   const isNarrowed = [view.account, view.key, view.model, view.outcome].some((value) => value !== "");
+  const isOfEntries = isAttribution(view.by) || ATTRIBUTION_FIELDS.some((field) => view[field] !== "");
   return (
     <div className="space-y-6" aria-busy={sums.isPlaceholderData}>
       <Figures now={total} before={previous} length={length} />
       {requestsOf(total) === 0n ? (
         <Empty title="No usage yet">
-          {isNarrowed ? "No requests match these filters." : "No requests in this period."}
+          {isNarrowed || isOfEntries ? "No requests match these filters." : "No requests in this period."}
         </Empty>
       ) : (
         <>
@@ -68,7 +72,12 @@ function Report({ view }: { readonly view: View }) {
       <p className="text-sm text-muted">
         {formatSpan(filter)}
         {previous !== undefined && ", compared with the previous period of the same length"}. Requests count when they
-        start. Requests and errors include those that were refused, such as over a limit or without a valid key.
+        start.{" "}
+        {isOfEntries
+          ? "Of sessions, end users, agents and tags only completions are known, not refused requests, as long as single requests are kept."
+          : "Requests and errors include those that were refused, such as over a limit or without a valid key."}
+        {cutSince !== undefined &&
+          ` There are more than 100,000: the sums are of those that ended since ${formatMoment(cutSince)}.`}
       </p>
     </div>
   );

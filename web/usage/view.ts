@@ -2,6 +2,7 @@ import { useEffect, useMemo, useState } from "react";
 import { useSearchParams } from "wouter";
 import { UsageGrain, UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
 import type { UsagePieces } from "../api/usage.ts";
+import type { AttributionField } from "../format/attribution.ts";
 import { inWholeUnits, isRange, periodOf, type Range, RANGES, readPeriod } from "./period.ts";
 import { MINUTE_MS, type Step, stepFor } from "./steps.ts";
 
@@ -12,12 +13,17 @@ export const GROUPINGS = {
   key: UsageGrouping.KEY,
   account: UsageGrouping.ACCOUNT,
   outcome: UsageGrouping.OUTCOME,
+  team: UsageGrouping.TEAM,
+  session: UsageGrouping.SESSION,
+  endUser: UsageGrouping.END_USER,
+  agent: UsageGrouping.AGENT,
+  tag: UsageGrouping.TAG,
 } as const;
 
 export type Grouping = keyof typeof GROUPINGS;
 
 /** Filter, period and grouping of the usage page, as in the URL. */
-export interface View {
+export interface View extends Readonly<Record<AttributionField, string>> {
   /** Not used with a period of its own. */
   readonly range: Range;
   /** A period of its own: its ends as ISO 8601; both empty for a range up to now. */
@@ -39,6 +45,10 @@ const DEFAULTS: View = {
   key: "",
   model: "",
   outcome: "",
+  session: "",
+  endUser: "",
+  agent: "",
+  tag: "",
 };
 
 /** Returns the view from the URL, and a function to change it. Default values are omitted from the URL. */
@@ -55,6 +65,10 @@ export function useView(): readonly [view: View, change: (changes: Partial<View>
     key: get("key"),
     model: get("model"),
     outcome: get("outcome"),
+    session: get("session"),
+    endUser: get("endUser"),
+    agent: get("agent"),
+    tag: get("tag"),
   };
   const change = (changes: Partial<View>): void => {
     const entries = Object.entries({ ...view, ...changes }).filter(
@@ -74,7 +88,8 @@ export interface ViewPieces extends UsagePieces {
 }
 
 /** Returns the query parameters of a view. Those of a period up to now change every minute. */
-export function usePieces({ range, since, until, by, account, key, model, outcome }: View): ViewPieces {
+export function usePieces(view: View): ViewPieces {
+  const { range, since, until, by, account, key, model, outcome, session, endUser, agent, tag } = view;
   const nowMs = useMinute();
   const own = readPeriod(since, until);
   const asked = own ?? periodOf(range, nowMs);
@@ -86,14 +101,30 @@ export function usePieces({ range, since, until, by, account, key, model, outcom
   return useMemo(() => {
     const grain = hasMinutes ? UsageGrain.MINUTE : UsageGrain.UNSPECIFIED;
     return {
-      filter: { sinceMs, untilMs, grain, accountId: account, keyId: key, model, outcome },
+      filter: { sinceMs, untilMs, grain, accountId: account, keyId: key, model, outcome, session, endUser, agent, tag },
       by: GROUPINGS[by],
       grouping: by,
       previous: isComparable ? { sinceMs: sinceMs - shiftMs, untilMs: untilMs - shiftMs } : undefined,
       length,
       step: stepFor(untilMs - sinceMs, { hasMinutes }),
     };
-  }, [sinceMs, untilMs, hasMinutes, isComparable, shiftMs, length, by, account, key, model, outcome]);
+  }, [
+    sinceMs,
+    untilMs,
+    hasMinutes,
+    isComparable,
+    shiftMs,
+    length,
+    by,
+    account,
+    key,
+    model,
+    outcome,
+    session,
+    endUser,
+    agent,
+    tag,
+  ]);
 }
 
 /** Start of the current minute, which renders again when it ends. */

@@ -170,6 +170,13 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_CONFLICT = 21;
    */
   CONFLICT = 21,
+
+  /**
+   * PERMISSION_DENIED. The calls of this session or end user are stopped until the time that the message names. No retry before.
+   *
+   * @generated from enum value: ERROR_REASON_STOPPED = 22;
+   */
+  STOPPED = 22,
 }
 
 /**

@@ -12,6 +12,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { StopService } from "../../../gen/parley/console/v1/stop_pb.js";
 import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
@@ -19,6 +20,7 @@ import type { AuditStore } from "../../access/audit-store.ts";
 import type { SavedFilters } from "../../access/saved-filters.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
 import type { KeyStore } from "../../access/key-store.ts";
+import type { StopStore } from "../../access/stops.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Completions } from "../../core/completions.ts";
 import type { Traces } from "../../core/trace.ts";
@@ -50,6 +52,7 @@ import { createRpcs } from "./rpcs.ts";
 import { createRoutingService, type RoutingServicePorts } from "./routing-service.ts";
 import { createSessionService } from "./session-service.ts";
 import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
+import { createStopService } from "./stop-service.ts";
 import { Streams } from "./streams.ts";
 import { createTeamService } from "./team-service.ts";
 import { createUsageService } from "./usage-service.ts";
@@ -64,6 +67,7 @@ export interface ConsolePorts {
   readonly usage: UsageStore;
   readonly refusals: Pick<RefusalStore, "list" | "find">;
   readonly savedFilters: SavedFilters;
+  readonly stops: StopStore;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
@@ -198,6 +202,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, provid
   router.service(AuditService, createAuditService({ audit: ports.audit, streams }));
   router.service(TeamService, createTeamService({ access, keys, ledger }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
+  router.service(StopService, createStopService(ports));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));

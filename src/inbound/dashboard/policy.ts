@@ -11,6 +11,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { StopService } from "../../../gen/parley/console/v1/stop_pb.js";
 import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { lacks, type Permission, permitsSomewhere } from "../../access/permissions.ts";
@@ -77,6 +78,7 @@ export const SERVICES = [
   TeamService,
   KeyService,
   RoutingService,
+  StopService,
   OverviewService,
   UsageService,
   RequestService,
@@ -132,6 +134,11 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     setCredential: changing("routing.write"),
     removeCredential: changing("routing.write"),
     setAliases: changing("routing.write"),
+  }),
+  ...entries(StopService.method, {
+    list: reading("keys.read"),
+    create: changing("keys.write"),
+    remove: changing("keys.write"),
   }),
   ...entries(OverviewService.method, { get: reporting("usage.read") }),
   ...entries(UsageService.method, {

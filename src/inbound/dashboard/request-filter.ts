@@ -2,7 +2,7 @@ import type { RequestFilter } from "../../../gen/parley/console/v1/request_pb.js
 import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import { type LedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
-import type { LogQuery } from "../../ledger/ledger-store.ts";
+import type { AttributionFilter, LogQuery } from "../../ledger/ledger-store.ts";
 import { FAILURE_TABLE } from "../failure-table.ts";
 import { accountInView, readKeyFilter } from "./call.ts";
 import { readTime } from "./list-page.ts";
@@ -11,6 +11,7 @@ import { readTime } from "./list-page.ts";
 export type LogFilter = Omit<LogQuery, "limit" | "after">;
 
 const MAX_MODEL_CHARS = 256;
+const MAX_NAME_CHARS = 500;
 
 /** Reads a filter. Throws `invalid_request`, and `permission_denied` for requests that the caller may not see. */
 export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn): LogFilter {
@@ -24,7 +25,28 @@ export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn
     outcome: outcome === "" ? undefined : readOutcome(outcome),
     sinceMs: since && readTime("filter.since", since),
     untilMs: until && readTime("filter.until", until),
+    ...readAttributionFilter(filter),
   };
+}
+
+/** Reads whom and what requests are for. Throws `invalid_request`. */
+export function readAttributionFilter(
+  filter: Pick<RequestFilter, "endUser" | "session" | "agent" | "tag"> | undefined,
+): AttributionFilter {
+  const { endUser = "", session = "", agent = "", tag = "" } = filter ?? {};
+  return {
+    endUser: readName("filter.end_user", endUser),
+    session: readName("filter.session", session),
+    agent: readName("filter.agent", agent),
+    tag: readName("filter.tag", tag),
+  };
+}
+
+/** A text for comparison with a column: PostgreSQL accepts no NUL. Undefined when empty. Throws `invalid_request`. */
+export function readName(field: string, text: string): string | undefined {
+  if (text === "") return undefined;
+  if (text.length <= MAX_NAME_CHARS && !text.includes("\0") && text.isWellFormed()) return text;
+  throw invalidField(field, `must have at most ${MAX_NAME_CHARS} characters, and none that is NUL`);
 }
 
 function readOutcome(outcome: string): LogQuery["outcome"] {
@@ -34,8 +56,14 @@ function readOutcome(outcome: string): LogQuery["outcome"] {
 }
 
 /** Whether an entry matches the filter as in the ledger, except for the time. */
-export function isAskedFor(entry: LedgerEntry, { accountId, keyId, model, outcome }: LogFilter): boolean {
+export function isAskedFor(entry: LedgerEntry, filter: LogFilter): boolean {
+  const { accountId, keyId, model, outcome, endUser, session, agent, tag } = filter;
+  const { attribution } = entry;
   return (
+    (endUser === undefined || attribution?.endUser === endUser) &&
+    (session === undefined || attribution?.session === session) &&
+    (agent === undefined || attribution?.agent === agent) &&
+    (tag === undefined || attribution?.tags?.includes(tag) === true) &&
     (accountId === undefined || entry.accountId === accountId) &&
     (keyId === undefined || entry.keyId === keyId) &&
     (model === undefined || entry.requestedModel === model || entry.servedModel === model) &&

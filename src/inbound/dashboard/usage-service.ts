@@ -19,7 +19,6 @@ import {
   MINUTES_KEPT_MS,
   type Span,
   STEP_MS,
-  totalOf,
   type UsageFilter,
   type UsageGrain,
   type UsageGroup,
@@ -31,12 +30,12 @@ import {
 import { optionalTime } from "./account-messages.ts";
 import { accountInView, accountToUse, readKeyFilter, signedInOf } from "./call.ts";
 import { readTime } from "./list-page.ts";
+import { readAttributionFilter, readName } from "./request-filter.ts";
 import { readZone, toPointMessage, toRowMessage, toSumsMessage } from "./usage-messages.ts";
 
 const DEFAULT_SPAN_MS = 30 * STEP_MS.day;
 const MAX_SPAN_MS = 366 * STEP_MS.day;
 const MAX_STEPS = 1_000;
-const MAX_NAME_LENGTH = 500;
 /** Default and limit of groups; with time steps each has many rows. */
 const GROUP_COUNTS = { plain: [100, 1_000], stepped: [10, 50] } as const;
 
@@ -46,6 +45,11 @@ const GROUPS: Readonly<Record<number, UsageGroup>> = {
   [UsageGrouping.KEY]: "key",
   [UsageGrouping.ACCOUNT]: "account",
   [UsageGrouping.OUTCOME]: "outcome",
+  [UsageGrouping.TEAM]: "team",
+  [UsageGrouping.END_USER]: "endUser",
+  [UsageGrouping.SESSION]: "session",
+  [UsageGrouping.AGENT]: "agent",
+  [UsageGrouping.TAG]: "tag",
 } satisfies Record<UsageGrouping, UsageGroup>;
 
 const STEPS: Readonly<Record<number, UsageStep>> = {
@@ -116,14 +120,8 @@ function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs:
     keyId: readKeyFilter(asked?.keyId ?? ""),
     model: readName("filter.model", asked?.model ?? ""),
     outcome: readName("filter.outcome", asked?.outcome ?? ""),
+    ...readAttributionFilter(asked),
   };
-}
-
-/** A text for comparison with a column: PostgreSQL accepts no NUL. */
-function readName(field: string, text: string): string | undefined {
-  if (text === "") return undefined;
-  if (text.length <= MAX_NAME_LENGTH && !text.includes("\0")) return text;
-  throw invalidField(field, `must have at most ${MAX_NAME_LENGTH} characters, and none that is NUL`);
 }
 
 function readStep(steps: StepMessage, { sinceMs, untilMs, grain }: Filter): UsageStep {
@@ -143,15 +141,16 @@ function readGroupCount(count: number, step: UsageStep): number {
 
 /** Sums of a report with their total. */
 function toSummaryMessage(
-  { rows, isChosenByDay }: UsageSummary,
+  { rows, total, isChosenByDay, cutSinceMs }: UsageSummary,
   { sinceMs, untilMs }: Span,
 ): MessageInitShape<typeof SummarizeUsageResponseSchema> {
   return {
     rows: rows.map(toRowMessage),
-    total: toSumsMessage(totalOf(rows)),
+    total: toSumsMessage(total),
     since: timestampFromMs(sinceMs),
     until: timestampFromMs(untilMs),
     chosenByDay: isChosenByDay,
+    ...optionalTime("cutSince", cutSinceMs),
   };
 }
 

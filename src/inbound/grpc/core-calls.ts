@@ -31,12 +31,14 @@ import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
 import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
 import { type AttemptList, AttemptListSchema } from "../../../gen/parley/v1/report_pb.js";
 import { fromAttemptMessage } from "../../core/attempt.ts";
+import type { Attribution } from "../../core/attribution.ts";
 import type { Clock } from "../../core/clock.ts";
 import { causeOf } from "../../core/error-reason.ts";
 import { Failure, type FailureDetail } from "../../core/failure.ts";
 import { HOPS_HEADER } from "../../core/hops.ts";
 import { type TraceContext, traceHeaders } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
+import { attributionHeaders } from "../attribution.ts";
 import { readLimitHeaders } from "../headers.ts";
 import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../unknown-fields.ts";
 import type { CoreChannels, Lease } from "./core-channels.ts";
@@ -55,6 +57,8 @@ export interface CallFacts {
   readonly hops?: number | undefined;
   /** The span that calls. Default: the call is not traced. */
   readonly trace?: TraceContext | undefined;
+  /** As `Call.attribution`. */
+  readonly attribution?: Attribution | undefined;
   /** `Call.unrecognized`. Default: none. */
   readonly unrecognized?: readonly string[] | undefined;
   /** Receives the caller's limits: with the first metadata, and with a refusal. */
@@ -173,13 +177,22 @@ export class CoreCalls {
     };
   }
 
-  #send({ authorization, requestId, expiresMs, hops = 0, trace, unrecognized }: CallFacts): [Metadata, CallOptions] {
+  #send({
+    authorization,
+    requestId,
+    expiresMs,
+    hops = 0,
+    trace,
+    attribution,
+    unrecognized,
+  }: CallFacts): [Metadata, CallOptions] {
     const metadata = new Metadata();
     metadata.set("authorization", authorization);
     metadata.set("priority", INCREMENTAL);
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
     if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
     if (trace !== undefined) for (const [name, value] of traceHeaders(trace)) metadata.set(name, value);
+    for (const [name, value] of attributionHeaders(attribution)) metadata.set(name, value);
     const names = writeUnrecognized(unrecognized);
     if (names !== undefined) metadata.set(UNRECOGNIZED_HEADER, names);
     if (expiresMs === undefined) return [metadata, {}];

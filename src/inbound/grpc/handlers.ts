@@ -33,6 +33,7 @@ import { HOPS_HEADER, readHops } from "../../core/hops.ts";
 import type { Trace } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
+import { readAttribution } from "../attribution.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
@@ -281,7 +282,7 @@ interface Completing<R> {
 }
 
 /** Runs a call that takes a slot. */
-async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest | ListModelsRequest>(
+async function complete<R extends AnyRequest | ListModelsRequest>(
   services: CallServices,
   call: SlotCall<R>,
   { run, fail }: Completing<R>,
@@ -307,7 +308,8 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
       const labels = callsProvider ? readRequiredLabels(headerOf) : undefined;
       return () => {
         const request = call.request.read();
-        if (labels !== undefined) addLabels(request, labels);
+        const labelled = toCompletion(request);
+        if (labels !== undefined && labelled !== undefined) addRequiredLabels(labelled, labels);
         return request;
       };
     },
@@ -320,15 +322,6 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
     // A reply is only queued: it stays in memory until the caller reads it, or the stream's guard closes the stream.
     sent: () => opened.sent(),
   });
-}
-
-function addLabels(
-  request: CompletionRequest | EmbeddingRequest | ExplainRequest | ListModelsRequest,
-  labels: LabelRequirements,
-): void {
-  if (request.$typeName === "parley.v1.ListModelsRequest") return;
-  const labelled = request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
-  if (labelled !== undefined) addRequiredLabels(labelled, labels);
 }
 
 async function writeStream(
@@ -424,9 +417,17 @@ function sizeOfChunk({ event }: CompletionChunk): number {
   return typeof content?.value === "string" ? content.value.length : 0;
 }
 
+type AnyRequest = CompletionRequest | EmbeddingRequest | ExplainRequest;
+
+/** The request that is explained, or the request itself; undefined for a list of models. */
+function toCompletion(request: AnyRequest | ListModelsRequest): CompletionRequest | EmbeddingRequest | undefined {
+  if (request.$typeName === "parley.v1.ListModelsRequest") return undefined;
+  return request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
+}
+
 /** The facts of a call of completions or embeddings, with the request fields that this version does not know. */
 function meteredCall(
-  request: Message,
+  request: AnyRequest,
   desc: DescMessage,
   { call, opened, principal }: { readonly call: AnyCall; readonly opened: Opened; readonly principal: Principal },
 ): Call {
@@ -434,7 +435,9 @@ function meteredCall(
   const unknown = unknownFields(request, desc);
   const unrecognized = forwarded.length === 0 ? unknown : [...new Set([...forwarded, ...unknown])];
   const client = clientName(firstText(call.metadata, "user-agent"));
-  return { ...toCall(opened, principal), unrecognized, client };
+  const asked = toCompletion(request);
+  const attribution = asked && readAttribution((name) => firstText(call.metadata, name), asked);
+  return { ...toCall(opened, principal), unrecognized, client, attribution };
 }
 
 function toCall(opened: Opened, principal: Principal): Call {

@@ -90,6 +90,7 @@ export function connectCore({
           expiresMs: caller.expiresMs,
           hops: caller.hops,
           trace: caller.trace?.context,
+          attribution: caller.attribution,
           // The core finds them itself in what it reads.
           unrecognized: caller.inFormat === undefined ? caller.unrecognized : undefined,
           lost: (failure) => lost(failure, caller.requestId),

@@ -16,6 +16,7 @@ import type {
 } from "../../formats/format.ts";
 import type { JsonText } from "../../formats/held-strings.ts";
 import { writeRoutePlan } from "../../formats/route-plan.ts";
+import { readAttribution } from "../attribution.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { clientName } from "../client-name.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
@@ -248,6 +249,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
         entrance: "http",
         format: exchange.format.name,
         client: clientName(request.headers["user-agent"]),
+        attribution: readAttribution((name) => request.headers[name], read.request),
         signal: open.signal,
         expiresMs: open.expiresMs,
         arrivedMs,

@@ -24,6 +24,7 @@ import {
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { isMetered, MAX_QUESTION_BYTES, takesSlot } from "../arrival-limits.ts";
+import { readAttribution } from "../attribution.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
@@ -56,6 +57,7 @@ interface Admitted {
   readonly labels: LabelRequirements | undefined;
   /** When the library began to encode a list of models, which is work of its caller; undefined for other answers. */
   encodingMs?: number;
+  readonly headerOf: (name: string) => string | readonly string[] | undefined;
 }
 
 /** Context of an admitted request for Connect's handlers. */
@@ -97,7 +99,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       },
     };
     const handler = handlers.get(path)!;
-    const contextValues = createContextValues().set(ADMITTED, { call, open, labels: undefined });
+    const contextValues = createContextValues().set(ADMITTED, { call, open, labels: undefined, headerOf });
     const asked: ConnectExchange = {
       request,
       response,
@@ -134,7 +136,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
           return readConnect(handler, asked, slot);
         },
         run(body, current) {
-          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open, labels });
+          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open, labels, headerOf });
           return runConnect(handler, asked, body);
         },
         fail,
@@ -189,7 +191,10 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
       answer(context, async (admitted) => {
         const { call } = admitted;
         addLabels(request, admitted);
-        const completion = await completions.create(request, { ...call, unrecognized: unknownFields(request) });
+        const completion = await completions.create(request, {
+          ...attributed(request, admitted),
+          unrecognized: unknownFields(request),
+        });
         const { maxResponseBytes } = request;
         if (maxResponseBytes !== undefined)
           requireResponseSize(toBinary(CompletionSchema, completion).length, maxResponseBytes);
@@ -201,7 +206,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
       const { call, open } = admitted;
       try {
         addLabels(request, admitted);
-        const asked = { ...call, unrecognized: unknownFields(request) };
+        const asked = { ...attributed(request, admitted), unrecognized: unknownFields(request) };
         const batches = toAsyncIterable((emit) => completions.stream(request, asked, emit), open);
         for await (const batch of batches) {
           for (const chunk of splitImages(batch)) {
@@ -220,14 +225,14 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     count: (request, context) =>
       answer(context, (admitted) => {
         addLabels(request, admitted);
-        return completions.count(request, { ...admitted.call, unrecognized: unknownFields(request) });
+        return completions.count(request, { ...attributed(request, admitted), unrecognized: unknownFields(request) });
       }),
     explain: (request, context) =>
       answer(context, (admitted) => {
         const unrecognized = unknownFields(request, ExplainRequestSchema);
         const { completion, mode } = toExplain(request);
         addLabels(completion, admitted);
-        return completions.explain(completion, { ...admitted.call, unrecognized }, mode);
+        return completions.explain(completion, { ...attributed(completion, admitted), unrecognized }, mode);
       }),
   });
   router.service(EmbeddingService, {
@@ -237,7 +242,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         const { model } = request;
         addLabels(request, admitted);
         const unrecognized = unknownFields(request, EmbeddingRequestSchema);
-        const embeddings = await embedder.create(request, { ...call, unrecognized });
+        const embeddings = await embedder.create(request, { ...attributed(request, admitted), unrecognized });
         setFacts(context.responseHeader, routingOfCompletion(embeddings, model, elapsed(call)));
         return embeddings;
       }),
@@ -265,6 +270,11 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         return toKey(call.principal);
       }),
   });
+}
+
+/** The call with whom and what its request is for. */
+function attributed(request: CompletionRequest | EmbeddingRequest, { call, headerOf }: Admitted): Call {
+  return { ...call, attribution: readAttribution(headerOf, request) };
 }
 
 async function answer<T>(context: HandlerContext, run: (admitted: Admitted) => T | Promise<T>): Promise<T> {

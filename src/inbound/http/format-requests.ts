@@ -9,6 +9,7 @@ import type { Call } from "../../core/call.ts";
 import type { Completions } from "../../core/completions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { FormatInput, Operation, ReadCompletion, RequestHeaders } from "../../formats/format.ts";
+import { addFields } from "../attribution.ts";
 import type { EdgeServices } from "../services.ts";
 import { type Exchange, MAX_BODY_BYTES, parseBodyText } from "./exchange.ts";
 import { findRoute } from "./routes.ts";
@@ -75,7 +76,8 @@ async function read(
   const { $typeName: _, maxResponseBytes: _bytes, requiredLabels: _labels, ...fields } = asked;
   Object.assign(request, fields);
   delete request.inFormat;
-  return { ...call, body, unrecognized: [...unrecognized, ...(call.unrecognized ?? [])] };
+  const attribution = addFields(call.attribution, asked);
+  return { ...call, body, attribution, unrecognized: [...unrecognized, ...(call.unrecognized ?? [])] };
 }
 
 const SOUGHT: Readonly<Record<Reading, string>> = {

@@ -22,6 +22,7 @@ export function toAccountRow(record: AccountRecord): AccountRow {
     disabled_at_ms: record.disabledAtMs ?? null,
     credentials: null,
     aliases: null,
+    stops: null,
     ...toLimitColumns(record.limits),
   };
 }

@@ -149,7 +149,7 @@ async function withIdentity(
 class IdentityTaken extends Error {}
 
 /** The keys of an account to announce, or ANY_KEY for many. */
-async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise<readonly string[]> {
+export async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise<readonly string[]> {
   const keys = transaction
     .selectFrom("api_keys")
     .select("hash")

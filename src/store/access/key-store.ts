@@ -8,6 +8,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
 import { announced, type KeyChanges } from "./key-changes.ts";
 import { createRoutingReader } from "./routing-rows.ts";
+import { createStopReader } from "./stop-store.ts";
 
 /** The KeyStore in the database. Every change is announced to key caches; the time of last use comes from the ledger. */
 export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {
@@ -219,6 +220,7 @@ function keysWithAccount({ query }: Pick<Database, "query">) {
       "accounts.monthly_budget_micro_usd as account_monthly_budget_micro_usd",
       "accounts.credentials as account_credentials",
       "accounts.aliases as account_aliases",
+      "accounts.stops as account_stops",
     ]);
 }
 
@@ -226,6 +228,7 @@ type KeyWithAccount = InferResult<ReturnType<typeof keysWithAccount>>[number];
 
 function createFoundKeyReader(): (row: KeyWithAccount) => FoundKey {
   const readRouting = createRoutingReader();
+  const readStops = createStopReader();
   return (row) => ({
     record: toRecord(row),
     accountLimits: fromLimitColumns({
@@ -236,6 +239,7 @@ function createFoundKeyReader(): (row: KeyWithAccount) => FoundKey {
     }),
     accountDisabled: row.account_disabled_at_ms !== null,
     routing: readRouting(row.account_id, { credentials: row.account_credentials, aliases: row.account_aliases }),
+    stops: readStops(row.account_id, row.account_stops),
   });
 }
 

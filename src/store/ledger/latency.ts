@@ -4,6 +4,7 @@ import type { LatencyPoint, LatencyQuery, Percentiles, UsageStore } from "../../
 import type { Database } from "../database.ts";
 import { SHARES } from "../sqlite/percentiles.ts";
 import { retryWhileBusy } from "../store-error.ts";
+import { attributedTo } from "./attribution-filter.ts";
 import { stepOf } from "./steps.ts";
 
 /** Completions read per report, so that it takes no longer than a user waits for a page. */
@@ -73,13 +74,14 @@ function newest({
       : accountId !== undefined
         ? sql`account_id = ${accountId} and`
         : sql``;
-  return sql`select account_id, served_model, requested_model, outcome, ended_at_ms, duration_ms, first_content_ms
+  return sql`select account_id, end_user, session, agent, tags, served_model, requested_model, outcome, ended_at_ms, duration_ms, first_content_ms
     from completions where ${owner} ended_at_ms >= ${sinceMs} and ended_at_ms < ${untilMs}
     order by ended_at_ms desc limit ${sql.lit(MAX_COMPLETIONS)}`;
 }
 
-function matching({ accountId, model, outcome = "served" }: Omit<LatencyQuery, "step">): RawBuilder<unknown> {
-  const conditions = [sql`${outcome} = 'served'`];
+function matching(query: Omit<LatencyQuery, "step">): RawBuilder<unknown> {
+  const { accountId, model, outcome = "served" } = query;
+  const conditions: RawBuilder<unknown>[] = [sql`${outcome} = 'served'`, ...attributedTo(query)];
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
   if (model !== undefined) conditions.push(sql`coalesce(served_model, requested_model) = ${model}`);
   return sql.join(conditions, sql` and `);

@@ -1,3 +1,4 @@
+import type { Attribution } from "../../core/attribution.ts";
 import type { EntryDetails } from "../../core/entry-details.ts";
 import { type LedgerEntry, type NewLedgerEntry, NO_TOKENS, type TokenCounts } from "../../core/ledger.ts";
 import type { LimitState } from "../../core/limiter.ts";
@@ -8,7 +9,7 @@ import type { CompletionRow } from "../schema.ts";
  * are the caller's, and PostgreSQL accepts no NUL in a text.
  */
 export function toCompletionRow(entry: NewLedgerEntry): CompletionRow {
-  const { tokens, limits } = entry;
+  const { tokens, limits, attribution } = entry;
   const requests = limits?.requests;
   const tokenRate = limits?.tokens;
   return {
@@ -44,6 +45,10 @@ export function toCompletionRow(entry: NewLedgerEntry): CompletionRow {
     other_counts: toOtherCounts(tokens),
     spending_month: entry.spendingMonth ?? null,
     details: entry.details === undefined ? null : JSON.stringify(entry.details),
+    end_user: cleanOrNull(attribution?.endUser),
+    session: cleanOrNull(attribution?.session),
+    agent: cleanOrNull(attribution?.agent),
+    tags: attribution?.tags === undefined ? null : JSON.stringify(attribution.tags.map(clean)),
   };
 }
 
@@ -77,8 +82,20 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
     partial: row.partial === 1,
     estimated: row.estimated === 1,
     limits: limitsOf(row),
+    ...attributionOf(row),
     ...(row.details !== null && { details: JSON.parse(row.details) as EntryDetails }),
   };
+}
+
+function attributionOf(row: CompletionRow): Pick<LedgerEntry, "attribution"> {
+  const { end_user: endUser, session, agent, tags } = row;
+  const attribution: Attribution = {
+    ...(endUser !== null && { endUser }),
+    ...(session !== null && { session }),
+    ...(agent !== null && { agent }),
+    ...(tags !== null && { tags: JSON.parse(tags) as string[] }),
+  };
+  return Object.keys(attribution).length === 0 ? {} : { attribution };
 }
 
 /** Counts that most completions do not have. */
@@ -111,6 +128,10 @@ function toLimitState(limit: number | null, remaining: number | null, resetMs: n
 /** A text that both databases accept: PostgreSQL takes no NUL and no lone surrogate. */
 export function clean(text: string): string {
   return text.replaceAll("\0", "\uFFFD").toWellFormed();
+}
+
+function cleanOrNull(text: string | undefined): string | null {
+  return text === undefined ? null : clean(text);
 }
 
 function whole(value: number): number {

@@ -1,8 +1,9 @@
 import type { SelectQueryBuilder } from "kysely";
-import type { LogPosition, LogQuery } from "../../ledger/ledger-store.ts";
+import type { AttributionFilter, LogPosition, LogQuery } from "../../ledger/ledger-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import type { RefusalRow, Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
+import { attributedTo } from "./attribution-filter.ts";
 
 /** Rows that one page examines for filters without an index. */
 const WINDOW = 20_000;
@@ -17,7 +18,7 @@ export const COMPLETIONS: LogTable = { name: "completions", models: ["requested_
 export const REFUSALS: LogTable = { name: "refusals", models: ["requested_model"] };
 
 /** The columns that both tables have. */
-type LogFilters = Pick<LogQuery, "accountId" | "keyId" | "model" | "outcome">;
+type LogFilters = Pick<LogQuery, "accountId" | "keyId" | "model" | "outcome" | keyof AttributionFilter>;
 type LogRow = Omit<RefusalRow, "message" | "entry">;
 type Selection<O> = SelectQueryBuilder<Schema, "refusals", O>;
 
@@ -49,8 +50,14 @@ function positionOf({ ended_at_ms, id }: LogRow): LogPosition {
 }
 
 /** Whether no single index covers the filters. */
-function isNarrowed({ model, outcome, accountId, keyId }: LogQuery): boolean {
-  return model !== undefined || outcome !== undefined || (accountId !== undefined && keyId !== undefined);
+function isNarrowed(query: LogQuery): boolean {
+  const { model, outcome, accountId, keyId } = query;
+  return (
+    model !== undefined ||
+    outcome !== undefined ||
+    attributedTo(query).length > 0 ||
+    (accountId !== undefined && keyId !== undefined)
+  );
 }
 
 /** Query of one page, plus one row that shows whether another page follows. */
@@ -83,6 +90,7 @@ export function narrowed<O>(selection: Selection<O>, query: LogFilters, table: L
     page = page.where((row) => row.or(table.models.map((column) => row(column as "requested_model", "=", model))));
   if (outcome === "failed") page = page.where("outcome", "<>", "served");
   else if (outcome !== undefined) page = page.where("outcome", "=", outcome);
+  for (const condition of attributedTo(query)) page = page.where(condition);
   return page;
 }
 

@@ -4,9 +4,10 @@ import type { Database } from "../database.ts";
 import { compare } from "../limits/spending.ts";
 import type { UsageLeaderRow } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
+import { TEAMS } from "./entry-sums.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { ALL } from "./usage-hours.ts";
-import { GROUPS } from "./usage-sums.ts";
+import { groupOf } from "./usage-sums.ts";
 
 /*
  * The keys and accounts of the largest cost of each day, its leaders. A report of hundreds of thousands of keys reads the
@@ -27,10 +28,11 @@ export async function findLeaders({ query }: Database, report: UsageQuery, count
   return (await retryWhileBusy(() => found.execute(query))).rows.map(({ id }) => id);
 }
 
-/** Query of the IDs of all leaders in the days of a report. */
+/** Query of the IDs of all leaders in the days of a report; teams are accounts. */
 export function allLeaders({ by, sinceMs, untilMs }: UsageQuery): RawBuilder<string> {
+  const [kind, among] = by === "team" ? ["account", sql`and id in (${TEAMS})`] : [by, sql``];
   return sql<string>`
-    select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs} group by id`;
+    select id from usage_leaders where kind = ${kind} ${among} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs} group by id`;
 }
 
 /** Databases of a ranking. */
@@ -135,7 +137,7 @@ async function readLeaders(
   kind: "key" | "account",
 ): Promise<readonly UsageLeaderRow[]> {
   const found = sql<UsageLeaderRow>`
-    select cast(${dayMs} as bigint) as day_ms, ${sql.lit(kind)} as kind, ${GROUPS[kind]} as id,
+    select cast(${dayMs} as bigint) as day_ms, ${sql.lit(kind)} as kind, ${groupOf(kind)} as id,
       sum(cost_micro_usd) as cost_micro_usd, sum(completions) as completions
     from usage_hours where account_id <> ${ALL} and hour_ms >= ${dayMs} and hour_ms < ${dayMs + STEP_MS.day}
     group by 3 order by 4 desc, 5 desc limit ${sql.lit(LEADERS)}`;

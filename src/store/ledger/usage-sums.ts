@@ -3,14 +3,22 @@ import type { UsageFilter, UsageQuery } from "../../ledger/usage-store.ts";
 import { stepOf } from "./steps.ts";
 import { ALL, SUMS, USAGE_TABLES } from "./usage-hours.ts";
 
+type SummedGroup = Exclude<UsageQuery["by"], "endUser" | "session" | "agent" | "tag">;
+
 /** Expressions that the groups are formed by. */
-export const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
+const GROUPS: Readonly<Record<SummedGroup, RawBuilder<string>>> = {
   none: sql<string>`''`,
   model: sql<string>`model`,
   key: sql<string>`key_id`,
   account: sql<string>`account_id`,
+  team: sql<string>`account_id`,
   outcome: sql<string>`outcome`,
 };
+
+/** The expression that the groups of sums are formed by. Others are formed by `entry-sums.ts`. */
+export function groupOf(by: UsageQuery["by"]): RawBuilder<string> {
+  return GROUPS[by as SummedGroup];
+}
 
 /** Sums of a step and group. */
 export type Sums = Record<(typeof SUMS)[number], number> & {
@@ -31,9 +39,14 @@ export interface Groups {
 /** Query of the sums of each step and shown group. */
 export function sumsOf(query: UsageQuery, { shown, others }: Groups): RawBuilder<Sums> {
   const { step, grain = "hour", offsets } = query;
-  const group = GROUPS[query.by];
+  const group = groupOf(query.by);
   const only = others === "none" ? sql`and ${group} in (${sql.join(shown)})` : sql``;
-  const name = others === "sum" ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
+  const name =
+    others === "sum" && shown.length === 0
+      ? sql`''`
+      : others === "sum"
+        ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end`
+        : group;
   return sql<Sums>`
     select ${stepOf(USAGE_TABLES[grain].column, step, offsets)} as step_ms, ${name} as name,
       ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
@@ -48,7 +61,7 @@ export function tableOf({ grain = "hour" }: Pick<UsageQuery, "grain">): RawBuild
 
 /** Whether a report reads rows of all accounts one by one. */
 export function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "accountId" | "keyId">): boolean {
-  return accountId === undefined && keyId === undefined && (by === "key" || by === "account");
+  return accountId === undefined && keyId === undefined && (by === "key" || by === "account" || by === "team");
 }
 
 /** Condition on the table for the rows of a report. */

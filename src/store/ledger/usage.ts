@@ -1,16 +1,25 @@
 import { type RawBuilder, sql } from "kysely";
 import { startOfDay, UTC } from "../../ledger/time-zone.ts";
-import type { UsageGrain, UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
+import {
+  totalOf,
+  type UsageGrain,
+  type UsageQuery,
+  type UsageRow,
+  type UsageStore,
+  type UsageSummary,
+  type UsageSums,
+} from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import { compare } from "../limits/spending.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
+import { readsEntries, sumEntries, TEAMS } from "./entry-sums.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { SUMS, USAGE_TABLES } from "./usage-hours.ts";
 import { allLeaders, findLeaders, pruneLeaders, type RankingPlaces, rankDays } from "./usage-leaders.ts";
-import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf, tableOf } from "./usage-sums.ts";
+import { groupOf, type Groups, matching, readsEachKey, type Sums, sumsOf, tableOf } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -47,16 +56,14 @@ export function createUsageStore({
   return {
     async summarize(query) {
       await compaction.flushed();
+      if (readsEntries(query)) return summarizeEntries(reports, query);
       const leaders = await findLeadersOfMany(reports, query, exactRows);
       const { shown, sums } =
-        leaders.length === 0 ? await readReport(reports, query) : await readOfMany(reports, query, leaders);
-      const names = await findNames(reports, query.by, shown);
-      const places = new Map(shown.map((group, place) => [group, place]));
-      const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
-      const rows = sums
-        .toSorted((left, right) => left.step_ms - right.step_ms || placeOf(left) - placeOf(right))
-        .map((row) => toUsageRow(row, { query, names }));
-      return { rows, isChosenByDay: leaders.length > 0 };
+        leaders.length === 0
+          ? await readReport(reports, query, query.by === "team" ? TEAMS : undefined)
+          : await readOfMany(reports, query, leaders);
+      const rows = await toRows(reports, query, { shown, sums });
+      return { rows, total: totalOf(rows), isChosenByDay: leaders.length > 0, cutSinceMs: undefined };
     },
 
     async rank(span, signal) {
@@ -76,6 +83,24 @@ export function createUsageStore({
 
     pruneMinutes: (beforeMs) => prune("minute", beforeMs),
   };
+}
+
+/** The report of single completions. */
+async function summarizeEntries(database: Database, query: UsageQuery): Promise<UsageSummary> {
+  const { sums, total, cutSinceMs } = await sumEntries(database, query);
+  const shown = largestOf(sums.filter(({ name }) => name !== ""));
+  const rows = await toRows(database, query, { shown, sums });
+  return { rows, total: total === undefined ? totalOf(rows) : toUsageSums(total), isChosenByDay: false, cutSinceMs };
+}
+
+/** Rows by step, then in the order of the groups. */
+async function toRows(database: Database, query: UsageQuery, { shown, sums }: Report): Promise<UsageRow[]> {
+  const names = await findNames(database, query.by, shown);
+  const places = new Map(shown.map((group, place) => [group, place]));
+  const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
+  return sums
+    .toSorted((left, right) => left.step_ms - right.step_ms || placeOf(left) - placeOf(right))
+    .map((row) => toUsageRow(row, { query, names }));
 }
 
 /** The groups with rows of their own, and the sums of each step and group. */
@@ -145,11 +170,11 @@ async function findGroups(
 ): Promise<{ readonly shown: readonly string[]; readonly hasOthers: boolean }> {
   const { by, maxGroups } = query;
   if (by === "none") return { shown: [""], hasOthers: false };
-  const among = candidates === undefined ? sql`` : sql`and ${GROUPS[by]} in (${candidates})`;
+  const among = candidates === undefined ? sql`` : sql`and ${groupOf(by)} in (${candidates})`;
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
   const found = sql<{ name: string }>`
     select name from (
-      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions, sum(refused) as refused
+      select ${groupOf(by)} as name, sum(cost_micro_usd) as cost, sum(completions) as completions, sum(refused) as refused
       from ${tableOf(query)} where ${matching(query)} ${among} group by 1) as totals
     order by cost desc, completions desc, refused desc, ${inCodeUnits(database, "name")} ${limit}`;
   const { rows } = await retryWhileBusy(() => found.execute(database.query));
@@ -186,20 +211,24 @@ function toUsageRow(
     group: row.name,
     name: names.get(row.name),
     stepMs: step === "all" ? undefined : step === "day" ? startOfDay(row.step_ms, offsets) : row.step_ms,
-    sums: {
-      completions: row.completions,
-      failed: row.failed,
-      partial: row.partial,
-      estimated: row.estimated,
-      promptTokens: row.prompt_tokens,
-      cachedTokens: row.cached_tokens,
-      completionTokens: row.completion_tokens,
-      reasoningTokens: row.reasoning_tokens,
-      imageTokens: row.image_tokens,
-      costMicroUsd: row.cost_micro_usd,
-      ownCostMicroUsd: row.own_cost_micro_usd,
-      refused: row.refused,
-    },
+    sums: toUsageSums(row),
+  };
+}
+
+function toUsageSums(row: Sums): UsageSums {
+  return {
+    completions: row.completions,
+    failed: row.failed,
+    partial: row.partial,
+    estimated: row.estimated,
+    promptTokens: row.prompt_tokens,
+    cachedTokens: row.cached_tokens,
+    completionTokens: row.completion_tokens,
+    reasoningTokens: row.reasoning_tokens,
+    imageTokens: row.image_tokens,
+    costMicroUsd: row.cost_micro_usd,
+    ownCostMicroUsd: row.own_cost_micro_usd,
+    refused: row.refused,
   };
 }
 
@@ -210,7 +239,7 @@ async function findNames(
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
-  if (by !== "key" && by !== "account") return names;
+  if (by !== "key" && by !== "account" && by !== "team") return names;
   for (const chunk of chunksOf(ids)) {
     const found =
       by === "key"

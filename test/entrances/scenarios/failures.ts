@@ -28,6 +28,7 @@ export const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, Look>> = 
   },
   unauthenticated: { http: "401 authentication_error", code: "absent", grpc: "UNAUTHENTICATED" },
   permission_denied: { http: "403 permission_error", code: null, grpc: "PERMISSION_DENIED" },
+  stopped: { http: "403 permission_error", code: "stopped", grpc: "PERMISSION_DENIED", final: true },
   model_not_found: { http: "404 not_found_error", code: "model_not_found", grpc: "NOT_FOUND" },
   not_found: { http: "404 not_found_error", code: null, grpc: "UNIMPLEMENTED" },
   conflict: { http: "409 invalid_request_error", code: "conflict", grpc: "ABORTED", final: true },

@@ -11,6 +11,7 @@ describe("a failure", () => {
     ["request_too_large", 413, "request_too_large"],
     ["unauthenticated", 401, "authentication_error"],
     ["permission_denied", 403, "permission_error"],
+    ["stopped", 403, "permission_error"],
     ["model_not_found", 404, "not_found_error"],
     ["not_found", 404, "not_found_error"],
     ["rate_limited", 429, "rate_limit_error"],

@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { UsageStore } from "../../../src/ledger/usage-store.ts";
+import { totalOf, type UsageStore } from "../../../src/ledger/usage-store.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { type ConsoleUnderTest, refusalOf, startConsole } from "./set-up.ts";
 
@@ -9,7 +9,10 @@ let site: ConsoleUnderTest;
 beforeEach(async () => {
   waiting = [];
   const usage: UsageStore = {
-    summarize: () => new Promise((resolve) => waiting.push(() => resolve({ rows: [], isChosenByDay: false }))),
+    summarize: () =>
+      new Promise((resolve) =>
+        waiting.push(() => resolve({ rows: [], total: totalOf([]), isChosenByDay: false, cutSinceMs: undefined })),
+      ),
     latency: async () => ({ overall: undefined, points: [], sinceMs: undefined }),
     prune: async () => 0,
     pruneMinutes: async () => 0,

@@ -222,6 +222,7 @@ describe("who may call what", () => {
     "AuditService/List",
     "AuditService/Export",
     "KeyService/List",
+    "StopService/List",
     "RoutingService/GetRouting",
     "OverviewService/Get",
     ...["Summarize", "GetLatency", "GetSpending"].map((name) => `UsageService/${name}`),
@@ -231,6 +232,7 @@ describe("who may call what", () => {
   const DEVELOPERS = ["PlaygroundService/Stream", "AlertService/Acknowledge"];
   const DEVELOPERS_FRESH = [
     ...["Create", "Update", "Rotate", "Transfer", "Revoke"].map((name) => `KeyService/${name}`),
+    ...["Create", "Remove"].map((name) => `StopService/${name}`),
     ...["SetCredential", "RemoveCredential", "SetAliases"].map((name) => `RoutingService/${name}`),
   ];
   const ADMINISTRATORS = [

@@ -63,6 +63,9 @@ export function describeRequestLogSpeed(
       ["a model that nobody asked for", { model: "nothing" }],
       ["served", { outcome: "served" }],
       ["failed", { outcome: "failed" }],
+      ["a session", { session: "session 7" }],
+      ["a tag", { tag: "team=3" }],
+      ["an end user that there is not", { endUser: "nobody" }],
       ["an outcome that hardly happens", { outcome: "internal" }],
       ["an outcome that never happens", { outcome: "budget_spent" }],
       [

@@ -12,6 +12,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { StopService } from "../../../gen/parley/console/v1/stop_pb.js";
 import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
@@ -21,6 +22,7 @@ import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
 import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
+import type { StoredStop } from "../../../src/access/stops.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
@@ -33,7 +35,7 @@ import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
 import type { Store } from "../../../src/store/store.ts";
-import type { LatencyQuery, UsageQuery, UsageStore } from "../../../src/ledger/usage-store.ts";
+import { type LatencyQuery, totalOf, type UsageQuery, type UsageStore } from "../../../src/ledger/usage-store.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { memoryKeyStore } from "../../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
@@ -75,6 +77,19 @@ function memoryFilters(): ConsolePorts["savedFilters"] {
   };
 }
 
+/** Stops of any account, in memory. */
+function memoryStops(): ConsolePorts["stops"] {
+  const stops = new Map<string, readonly StoredStop[]>();
+  return {
+    list: async (accountIds = [...stops.keys()]) =>
+      accountIds.flatMap((accountId) => (stops.get(accountId) ?? []).map((stop) => ({ ...stop, accountId }))),
+    async change(accountId, change) {
+      stops.set(accountId, change(stops.get(accountId) ?? []));
+      return true;
+    },
+  };
+}
+
 /** Usage that remembers what it was asked, and answers that there is none. */
 export interface AskedUsage extends UsageStore {
   readonly asked: (UsageQuery | LatencyQuery)[];
@@ -93,6 +108,7 @@ export interface Browser {
   readonly model: Client<typeof ModelService>;
   readonly playground: Client<typeof PlaygroundService>;
   readonly routing: Client<typeof RoutingService>;
+  readonly stop: Client<typeof StopService>;
   readonly team: Client<typeof TeamService>;
   readonly alert: Client<typeof AlertService>;
   /** The session's, as the browser would send it; empty without one. */
@@ -209,7 +225,10 @@ export async function startConsole(
       /** The OpenID provider, on the clock of the console. */
       readonly oidc?: (clock: FakeClock) => ConsolePorts["oidc"];
       /** In place of what is in memory. */
-      readonly store?: Pick<Store, "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices">;
+      readonly store?: Pick<
+        Store,
+        "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
+      >;
       /** Makes the alerts with the access of the console. Default: there are none. */
       readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
     } = {},
@@ -258,6 +277,7 @@ export async function startConsole(
       refusals: refusedBefore,
       keyNotices,
       savedFilters,
+      stops: store?.stops ?? memoryStops(),
       traceUrl,
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
@@ -358,6 +378,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     routing: createClient(RoutingService, transport),
+    stop: createClient(StopService, transport),
     team: createClient(TeamService, transport),
     alert: createClient(AlertService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
@@ -385,7 +406,7 @@ function askedUsage(): AskedUsage {
     asked,
     async summarize(query) {
       asked.push(query);
-      return { rows: [], isChosenByDay: query.by === "account" };
+      return { rows: [], total: totalOf([]), isChosenByDay: query.by === "account", cutSinceMs: undefined };
     },
     async latency(query) {
       asked.push(query);

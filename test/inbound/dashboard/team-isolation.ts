@@ -59,6 +59,12 @@ const RPCS = {
     secret: "a-key-at-the-provider",
   }),
   "RoutingService/RemoveCredential": ({ account }: Step) => ({ accountId: idOf(account), provider: "openai" }),
+  "StopService/List": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "StopService/Create": ({ account }: Step) => ({
+    accountId: idOf(account),
+    kind: "STOP_KIND_SESSION",
+    value: markOf(account),
+  }),
   "OverviewService/Get": ({ account }: Step) => ({ accountId: idOf(account) }),
   "UsageService/Summarize": ({ account }: Step) => ({
     filter: { accountId: idOf(account) },
@@ -140,6 +146,7 @@ async function startWorld(store: Store) {
     JSON.stringify([
       await store.accounts.find(idOf(name)),
       await store.accounts.routing(idOf(name)),
+      await store.stops.list([idOf(name)]),
       // Their names are their own.
       (await store.accounts.members(idOf(name))).map(({ id, role }) => `${id} ${role}`).toSorted(),
       await store.keys.list([idOf(name)]),

@@ -10,40 +10,46 @@ const DAY_MS = 86_400_000;
 const MAX_MS = 300;
 const ROUNDS = 5;
 const MAX_ROUNDS = 30;
+/** Of some 90 reports. */
+const MAX_TEST_MS = 240_000;
 
 /** How long the reports of the usage page take over HTTP with 50,000 requests behind them, said in the tests' output. */
 export function describeUsageSpeed(database: string, open: () => Promise<Store>): void {
   describe(`the usage of 50,000 requests on ${database}`, () => {
-    it("is told within 300 ms, however it is split, to members and administrators", async () => {
-      const { ledger, usage } = await open();
-      const site = await startConsole({ signUp: "open", usage });
-      onTestFinished(() => site.close());
-      const administrator = await site.signedUp("ada");
-      const member = await site.signedUp("bob");
-      const untilMs = site.access.clock.now();
-      const count = await writeHistory(ledger, { untilMs, accountIds: [administrator.id, member.id] });
-      const filter = { since: timestampFromMs(untilMs - 31 * DAY_MS) };
-      const { total } = await administrator.usage.summarize({ filter });
-      expect([count, Number(total?.completions)]).toEqual([50_000, 50_000]);
-      const figures: Record<string, Record<string, string>> = {};
-      const slow: string[] = [];
-      for (const [who, browser] of Object.entries({ administrator, member })) {
-        for (const [name, ask] of reports(browser, filter)) {
-          const best = await bestOf(ask);
-          (figures[name] ??= {})[who] = `${best.toFixed(0)} ms`;
-          if (best > MAX_MS) slow.push(`${name}: ${best.toFixed(0)} ms for the ${who}`);
+    it(
+      "is told within 300 ms, however it is split, to members and administrators",
+      async () => {
+        const { ledger, usage } = await open();
+        const site = await startConsole({ signUp: "open", usage });
+        onTestFinished(() => site.close());
+        const administrator = await site.signedUp("ada");
+        const member = await site.signedUp("bob");
+        const untilMs = site.access.clock.now();
+        const count = await writeHistory(ledger, { untilMs, accountIds: [administrator.id, member.id] });
+        const filter = { since: timestampFromMs(untilMs - 31 * DAY_MS) };
+        const { total } = await administrator.usage.summarize({ filter });
+        expect([count, Number(total?.completions)]).toEqual([50_000, 50_000]);
+        const figures: Record<string, Record<string, string>> = {};
+        const slow: string[] = [];
+        for (const [who, browser] of Object.entries({ administrator, member })) {
+          for (const [name, ask] of reports(browser, filter)) {
+            const best = await bestOf(ask);
+            (figures[name] ??= {})[who] = `${best.toFixed(0)} ms`;
+            if (best > MAX_MS) slow.push(`${name}: ${best.toFixed(0)} ms for the ${who}`);
+          }
         }
-      }
-      console.log(`usage of 50,000 requests on ${database}, the best of ${ROUNDS} answers over HTTP:`);
-      console.table(figures);
-      expect(slow).toEqual([]);
-      // More than are looked at.
-      const endedAtMs = untilMs - 31 * DAY_MS;
-      await ledger.insert([entry({ endedAtMs: endedAtMs + 1 })]);
-      const before = await administrator.usage.getLatency({ filter });
-      await ledger.insert([entry({ endedAtMs })]);
-      expect(await administrator.usage.getLatency({ filter })).toEqual(before);
-    });
+        console.log(`usage of 50,000 requests on ${database}, the best of ${ROUNDS} answers over HTTP:`);
+        console.table(figures);
+        expect(slow).toEqual([]);
+        // More than are looked at.
+        const endedAtMs = untilMs - 31 * DAY_MS;
+        await ledger.insert([entry({ endedAtMs: endedAtMs + 1 })]);
+        const before = await administrator.usage.getLatency({ filter });
+        await ledger.insert([entry({ endedAtMs })]);
+        expect(await administrator.usage.getLatency({ filter })).toEqual(before);
+      },
+      MAX_TEST_MS,
+    );
   });
 }
 
@@ -63,13 +69,18 @@ function reports(
   { usage }: Browser,
   filter: { readonly since: Timestamp },
 ): [name: string, ask: () => Promise<unknown>][] {
-  const { UNSPECIFIED, MODEL, KEY, ACCOUNT, OUTCOME } = UsageGrouping;
+  const { UNSPECIFIED, MODEL, KEY, ACCOUNT, OUTCOME, TEAM, END_USER, SESSION, AGENT, TAG } = UsageGrouping;
   const groupings = Object.entries({
     nothing: UNSPECIFIED,
     model: MODEL,
     key: KEY,
     account: ACCOUNT,
     outcome: OUTCOME,
+    team: TEAM,
+    "end user": END_USER,
+    session: SESSION,
+    agent: AGENT,
+    tag: TAG,
   });
   const lastDay = { since: timestampFromMs(timestampMs(filter.since) + 30 * DAY_MS) };
   const pieces = Object.entries({
@@ -88,6 +99,9 @@ function reports(
       `latency, ${length}`,
       () => usage.getLatency(asked),
     ]),
+    ["sum of one session", () => usage.summarize({ filter: { ...filter, session: "session 7" } })],
+    ["sums of one agent by model", () => usage.summarize({ filter: { ...filter, agent: "opencode" }, by: MODEL })],
+    ["latency of one tag", () => usage.getLatency({ filter: { ...filter, tag: "team=3" } })],
     ["latency of one model", () => usage.getLatency({ filter: { ...filter, model: "alpha-haiku-4.5" } })],
   ];
 }

@@ -14,6 +14,7 @@ import { describeResponseStore } from "./response-store.ts";
 import { describeSavedFilters } from "./saved-filters.ts";
 import { describeSecrets } from "./secrets.ts";
 import { describeSortedLog } from "./sorted-log.ts";
+import { describeStopStore } from "./stop-store.ts";
 import { describeUsageLeaders } from "./usage-leaders.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
@@ -42,5 +43,6 @@ export function describeStore(open: OpenStore): void {
   describeAlertStore(open);
   describeHealthNotes(open);
   describeSavedFilters(open);
+  describeStopStore(open);
   describeSecrets(open);
 }

@@ -8,6 +8,7 @@ import { offsetsOf } from "../../../src/ledger/time-zone.ts";
 import { STEP_MS, type UsageQuery, type UsageSummary, type UsageSums } from "../../../src/ledger/usage-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
+import { accountNamed } from "./shared-accounts.ts";
 
 const { hour: HOUR_MS, day: DAY_MS } = STEP_MS;
 
@@ -157,6 +158,55 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       await fc.assert(property, { numRuns: 25 });
     });
 
+    it("is summed by end user, session, agent and tag of single entries, each in its step and once in the total", async () => {
+      const { ledger, usage } = await open();
+      let run = 0;
+      const property = fc.asyncProperty(
+        fc.array(someEntry, { maxLength: 60 }),
+        someAttributionQuery,
+        async (drawn, asked) => {
+          const accountId = `acct_run${(run += 1)}`;
+          const entries = drawn.map((each) => entry({ ...each, accountId, endedAtMs: each.startedAtMs + HOUR_MS }));
+          await ledger.insert(entries);
+          const { rows, total, cutSinceMs } = await usage.summarize({ ...asked, accountId });
+          expect(rows.map(({ stepMs, group, sums }) => ({ stepMs, group, sums }))).toEqual(addUp(entries, asked));
+          const [all = { sums: sumsOf([]) }] = addUp(entries, { ...asked, by: "none", step: "all" });
+          expect({ sums: total }).toMatchObject({ sums: (all as { readonly sums: UsageSums }).sums });
+          expect(cutSinceMs).toBeUndefined();
+        },
+      );
+      await fc.assert(property, { numRuns: 60 });
+    });
+
+    it("is summed by team, with what is of people in the row of all others", async () => {
+      const { ledger, accounts, usage } = await open();
+      for (const [name, kind] of [
+        ["red", "team"],
+        ["blue", "team"],
+        ["bot", "service"],
+        ["ann", "person"],
+      ] as const)
+        await accounts.insert(accountNamed(name, { kind, ...(kind !== "person" && { email: undefined }) }));
+      await ledger.insert(
+        ["red", "red", "blue", "bot", "ann"].map((name, index) =>
+          entry({ accountId: `acct_${name}`, costMicroUsd: 100 - index, attribution: { session: "s" } }),
+        ),
+      );
+      for (const filter of [{}, { session: "s" }]) {
+        const asked = { ...ALL, by: "team", ...filter } as const;
+        const { rows, total } = await usage.summarize({ ...asked, maxGroups: 2 });
+        expect(rows.map(({ group, name, sums }) => [group, name, sums.costMicroUsd])).toEqual([
+          ["acct_red", "red", 199],
+          ["acct_blue", "blue", 98],
+          ["", undefined, 97 + 96],
+        ]);
+        expect(total.costMicroUsd).toBe(490);
+        expect((await usage.summarize({ ...asked, accountId: "acct_ann", step: "day" })).rows).toMatchObject([
+          { group: "", sums: { costMicroUsd: 96 } },
+        ]);
+      }
+    });
+
     it("is pruned by whole past months", async () => {
       const { ledger, usage } = await open();
       const startedAtMs = NOON - 31 * 24 * HOUR_MS;
@@ -241,50 +291,94 @@ const someEntry = fc.record({
   costMicroUsd: fc.nat(2),
   partial: fc.boolean(),
   estimated: fc.boolean(),
+  attribution: fc.constantFrom(
+    undefined,
+    { endUser: "ann", session: "s1", agent: "claude-cli", tags: ['a "quoted" tag', "a", "ä=1"] },
+    { endUser: "ben", session: "s2", agent: "codex_exec", tags: ["a"] },
+    { endUser: "ann", session: "s2", agent: "claude-cli" },
+  ),
 });
 
-const someQuery: fc.Arbitrary<UsageQuery> = fc.record({
+const commonFields = {
   sinceMs: fc.nat(30).map((hours) => NOON + hours * HOUR_MS),
   untilMs: fc.nat(60).map((hours) => NOON + (20 + hours) * HOUR_MS),
-  by: fc.constantFrom("none" as const, "model" as const, "key" as const, "outcome" as const),
   step: fc.constantFrom("all" as const, "hour" as const, "day" as const),
   maxGroups: fc.constantFrom(undefined, 1, 2),
   outcome: fc.constantFrom(undefined, "served", "failed"),
+};
+
+const someQuery: fc.Arbitrary<UsageQuery> = fc.record({
+  ...commonFields,
+  by: fc.constantFrom("none" as const, "model" as const, "key" as const, "outcome" as const),
 });
+
+/** Queries that add up single entries. */
+const someAttributionQuery: fc.Arbitrary<UsageQuery> = fc.oneof(
+  fc.record({
+    ...commonFields,
+    by: fc.constantFrom("endUser" as const, "session" as const, "agent" as const, "tag" as const),
+    session: fc.constantFrom(undefined, "s2"),
+  }),
+  fc.record({
+    ...commonFields,
+    by: fc.constantFrom("none" as const, "model" as const, "key" as const, "outcome" as const, "tag" as const),
+    endUser: fc.constantFrom(undefined, "ann"),
+    agent: fc.constantFrom(undefined, "claude-cli"),
+    tag: fc.constantFrom("a", 'a "quoted" tag', "quoted"),
+  }),
+);
 
 /** The expected answer of the store, computed from the entries. */
 function addUp(entries: readonly LedgerEntry[], query: UsageQuery): object[] {
   const matching = entries.filter(
-    ({ startedAtMs, outcome }) =>
+    ({ startedAtMs, outcome, attribution }) =>
       startedAtMs >= query.sinceMs &&
       startedAtMs < query.untilMs &&
+      (["endUser", "session", "agent"] as const).every(
+        (field) => query[field] === undefined || attribution?.[field] === query[field],
+      ) &&
+      (query.tag === undefined || attribution?.tags?.includes(query.tag) === true) &&
       (query.outcome === undefined || (query.outcome === "served") === (outcome === "served")),
   );
-  const groupOf = (each: LedgerEntry): string =>
+  /** What is of no group is among the others. */
+  const groupsOf = ({ attribution, ...each }: LedgerEntry): readonly (string | undefined)[] =>
     ({
-      none: "",
-      model: each.servedModel ?? each.requestedModel,
-      key: each.keyId,
-      account: each.accountId,
-      outcome: each.outcome as string,
+      none: [""],
+      model: [each.servedModel ?? each.requestedModel],
+      key: [each.keyId],
+      account: [each.accountId],
+      team: [undefined],
+      outcome: [each.outcome],
+      endUser: [attribution?.endUser],
+      session: [attribution?.session],
+      agent: [attribution?.agent],
+      tag: attribution?.tags ?? [undefined],
     })[query.by];
-  const totals = Map.groupBy(matching, groupOf);
+  const placed = matching.flatMap((each) => groupsOf(each).map((group) => ({ group, each })));
+  const totals = Map.groupBy(
+    placed.filter(({ group }) => group !== undefined),
+    ({ group }) => group!,
+  );
   const ordered = [...totals].toSorted(([a, left], [b, right]) => {
-    const [x, y] = [sumsOf(left), sumsOf(right)];
+    const [x, y] = [sumsOf(left.map(({ each }) => each)), sumsOf(right.map(({ each }) => each))];
     return y.costMicroUsd - x.costMicroUsd || y.completions - x.completions || (a < b ? -1 : 1);
   });
   const shown = ordered.slice(0, query.maxGroups ?? ordered.length).map(([group]) => group);
   const places = [...shown, ""];
   const lengthMs = query.step === "all" ? undefined : STEP_MS[query.step];
   const stepOf = ({ startedAtMs }: LedgerEntry) => lengthMs && Math.floor(startedAtMs / lengthMs) * lengthMs;
-  const steps = [...Map.groupBy(matching, stepOf)].toSorted(([a = 0], [b = 0]) => a - b);
+  const steps = [...Map.groupBy(placed, ({ each }) => stepOf(each))].toSorted(([a = 0], [b = 0]) => a - b);
   return steps.flatMap(([stepMs, ofStep]) => {
-    const byPlace = Map.groupBy(ofStep, (each) => {
-      const place = shown.indexOf(groupOf(each));
+    const byPlace = Map.groupBy(ofStep, ({ group }) => {
+      const place = group === undefined ? -1 : shown.indexOf(group);
       return place === -1 ? shown.length : place;
     });
     const sorted = [...byPlace].toSorted(([a], [b]) => a - b);
-    return sorted.map(([place, ofGroup]) => ({ stepMs, group: places[place], sums: sumsOf(ofGroup) }));
+    return sorted.map(([place, ofGroup]) => ({
+      stepMs,
+      group: places[place],
+      sums: sumsOf(ofGroup.map(({ each }) => each)),
+    }));
   });
 }
 

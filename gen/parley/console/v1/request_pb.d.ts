@@ -60,6 +60,34 @@ export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> &
    * @generated from field: google.protobuf.Timestamp until = 6;
    */
   until?: Timestamp | undefined;
+
+  /**
+   * Of which end user. Requests that were refused before they became completions are not found by this and those that follow.
+   *
+   * @generated from field: string end_user = 7;
+   */
+  endUser: string;
+
+  /**
+   * Of which session.
+   *
+   * @generated from field: string session = 8;
+   */
+  session: string;
+
+  /**
+   * Of which agent: the program that calls.
+   *
+   * @generated from field: string agent = 9;
+   */
+  agent: string;
+
+  /**
+   * With this tag.
+   *
+   * @generated from field: string tag = 10;
+   */
+  tag: string;
 };
 
 /**
@@ -488,6 +516,34 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
    * @generated from field: string trace_url = 48;
    */
   traceUrl: string;
+
+  /**
+   * Whom the caller named as its end user; empty without one. This and those that follow are empty for entries from before they were kept.
+   *
+   * @generated from field: string end_user = 49;
+   */
+  endUser: string;
+
+  /**
+   * The session or conversation that it belongs to; empty without one.
+   *
+   * @generated from field: string session = 50;
+   */
+  session: string;
+
+  /**
+   * The program that called; empty when it said nothing.
+   *
+   * @generated from field: string agent = 51;
+   */
+  agent: string;
+
+  /**
+   * The caller's tags.
+   *
+   * @generated from field: repeated string tags = 52;
+   */
+  tags: string[];
 };
 
 /**

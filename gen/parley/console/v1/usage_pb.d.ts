@@ -65,6 +65,34 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
    * @generated from field: parley.console.v1.UsageGrain grain = 7;
    */
   grain: UsageGrain;
+
+  /**
+   * Of which end user. With this or one of those that follow single completions are added up, as by USAGE_GROUPING_END_USER.
+   *
+   * @generated from field: string end_user = 8;
+   */
+  endUser: string;
+
+  /**
+   * Of which session.
+   *
+   * @generated from field: string session = 9;
+   */
+  session: string;
+
+  /**
+   * Of which agent.
+   *
+   * @generated from field: string agent = 10;
+   */
+  agent: string;
+
+  /**
+   * With this tag.
+   *
+   * @generated from field: string tag = 11;
+   */
+  tag: string;
 };
 
 /**
@@ -227,14 +255,15 @@ export declare const UsageSumsSchema: GenMessage<UsageSums>;
  */
 export declare type UsageRow = Message<"parley.console.v1.UsageRow"> & {
   /**
-   * The model, the key's or account's ID, or the outcome. Empty for all groups beyond `max_groups`, and without a grouping.
+   * The model, the key's, account's or team's ID, the outcome, the end user, session, agent or tag. Empty for all groups beyond
+   * `max_groups` and what is of no group, and without a grouping.
    *
    * @generated from field: string group = 1;
    */
   group: string;
 
   /**
-   * The key's name, or the account's address or name; empty for the other groups, and for those that are gone.
+   * The key's name, or the account's or team's address or name; empty for the other groups, and for those that are gone.
    *
    * @generated from field: string name = 2;
    */
@@ -276,7 +305,7 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
   rows: UsageRow[];
 
   /**
-   * Of all rows together.
+   * Of all requests together: with USAGE_GROUPING_TAG less than all rows.
    *
    * @generated from field: parley.console.v1.UsageSums total = 2;
    */
@@ -306,6 +335,14 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
    * @generated from field: bool chosen_by_day = 5;
    */
   chosenByDay: boolean;
+
+  /**
+   * Where single completions were added up and this time has more than 100,000 of the key or account, only those that ended last are
+   * in the sums: those since then. Absent: the sums are exact, as far back as single completions are kept (`ledger.retention_days`).
+   *
+   * @generated from field: google.protobuf.Timestamp cut_since = 6;
+   */
+  cutSince?: Timestamp | undefined;
 };
 
 /**
@@ -545,6 +582,42 @@ export enum UsageGrouping {
    * @generated from enum value: USAGE_GROUPING_OUTCOME = 4;
    */
   OUTCOME = 4,
+
+  /**
+   * By team or service account. What belongs to people is in the row whose group is empty.
+   *
+   * @generated from enum value: USAGE_GROUPING_TEAM = 5;
+   */
+  TEAM = 5,
+
+  /**
+   * By end user. This and all that follow add up single completions, without refused requests: see `cut_since` of the response.
+   * Completions that have none are in the row whose group is empty.
+   *
+   * @generated from enum value: USAGE_GROUPING_END_USER = 6;
+   */
+  END_USER = 6,
+
+  /**
+   * By session.
+   *
+   * @generated from enum value: USAGE_GROUPING_SESSION = 7;
+   */
+  SESSION = 7,
+
+  /**
+   * By agent: the program that calls.
+   *
+   * @generated from enum value: USAGE_GROUPING_AGENT = 8;
+   */
+  AGENT = 8,
+
+  /**
+   * By tag. A completion with several counts for each of them, and once in the total.
+   *
+   * @generated from enum value: USAGE_GROUPING_TAG = 9;
+   */
+  TAG = 9,
 }
 
 /**

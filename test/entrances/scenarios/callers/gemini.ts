@@ -154,6 +154,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
   response_too_large: "400 INVALID_ARGUMENT",
   unauthenticated: "401 UNAUTHENTICATED",
   permission_denied: "403 PERMISSION_DENIED",
+  stopped: "403 PERMISSION_DENIED",
   model_not_found: "404 NOT_FOUND",
   not_found: "404 NOT_FOUND",
   conflict: "409 ABORTED",

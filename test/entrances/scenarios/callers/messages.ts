@@ -138,6 +138,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
   response_too_large: "400 invalid_request_error",
   unauthenticated: "401 authentication_error",
   permission_denied: "403 permission_error",
+  stopped: "403 permission_error",
   model_not_found: "404 not_found_error",
   not_found: "404 not_found_error",
   conflict: "409 invalid_request_error",

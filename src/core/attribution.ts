@@ -1,0 +1,16 @@
+/** Whom and what a request is for, by the caller's own words: usage is added up by it, and calls are stopped by it. */
+export interface Attribution {
+  readonly endUser?: string | undefined;
+  /** The session or conversation. */
+  readonly session?: string | undefined;
+  /** The program that calls. */
+  readonly agent?: string | undefined;
+  /** Without duplicates. Default: none. */
+  readonly tags?: readonly string[] | undefined;
+}
+
+/** Lengths of an end user, a session and an agent, and of a tag, in UTF-16 code units; longer ones are shortened. */
+export const MAX_NAME_CHARS = 200;
+export const MAX_TAG_CHARS = 128;
+/** Tags of a request; further ones are left out. */
+export const MAX_TAGS = 16;

@@ -1,0 +1,170 @@
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
+import { type Attribution, MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS } from "../core/attribution.ts";
+import { hideKeys } from "../encoding/hide-keys.ts";
+import { ownCopy } from "../encoding/own-copy.ts";
+
+/** Request headers that say whom and what a request is for, before its body. Other texts than visible ASCII are percent-encoded UTF-8. */
+export const ATTRIBUTION_HEADERS = {
+  endUser: "parley-end-user",
+  session: "parley-session-id",
+  agent: "parley-agent",
+  /** Separated by commas. */
+  tags: "parley-tags",
+} as const;
+
+/** Headers in which programs send their sessions: Claude Code, Codex, earlier Codex, opencode. */
+const SESSION_HEADERS = ["x-claude-code-session-id", "session-id", "session_id", "x-session-id"] as const;
+
+type HeaderOf = (name: string) => string | readonly string[] | undefined;
+type Named = Partial<Pick<CompletionRequest, "endUserId" | "safetyIdentifier" | "sessionId" | "metadata">>;
+
+/** Reads whom and what a request is for: of its headers first, then of its fields. Undefined when they say nothing. */
+export function readAttribution(
+  headerOf: HeaderOf,
+  request: CompletionRequest | EmbeddingRequest,
+): Attribution | undefined {
+  const textOf = (name: string): string | undefined => {
+    const value = headerOf(name);
+    return typeof value === "string" && value !== "" ? value : undefined;
+  };
+  const fields: Named = request;
+  const endUser = decode(textOf(ATTRIBUTION_HEADERS.endUser));
+  const session = decode(textOf(ATTRIBUTION_HEADERS.session));
+  const agent = decode(textOf(ATTRIBUTION_HEADERS.agent)) ?? textOf("originator") ?? programOf(textOf("user-agent"));
+  const tags = textOf(ATTRIBUTION_HEADERS.tags);
+  const stated = joined({
+    endUser: toName(endUser),
+    session: toName(session),
+    agent: toName(agent),
+    tags: tags === undefined ? undefined : toTags(tags.split(",").map((tag) => decode(tag)!)),
+  });
+  return addFields(stated, fields, () => SESSION_HEADERS.map(textOf).find((text) => text !== undefined));
+}
+
+/** Adds what the fields of a request say to what its headers have said. */
+export function addFields(
+  stated: Attribution | undefined,
+  { endUserId, safetyIdentifier, sessionId, metadata }: Named,
+  sessionOf: () => string | undefined = () => undefined,
+): Attribution | undefined {
+  const user = endUserId || safetyIdentifier || undefined;
+  const program = user === undefined ? undefined : readProgramUser(user);
+  const labels = metadata === undefined ? NO_LABELS : toLabels(metadata);
+  return joined({
+    endUser: stated?.endUser ?? toName(program === undefined ? user : program.user),
+    session: stated?.session ?? toName(sessionId || sessionOf() || program?.session),
+    agent: stated?.agent,
+    tags: labels.length === 0 ? stated?.tags : toTags([...(stated?.tags ?? []), ...labels]),
+  });
+}
+
+/** Headers that say the same, for a core. */
+export function attributionHeaders(attribution: Attribution | undefined): (readonly [name: string, value: string])[] {
+  if (attribution === undefined) return [];
+  const { tags, ...names } = attribution;
+  const written = Object.entries(names).flatMap(([name, value]) =>
+    value === undefined ? [] : [[ATTRIBUTION_HEADERS[name as keyof typeof names], encodeURIComponent(value)] as const],
+  );
+  return tags === undefined ? written : [...written, [ATTRIBUTION_HEADERS.tags, tags.map(encodeURIComponent).join()]];
+}
+
+const NO_LABELS: readonly string[] = [];
+
+/** The first pairs, as tags: how many there are is not checked yet. */
+function toLabels(metadata: Readonly<Record<string, string>>): readonly string[] {
+  const labels: string[] = [];
+  for (const name in metadata) {
+    if (labels.length === MAX_TAGS) break;
+    labels.push(`${name.slice(0, MAX_READ_CHARS)}=${metadata[name]!.slice(0, MAX_READ_CHARS)}`);
+  }
+  return labels;
+}
+
+function joined(attribution: Attribution): Attribution | undefined {
+  const { endUser, session, agent, tags } = attribution;
+  const isEmpty = endUser === undefined && session === undefined && agent === undefined && tags === undefined;
+  return isEmpty ? undefined : attribution;
+}
+
+/** The name of a program without its version: `claude-cli` of `claude-cli/2.1.197 (external)`. */
+function programOf(userAgent: string | undefined): string | undefined {
+  if (userAgent === undefined) return undefined;
+  const end = userAgent.search(/[/ ]/);
+  return end < 0 ? userAgent : userAgent.slice(0, end);
+}
+
+/** What Claude Code writes in place of an end user, as JSON or in the form of earlier versions. */
+const EARLIER_USER = /^user_([\da-f]{1,128})_account_([\da-f-]{0,64})_session_([\da-f-]{1,64})$/;
+const MAX_USER_JSON_CHARS = 1_000;
+
+interface ProgramUser {
+  readonly user: string | undefined;
+  readonly session: string | undefined;
+}
+
+/** The account, else the device, and the session that a program has put into one text; undefined for any other text. */
+function readProgramUser(text: string): ProgramUser | undefined {
+  if (text.startsWith("user_")) {
+    const [, device, account, session] = EARLIER_USER.exec(text) ?? [];
+    return session === undefined ? undefined : { user: account || device, session };
+  }
+  if (!text.startsWith("{") || text.length > MAX_USER_JSON_CHARS || !text.includes('"session_id"')) return undefined;
+  try {
+    const {
+      account_uuid: account,
+      device_id: device,
+      session_id: session,
+    } = JSON.parse(text) as Record<string, unknown>;
+    return { user: textOr(account) ?? textOr(device), session: textOr(session) };
+  } catch {
+    return undefined;
+  }
+}
+
+function textOr(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The text of a header with percent-encoding; as it is where that is not valid. */
+function decode(text: string | undefined): string | undefined {
+  if (text?.includes("%") !== true) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function toTags(texts: readonly string[]): readonly string[] | undefined {
+  const tags = new Set<string>();
+  for (const text of texts) {
+    const tag = toText(text, MAX_TAG_CHARS);
+    if (tag !== undefined && tags.size < MAX_TAGS) tags.add(tag);
+  }
+  return tags.size === 0 ? undefined : [...tags];
+}
+
+function toName(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : toText(text, MAX_NAME_CHARS);
+}
+
+/** Most texts: nothing to change. */
+const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+
+/** Characters of a text that are looked at. */
+const MAX_READ_CHARS = 1_000;
+
+/** Shortened, without control characters and API keys; undefined when nothing is left. */
+function toText(text: string, maxChars: number): string | undefined {
+  const isLong = text.length > MAX_READ_CHARS;
+  const shown = hideKeys(isLong ? text.slice(0, MAX_READ_CHARS) : text);
+  if (shown.length <= maxChars && PLAIN.test(shown)) return shown;
+  const clean = shown
+    .replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, "")
+    .slice(0, maxChars)
+    .toWellFormed()
+    .trim();
+  // A slice would keep all of a long text in memory.
+  return clean === "" ? undefined : ownCopy(clean);
+}

@@ -1,0 +1,125 @@
+import { type RawBuilder, sql } from "kysely";
+import { STEP_MS, type UsageQuery } from "../../ledger/usage-store.ts";
+import { type Database, inCodeUnits } from "../database.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import { attributedTo } from "./attribution-filter.ts";
+import { windowEnd } from "./log-pages.ts";
+import { stepOf } from "./steps.ts";
+import { SUMS } from "./usage-hours.ts";
+import type { Sums } from "./usage-sums.ts";
+
+/*
+ * The sums of hours know nothing of end users, sessions, agents and tags, of which there may be as many as completions. Reports by them
+ * add up single completions: a bounded number of those that ended last.
+ */
+
+/** Completions that a report adds up at most. */
+const WINDOW = 100_000;
+
+/** Time within which completions of the end of a report have ended: no completion takes longer. */
+const LONGEST_MS = STEP_MS.day;
+
+/** IDs of the accounts that are teams or service accounts. */
+export const TEAMS = sql<string>`select id from accounts where kind <> 'person'`;
+
+/** What completions are grouped by; null for those that are of no group. */
+const VALUES: Readonly<Record<UsageQuery["by"], RawBuilder<string | null>>> = {
+  none: sql`null`,
+  model: sql`coalesce(served_model, requested_model)`,
+  key: sql`key_id`,
+  account: sql`account_id`,
+  team: sql`case when account_id in (${TEAMS}) then account_id end`,
+  outcome: sql`outcome`,
+  endUser: sql`end_user`,
+  session: sql`session`,
+  agent: sql`agent`,
+  tag: sql`tags`,
+};
+
+/** Whether a report needs single completions. */
+export function readsEntries({ by, endUser, session, agent, tag }: UsageQuery): boolean {
+  const isFiltered = (endUser ?? session ?? agent ?? tag) !== undefined;
+  return isFiltered || by === "endUser" || by === "session" || by === "agent" || by === "tag";
+}
+
+/** Sums of single completions. */
+export interface EntrySums {
+  /** The groups of the largest cost with rows of their own; all others, and what is of none, in those with an empty name. */
+  readonly sums: readonly Sums[];
+  /** Of all completions together, each counted once; undefined without any. */
+  readonly total: Sums | undefined;
+  /** End of the earliest completion that was added up, where there are earlier ones in the time of the query. */
+  readonly cutSinceMs: number | undefined;
+}
+
+/** Adds up completions by their start, as the sums of hours do. */
+export async function sumEntries(
+  database: Database,
+  query: UsageQuery,
+  { window = WINDOW }: { readonly window?: number | undefined } = {},
+): Promise<EntrySums> {
+  const { accountId, keyId, sinceMs } = query;
+  const untilMs = query.untilMs + LONGEST_MS;
+  const ends = windowEnd(database, { accountId, keyId, sinceMs, untilMs }, { window });
+  const cutSinceMs = (await retryWhileBusy(() => ends.executeTakeFirst()))?.ended_at_ms;
+  const statement = groupedSums(database, query, { sinceMs: cutSinceMs ?? sinceMs, untilMs });
+  const { rows } = await retryWhileBusy(() => statement.execute(database.query));
+  const sums = rows.filter(({ is_total }) => is_total === 0);
+  return { sums, total: sums.length === 0 ? undefined : rows.find(({ is_total }) => is_total === 1), cutSinceMs };
+}
+
+/** Query of the sums of each step and of each of the largest groups, and of the total; of the completions that ended within a time. */
+function groupedSums(
+  database: Database,
+  query: UsageQuery,
+  ended: { readonly sinceMs: number; readonly untilMs: number },
+): RawBuilder<Sums & { readonly is_total: number }> {
+  const { by, step, offsets, maxGroups } = query;
+  const values =
+    database.kind === "postgres"
+      ? sql`lateral json_array_elements_text(grouped.value::json) as tag (value)`
+      : sql`json_each(grouped.value) as tag`;
+  // Most completions of a session have the same tags: they are added up before these are told apart.
+  const named =
+    by === "tag"
+      ? sql`select grouped.*, tag.value as name from grouped left join ${values} on true`
+      : sql`select grouped.*, value as name from grouped`;
+  const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups)}`;
+  const again = sql.join(COLUMNS.map((column) => sql`coalesce(sum(${sql.ref(column)}), 0) as ${sql.ref(column)}`));
+  return sql`
+    with grouped as materialized (
+      select ${stepOf("started_at_ms", step, offsets)} as step_ms, ${VALUES[by]} as value, count(*) as completions,
+        sum(case when outcome = 'served' then 0 else 1 end) as failed, 0 as refused,
+        ${sql.join(ADDED.map((column) => sql`sum(${sql.ref(column)}) as ${sql.ref(column)}`))}
+      from completions where ${matching(query, ended)} group by 1, 2),
+    named as (${named}),
+    shown as (
+      select name as shown_name from (
+        select name, sum(cost_micro_usd) as cost, sum(completions) as completions from named where name is not null group by name) as totals
+      order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit})
+    select 0 as is_total, step_ms, coalesce(shown_name, '') as name, ${again}
+    from named left join shown on shown_name = name group by 2, 3
+    union all select 1 as is_total, 0 as step_ms, '' as name, ${again} from grouped`;
+}
+
+function matching(
+  query: UsageQuery,
+  ended: { readonly sinceMs: number; readonly untilMs: number },
+): RawBuilder<unknown> {
+  const { sinceMs, untilMs, accountId, keyId, model, outcome } = query;
+  const conditions = [
+    sql`ended_at_ms >= ${ended.sinceMs} and ended_at_ms < ${ended.untilMs}`,
+    sql`started_at_ms >= ${sinceMs} and started_at_ms < ${untilMs}`,
+    ...attributedTo(query),
+  ];
+  if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
+  if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
+  if (model !== undefined) conditions.push(sql`coalesce(served_model, requested_model) = ${model}`);
+  if (outcome === "failed") conditions.push(sql`outcome <> 'served'`);
+  else if (outcome !== undefined) conditions.push(sql`outcome = ${outcome}`);
+  return sql.join(conditions, sql` and `);
+}
+
+/** The columns of completions that are added up. */
+const ADDED = SUMS.filter((sum) => sum !== "completions" && sum !== "refused");
+const COLUMNS = [...SUMS, "failed"] as const;
