@@ -17,6 +17,7 @@ import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { AlertStore } from "../../../src/alerts/alert-store.ts";
+import type { AuditStreamStore } from "../../../src/alerts/audit-stream-store.ts";
 import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
@@ -171,6 +172,16 @@ const NOTHING_STORED: ConsolePorts["stored"] = {
   test: never,
 };
 
+/** Receivers of the audit log; what changes them has tests with a database. */
+const NO_STREAMS: AuditStreamStore = {
+  streams: never,
+  insertStream: never,
+  removeStream: never,
+  claimStreams: never,
+  noteProgress: never,
+  resealStreams: never,
+};
+
 /** Without alerts and channels; what changes them has tests with a database. */
 function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
   const store = {
@@ -252,6 +263,7 @@ export async function startConsole(
     {
       access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
       audit: store?.audit ?? access.audit,
+      auditStreams: { ...noAlerts(access), streams: NO_STREAMS, ends: never },
       keys: store?.keys ?? keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
