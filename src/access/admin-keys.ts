@@ -71,8 +71,7 @@ export function readPermissions(names: readonly string[], holder: Subject): read
   if (unknown !== undefined)
     throw invalidField("permissions", `has an unknown permission; there are ${PERMISSIONS_EVERYWHERE.join(", ")}`);
   const missing = chosen.filter((permission) => !permitsSomewhere(holder, permission));
-  if (missing.length > 0)
-    throw invalidField("permissions", `has more than the account itself: ${missing.join(", ")}`);
+  if (missing.length > 0) throw invalidField("permissions", `has more than the account itself: ${missing.join(", ")}`);
   return chosen;
 }
 

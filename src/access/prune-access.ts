@@ -18,7 +18,9 @@ const THROTTLES_KEPT_MS = DAY_MS;
 const MOST_THROTTLES = 50_000;
 
 /** Number of removed rows of each kind. */
-export type Pruned = Readonly<Record<"sessions" | "browsers" | "invitations" | "adminKeys" | "entries" | "throttles", number>>;
+export type Pruned = Readonly<
+  Record<"sessions" | "browsers" | "invitations" | "adminKeys" | "entries" | "throttles", number>
+>;
 
 /** Removes rows that have expired by `nowMs`. Call it every few minutes, in any of the processes on a store. */
 export async function pruneAccess(

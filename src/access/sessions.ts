@@ -48,7 +48,9 @@ export async function startSession(
     browser,
   };
   await store.insertSession(session, idToken);
-  const customRole = isCustom(account.role) ? (await store.roles()).find((role) => role.id === account.role) : undefined;
+  const customRole = isCustom(account.role)
+    ? (await store.roles()).find((role) => role.id === account.role)
+    : undefined;
   return { id, session, account, customRole, memberships: await store.memberships(account.id) };
 }
 

@@ -44,9 +44,13 @@ export async function createStream(
   const sealed = cipher.seal({ ...secrets, signingKey }, id);
   const facts = { id, target, sealed, createdAtMs: clock.now(), createdBy: actor.actorId };
   const stream = await streams.insertStream(facts, MAX_STREAMS);
-  if (stream === undefined)
-    throw invalidField("url", `there are ${MAX_STREAMS} receivers already; remove one first`);
-  await log.record({ action: "audit_stream_created", ...actor, object: { kind: "audit_stream", id }, after: { target } });
+  if (stream === undefined) throw invalidField("url", `there are ${MAX_STREAMS} receivers already; remove one first`);
+  await log.record({
+    action: "audit_stream_created",
+    ...actor,
+    object: { kind: "audit_stream", id },
+    after: { target },
+  });
   return { stream, signingKey };
 }
 

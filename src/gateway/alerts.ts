@@ -85,7 +85,10 @@ export function alertPortsOf(
 
 /** The receivers of the audit log, of the dashboard's service. */
 export function auditStreamPortsOf(
-  { store, ...parts }: Pick<AlertParts, "credentials" | "inForce"> & {
+  {
+    store,
+    ...parts
+  }: Pick<AlertParts, "credentials" | "inForce"> & {
     readonly store: Pick<Store, "alerts" | "audit" | "auditStreams">;
   },
   context: Pick<AccessContext, "clock" | "log">,

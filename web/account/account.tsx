@@ -38,7 +38,7 @@ export default function Account() {
           <dl className="grid gap-4 text-sm sm:grid-cols-2">
             <div>
               <dt className="text-muted">Role</dt>
-              <dd className="mt-0.5">{roleName(account.role)}</dd>
+              <dd className="mt-0.5">{known?.session?.customRoleName || roleName(account, new Map())}</dd>
             </div>
             <div>
               <dt className="text-muted">Account limits</dt>

@@ -30,19 +30,21 @@ export function useTeams(): readonly TeamMembership[] {
   return useQuery(sessionQuery).data?.session?.teams ?? [];
 }
 
-/** Whether the account can manage other accounts. */
-export function isAdministrator({ role }: Account): boolean {
-  return role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER;
+/** What the signed-in account may do in all accounts and for the installation, such as `audit.read`. Only for pages inside a session. */
+export function usePermissions(): readonly string[] {
+  return useQuery(sessionQuery).data?.session?.permissions ?? NONE;
 }
 
-/** Whether the account can manage owners. */
-export function isOwner({ role }: Account): boolean {
-  return role === AccountRole.OWNER;
+const NONE: readonly string[] = [];
+
+/** Whether this is among them. */
+export function useMay(permission: string): boolean {
+  return usePermissions().includes(permission);
 }
 
-/** Whether the account can change and use what is its own: viewers cannot. */
-export function mayWrite({ role }: Account): boolean {
-  return role !== AccountRole.VIEWER;
+/** Whether the signed-in account can change and use what is its own: viewers cannot. */
+export function mayWrite({ role, customRoleBase }: Account): boolean {
+  return (role === AccountRole.CUSTOM ? customRoleBase : role) !== AccountRole.VIEWER;
 }
 
 /** The invitation of a link. */

@@ -2,7 +2,7 @@ import { lazy, type ReactNode, Suspense, useCallback, useMemo, useState, useSync
 import { Link, useLocation } from "wouter";
 import { Search } from "lucide-react";
 import { passwordRequest } from "../api/password-request.ts";
-import { useAccount } from "../api/session.ts";
+import { useAccount, usePermissions } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Kbd } from "../components/kbd.tsx";
 import { Mark } from "../components/mark.tsx";
@@ -108,7 +108,8 @@ function useOverlays() {
     (place: Place): void => (place === REFERENCE ? location.assign(place.path) : navigate(place.path)),
     [navigate],
   );
-  const places = useMemo(() => [...placesOf(account), REFERENCE], [account]);
+  const permissions = usePermissions();
+  const places = useMemo(() => [...placesOf(account, permissions), REFERENCE], [account, permissions]);
   useShortcuts({ places, go, open });
   const close = (): void => setOverlay(undefined);
   const shown = (
@@ -128,7 +129,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   return (
     <nav aria-label="Pages">
       <ul className="space-y-1">
-        {placesOf(account).map(({ path, name, Icon }) => (
+        {placesOf(account, usePermissions()).map(({ path, name, Icon }) => (
           <li key={path}>
             <Link
               href={path}

@@ -89,7 +89,8 @@ function provenAtMs({ person: { authenticatedAtMs }, rules }: Arrival, nowMs: nu
 async function roleFor(context: AccessContext, arrival: Arrival, account: AccountRecord | undefined): Promise<Role> {
   try {
     const role = roleOf(arrival.person, arrival.rules);
-    if (isCustom(role) && !(await context.store.roles()).some(({ id }) => id === role)) throw new OidcRefusal("no_role");
+    if (isCustom(role) && !(await context.store.roles()).some(({ id }) => id === role))
+      throw new OidcRefusal("no_role");
     return role;
   } catch (reason) {
     if (!(reason instanceof OidcRefusal)) throw reason;

@@ -1,7 +1,11 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { type AdminKeySchema, type AdminKeyService, AdminKeyState } from "../../../gen/parley/console/v1/admin_key_pb.js";
+import {
+  type AdminKeySchema,
+  type AdminKeyService,
+  AdminKeyState,
+} from "../../../gen/parley/console/v1/admin_key_pb.js";
 import type { AdminKeyRecord } from "../../access/admin-key-store.ts";
 import { adminKeyState, createAdminKey, listAdminKeys, revokeAdminKey } from "../../access/admin-keys.ts";
 import type { AccessContext } from "../../access/context.ts";

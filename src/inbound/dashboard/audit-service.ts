@@ -67,7 +67,9 @@ export function createAuditService({
 
     async listStreams() {
       const { head } = await auditStreams.ends();
-      return { streams: (await auditStreams.streams.streams()).map((stream) => toStreamMessage(stream, head.sequence)) };
+      return {
+        streams: (await auditStreams.streams.streams()).map((stream) => toStreamMessage(stream, head.sequence)),
+      };
     },
 
     async createStream({ url }, context) {

@@ -47,12 +47,23 @@ function readRole(
   };
 }
 
-function toMessage({ id, name, permissions, base, createdAtMs }: CustomRole): MessageInitShape<typeof CustomRoleSchema> {
+/** The role that a custom one builds on. */
+export function toBaseMessage({ base }: Pick<CustomRole, "base">): AccountRole {
+  return base === "viewer" ? AccountRole.VIEWER : AccountRole.DEVELOPER;
+}
+
+function toMessage({
+  id,
+  name,
+  permissions,
+  base,
+  createdAtMs,
+}: CustomRole): MessageInitShape<typeof CustomRoleSchema> {
   return {
     id,
     name,
     permissions: [...permissions],
-    base: base === "viewer" ? AccountRole.VIEWER : AccountRole.DEVELOPER,
+    base: toBaseMessage({ base }),
     createTime: timestampFromMs(createdAtMs),
   };
 }

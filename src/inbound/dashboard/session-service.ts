@@ -27,6 +27,7 @@ import { signInByLink } from "../../access/sign-in-link.ts";
 import type { SignInRules } from "../../access/sign-in-rules.ts";
 import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
+import { toBaseMessage } from "./role-service.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
 import { toMembershipMessage } from "./team-messages.ts";
@@ -143,7 +144,7 @@ function toOpenSessionMessage(
 function sessionMessageOf(signedIn: SignedIn, { sessionMs }: SignInRules): MessageInitShape<typeof SessionSchema> {
   const { session, account, memberships, customRole } = signedIn;
   return {
-    account: toAccountMessage(account),
+    account: { ...toAccountMessage(account), ...(customRole && { customRoleBase: toBaseMessage(customRole) }) },
     freshUntil: timestampFromMs(freshUntilMs(session)),
     expireTime: timestampFromMs(session.createdAtMs + sessionMs),
     byProvider: session.method === "oidc",

@@ -74,7 +74,8 @@ export function createTeams(database: Database): TeamStore {
         if (team === undefined || team.kind === "person") return "unknown team";
         if (actor !== undefined) {
           const acting = await findCaller(transaction, actor.id);
-          if (acting === undefined || acting.account.disabledAtMs !== undefined || !actor.mayChange(acting)) return "denied";
+          if (acting === undefined || acting.account.disabledAtMs !== undefined || !actor.mayChange(acting))
+            return "denied";
         }
         if (person?.kind !== "person" || (role !== undefined && person.disabled_at_ms !== null))
           return "unknown person";

@@ -3,12 +3,14 @@ import { type Client, type ConnectError, createClient, type Interceptor, type Tr
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { RoleService } from "../../../gen/parley/console/v1/role_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
@@ -96,6 +98,8 @@ export interface Browser {
   readonly routing: Client<typeof RoutingService>;
   readonly team: Client<typeof TeamService>;
   readonly alert: Client<typeof AlertService>;
+  readonly adminKey: Client<typeof AdminKeyService>;
+  readonly role: Client<typeof RoleService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -372,6 +376,8 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     routing: createClient(RoutingService, transport),
     team: createClient(TeamService, transport),
     alert: createClient(AlertService, transport),
+    adminKey: createClient(AdminKeyService, transport),
+    role: createClient(RoleService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };

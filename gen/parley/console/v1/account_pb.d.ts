@@ -87,6 +87,13 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
    * @generated from field: string custom_role_id = 10;
    */
   customRoleId: string;
+
+  /**
+   * The role that the custom one builds on. Only of the signed-in account, in Session.
+   *
+   * @generated from field: parley.console.v1.AccountRole custom_role_base = 11;
+   */
+  customRoleBase: AccountRole;
 };
 
 /**
