@@ -3,6 +3,7 @@ import { queryOptions, useMutation, useQuery } from "@tanstack/react-query";
 import { AccountRole, type Account } from "../../gen/parley/console/v1/account_pb.js";
 import type { TeamMembership } from "../../gen/parley/console/v1/team_pb.js";
 import { type GetSessionResponse, type Session, SessionService } from "../../gen/parley/console/v1/session_pb.js";
+import { roleName } from "../format/roles.ts";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
 
@@ -23,6 +24,12 @@ export function useAccount(): Account {
   const account = useQuery(sessionQuery).data?.session?.account;
   if (account === undefined) throw new TypeError("useAccount needs a signed-in session");
   return account;
+}
+
+/** Returns the name of the signed-in account's role. Only for pages inside a session. */
+export function useRoleName(): string {
+  const session = useQuery(sessionQuery).data?.session;
+  return session?.customRoleName || roleName(useAccount(), new Map());
 }
 
 /** Returns the teams of the signed-in account. Only for pages inside a session. */
