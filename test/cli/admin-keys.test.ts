@@ -25,7 +25,9 @@ async function run(line: string) {
 }
 
 it("the commands about administration keys make, list and revoke them", async () => {
-  const made = await run("admin-key create ci --account ada@example.com --permissions keys.read,keys.write --expires 30d");
+  const made = await run(
+    "admin-key create ci --account ada@example.com --permissions keys.read,keys.write --expires 30d",
+  );
   expect(made.stdout).toMatch(/^sk_parley_admin_[0-9A-Za-z]{46}\n$/);
   const id = /akey_\w+/.exec(made.stderr)![0];
   expect(JSON.parse((await run("admin-key list --json")).stdout)).toMatchObject([

@@ -96,16 +96,13 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   const secure = await startProduct({ config: { ...config, ...certificates.config } });
   await store.accounts.update(administrator!, { role: "administrator" });
   for (const id of [viewer!, viewingMaintainer!]) await store.accounts.update(id, { role: "viewer" });
-  const { secret: adminSecret } = await createAdminKey(
-    accessTo(store),
-    {
-      name: "of the matrix",
-      permissions: PERMISSIONS_EVERYWHERE.filter((each) => each !== "owners.write" && each !== "roles.write"),
-      lifetimeMs: undefined,
-      maker: { account: (await store.accounts.find(administrator!))!, memberships: [] },
-      actor: { actorId: administrator!, network: undefined },
-    },
-  );
+  const { secret: adminSecret } = await createAdminKey(accessTo(store), {
+    name: "of the matrix",
+    permissions: PERMISSIONS_EVERYWHERE.filter((each) => each !== "owners.write" && each !== "roles.write"),
+    lifetimeMs: undefined,
+    maker: { account: (await store.accounts.find(administrator!))!, memberships: [] },
+    actor: { actorId: administrator!, network: undefined },
+  });
   const auditing = ["keys.read", "usage.read", "requests.read", "audit.read"] as const;
   const role = { id: "role_auditor", name: "Auditor", permissions: auditing, base: "viewer", createdAtMs: 1 } as const;
   await store.accounts.insertRole(role, 1);
@@ -172,7 +169,16 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
 const MEMBERS = ["teamDeveloper", "teamViewer", "viewingMaintainer"] as const;
 
 /** In the order of their sign-up; the first one becomes the organisation's owner. */
-const NAMES = ["organisationOwner", "administrator", "owner", "other", "viewer", "auditor", "disabled", ...MEMBERS] as const;
+const NAMES = [
+  "organisationOwner",
+  "administrator",
+  "owner",
+  "other",
+  "viewer",
+  "auditor",
+  "disabled",
+  ...MEMBERS,
+] as const;
 
 type People = Readonly<Record<(typeof NAMES)[number], string | undefined>>;
 async function openAlert({ alerts }: Store, accountId: string): Promise<string> {
