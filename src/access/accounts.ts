@@ -7,8 +7,9 @@ import { accountFields, differenceOf, setFields } from "./audit-fields.ts";
 import type { AuditAction, NewEntry } from "./audit-log.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import { describeRoles, isCustom, type Permission, permissionsOf, rolesWith } from "./permissions.ts";
+import type { Permission } from "./permissions.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
+import { rolesThatMayChange } from "./role-changes.ts";
 import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
@@ -90,30 +91,6 @@ export async function createAccount(
   }
   await log.record({ action: "account_created", accountId: account.id, after: setFields(accountFields(account)) });
   return account;
-}
-
-/**
- * The roles that may take one role from an account and give it another: those that allow as much, so that nobody gives or takes what is
- * not their own. Throws `permission_denied` for an administration key that has less, `invalid_request` for an unknown role to give.
- */
-export async function rolesThatMayChange(
-  store: Pick<AccountStore, "roles">,
-  { before, after }: { readonly before?: Role; readonly after?: Role | undefined },
-  { scope }: Pick<Actor, "scope">,
-): Promise<{ readonly roles: readonly Role[]; readonly names: string }> {
-  const custom = await store.roles();
-  if (after !== undefined && isCustom(after) && !custom.some(({ id }) => id === after))
-    throw invalidField("role", "does not exist");
-  const concerned = [before, after].flatMap((role) => (role === undefined ? [] : permissionsOf(role, custom)));
-  const needed: readonly Permission[] = ["accounts.write", ...concerned];
-  const missing = scope && needed.find((permission) => !scope.includes(permission));
-  if (missing !== undefined)
-    throw new Failure(
-      "permission_denied",
-      `This administration key does not have the permission ${missing}, which the role has. Make a key that has it.`,
-    );
-  const roles = rolesWith(needed, custom);
-  return { roles, names: describeRoles(roles, custom) };
 }
 
 /** Throws `invalid_request` for another role on an installation without an owner, who is needed to invite others. */

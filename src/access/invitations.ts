@@ -1,11 +1,12 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { InvitationRecord, Role } from "./account-store.ts";
-import { type Actor, rolesThatMayChange } from "./accounts.ts";
+import type { Actor } from "./accounts.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import { randomBase62 } from "./api-key.ts";
 import { isId, unknownId } from "./checks.ts";
 import type { AccessContext, PruneContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
+import { rolesThatMayChange } from "./role-changes.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;

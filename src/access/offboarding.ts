@@ -1,12 +1,13 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Offboarded } from "./account-store.ts";
-import { type Actor, findAccount, lastOwner, rolesThatMayChange } from "./accounts.ts";
+import { type Actor, findAccount, lastOwner } from "./accounts.ts";
 import { revokedAdminKeyEntry } from "./admin-keys.ts";
 import type { NewEntry } from "./audit-log.ts";
 import { memberEntry, revokedKeyEntry, transferredKeyEntries } from "./audit-fields.ts";
 import type { AccessContext } from "./context.ts";
 import { requireReceiver } from "./key-transfer.ts";
 import { MAX_WORKING_KEYS } from "./keys.ts";
+import { rolesThatMayChange } from "./role-changes.ts";
 
 /**
  * Ends what a person has, in one transaction: disables the account, ends its sessions, revokes its unused invitations and administration

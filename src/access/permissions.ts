@@ -66,13 +66,15 @@ interface RolePermissions {
 }
 
 /** Permissions that can be held everywhere: a key in the playground spends its account's money, so no role allows those of everybody. */
-export const PERMISSIONS_EVERYWHERE = PERMISSIONS.filter((permission) => permission !== "playground.use");
+export const PERMISSIONS_EVERYWHERE: readonly Permission[] = PERMISSIONS.filter(
+  (permission) => permission !== "playground.use",
+);
 
-const OWNERS_ONLY: readonly Permission[] = ["owners.write", "roles.write"];
+const OWNERS_ONLY: ReadonlySet<Permission> = new Set(["owners.write", "roles.write"]);
 
 const ROLE_PERMISSIONS: Readonly<Record<BuiltInRole, RolePermissions>> = {
   owner: { everywhere: PERMISSIONS_EVERYWHERE, own: OWN },
-  administrator: { everywhere: PERMISSIONS_EVERYWHERE.filter((each) => !OWNERS_ONLY.includes(each)), own: OWN },
+  administrator: { everywhere: PERMISSIONS_EVERYWHERE.filter((each) => !OWNERS_ONLY.has(each)), own: OWN },
   developer: { everywhere: [], own: OWN },
   viewer: { everywhere: [], own: READING },
 };

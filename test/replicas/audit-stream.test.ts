@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { createAuditLog } from "../../src/access/audit-log.ts";
 import { createStream, sendStreams } from "../../src/alerts/audit-streams.ts";
+import type { ChannelCipher } from "../../src/alerts/channels.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { createDatabase } from "../support/postgres.ts";
@@ -28,7 +29,10 @@ it("of the audit log gets each entry once and in order from processes that chang
     await Promise.all(stores.map((store) => store.close()));
   });
   const actor = { kind: "nobody", id: undefined } as const;
-  const cipher = { seal: JSON.stringify, open: (sealed: string) => JSON.parse(sealed) as object };
+  const cipher: ChannelCipher = {
+    seal: (secrets) => JSON.stringify(secrets),
+    open: (sealed) => JSON.parse(sealed) as ReturnType<ChannelCipher["open"]>,
+  };
   let laterMs = 0;
   const processes = stores.map((store) => ({
     log: createAuditLog({ store: store.audit, clock: systemClock, actor, listener: () => undefined }),

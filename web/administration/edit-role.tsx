@@ -54,7 +54,7 @@ export default function EditRole({ target, open, onClose }: EditRoleProps) {
             <PermissionFields
               label="In all accounts, and for the installation"
               permissions={permissions}
-              chosen={target?.permissions ?? []}
+              chosen={target?.permissions}
               hint="You can give what you have yourself."
               error={errors("permissions")}
             />

@@ -28,8 +28,9 @@ export function useAccount(): Account {
 
 /** Returns the name of the signed-in account's role. Only for pages inside a session. */
 export function useRoleName(): string {
-  const session = useQuery(sessionQuery).data?.session;
-  return session?.customRoleName || roleName(useAccount(), new Map());
+  const account = useAccount();
+  const custom = useQuery(sessionQuery).data?.session?.customRoleName;
+  return custom || roleName(account, new Map());
 }
 
 /** Returns the teams of the signed-in account. Only for pages inside a session. */

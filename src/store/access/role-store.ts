@@ -49,7 +49,7 @@ export function createRoles(database: Database): RoleStore {
           const { count } = await (holders as typeof accounts)
             .select(({ fn }) => fn.countAll<number>().as("count"))
             .executeTakeFirstOrThrow();
-          inUse += Number(count);
+          inUse += count;
         }
         if (inUse === 0) await transaction.deleteFrom("custom_roles").where("id", "=", id).execute();
         return inUse;
