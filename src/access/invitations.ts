@@ -64,7 +64,7 @@ export async function createInvitation(
   const mayInvite = inviter?.disabledAtMs === undefined && granting.roles.some((role) => role === inviter?.role);
   if (request.actorId !== undefined && !mayInvite) {
     await store.removeInvitation(record.id);
-    throw new Failure("permission_denied", `This role can be given by these roles: ${granting.names}.`);
+    throw new Failure("permission_denied", `These roles can invite a new ${record.role}: ${granting.names}.`);
   }
   const { actorId, actor, network, client } = request;
   await log.record({
