@@ -56,7 +56,7 @@ describe("in Administration an owner", () => {
     expect((await list()).status).toBe(401);
   });
 
-  it("makes a role and gives it to somebody, who sees the pages that it allows", async () => {
+  it("makes a role and gives it to somebody, who sees the pages that it allows", { timeout: 120_000 }, async () => {
     const page = await go(ada, "/admin/roles", "Roles");
     await page.getByText("No custom roles").waitFor();
     await page.getByRole("button", { name: "Create role" }).click();
