@@ -1,9 +1,14 @@
 import type { AccountRouting, Limits, SealedCredential } from "../core/principal.ts";
+import type { AdminKeyRecord, AdminKeyStore } from "./admin-key-store.ts";
 import type { Page } from "./key-store.ts";
+import type { CustomRole, CustomRoleId, RoleStore } from "./role-store.ts";
 import type { Membership, TeamStore } from "./team-store.ts";
 
-/** What a person may do in the installation; `permissions.ts` says what each allows. */
-export type Role = "owner" | "administrator" | "developer" | "viewer";
+/** The roles of every installation; `permissions.ts` says what each allows. */
+export type BuiltInRole = "owner" | "administrator" | "developer" | "viewer";
+
+/** What a person may do in the installation. */
+export type Role = BuiltInRole | CustomRoleId;
 
 /** Who an account is of: only a person signs in; a team and a service (a program of the organisation) have members instead. */
 export type AccountKind = "person" | "team" | "service";
@@ -74,11 +79,21 @@ export interface SessionRecord {
   readonly browser: string | undefined;
 }
 
-/** A session with its account and the teams of that, by name. */
-export interface SignedIn {
-  readonly session: SessionRecord;
+/** An account with what decides about its permissions. */
+export interface CallerAccount {
   readonly account: AccountRecord;
+  /** By name of the team. */
   readonly memberships: readonly Membership[];
+  /** The account's role if an owner has made it; undefined for another one, and for one that does not exist any more. */
+  readonly customRole?: CustomRole | undefined;
+}
+
+/** A session with its account. */
+export interface SignedIn extends CallerAccount {
+  /** Of an administration key one that stands for it: never confirmed, and in no list. */
+  readonly session: SessionRecord;
+  /** Undefined for a person. */
+  readonly adminKey?: AdminKeyRecord | undefined;
 }
 
 /** The stored form of a setup token, which lets its holder become the first owner. */
@@ -143,6 +158,8 @@ export interface Offboarded {
   readonly teams: readonly Pick<Membership, "teamId" | "role">[];
   /** Its unused invitations. */
   readonly invitationIds: readonly string[];
+  /** Its administration keys that were not revoked. */
+  readonly adminKeyIds: readonly string[];
   /** Number of its sessions. */
   readonly sessions: number;
 }
@@ -173,7 +190,7 @@ export interface ThrottleState {
 }
 
 /** The store of accounts, sessions and invitations. Every method answers, or rejects within a few seconds. */
-export interface AccountStore extends TeamStore {
+export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore {
   /** False when the e-mail address or the identity is taken. */
   insert(account: AccountRecord, identity?: LinkedIdentity): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
@@ -199,8 +216,8 @@ export interface AccountStore extends TeamStore {
   ): Promise<boolean>;
 
   /**
-   * Disables an account, removes its sessions, browsers, unused invitations and memberships, and transfers or revokes its keys, all or
-   * nothing. Denied for an unknown account and when something is not as expected.
+   * Disables an account, removes its sessions, browsers, unused invitations and memberships, revokes its administration keys, and
+   * transfers or revokes its keys, all or nothing. Denied for an unknown account and when something is not as expected.
    */
   offboard(id: string, offboarding: Offboarding): Promise<Offboarded | "denied" | "last owner" | "too many keys">;
 

@@ -2,12 +2,14 @@ import { Failure, invalidField } from "../core/failure.ts";
 import type { Limits } from "../core/principal.ts";
 import type { AccountChanges, AccountRecord, AccountStore, Role } from "./account-store.ts";
 import { toEmail } from "./address.ts";
+import type { AuditActor } from "./audit-entry.ts";
 import { accountFields, differenceOf, setFields } from "./audit-fields.ts";
 import type { AuditAction, NewEntry } from "./audit-log.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import { rolesWith } from "./permissions.ts";
+import type { Permission } from "./permissions.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
+import { rolesThatMayChange } from "./role-changes.ts";
 import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
@@ -15,6 +17,10 @@ type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 /** Who makes a change, and from where: an account's ID, undefined for the command line. */
 export interface Actor {
   readonly actorId: string | undefined;
+  /** The administration key by which the account acts, for the audit log. */
+  readonly actor?: AuditActor | undefined;
+  /** The permissions of this key. */
+  readonly scope?: readonly Permission[] | undefined;
   readonly network: string | undefined;
   /** Its program, such as `Firefox on Linux`. */
   readonly client?: string | undefined;
@@ -30,8 +36,8 @@ export interface AccountUpdate {
 }
 
 /**
- * Changes an account. Throws `permission_denied` when an administrator makes an owner, or demotes, limits or disables one;
- * `invalid_request` for an unknown account, and when no owner would be left who can sign in.
+ * Changes an account. Throws `permission_denied` when the actor's role allows less than the role before or after, as an administrator's
+ * for an owner; `invalid_request` for an unknown account or role, and when no owner would be left who can sign in.
  */
 export async function updateAccount(
   context: Administration,
@@ -42,14 +48,14 @@ export async function updateAccount(
   const { changes, happened } = toChanges(before, update, clock.now());
   if (happened.length === 0) return before;
   const concernsRights = changes.role !== undefined || "disabledAtMs" in changes || changes.limits !== undefined;
-  const concernsOwners = before.role === "owner" || changes.role === "owner";
-  const roles = rolesWith(concernsOwners ? "owners.write" : "accounts.write");
+  const given = { before: before.role, after: changes.role };
+  const granting = concernsRights ? await rolesThatMayChange(store, given, actor) : undefined;
   const expected =
-    concernsRights && actor.actorId !== undefined
-      ? { role: before.role, actor: { id: actor.actorId, roles } }
+    granting !== undefined && actor.actorId !== undefined
+      ? { role: before.role, actor: { id: actor.actorId, roles: granting.roles } }
       : undefined;
   if (!(await store.update(id, changes, expected)))
-    throw new Failure("permission_denied", `This account can be changed by these roles: ${roles.join(", ")}.`);
+    throw new Failure("permission_denied", `This account can be changed by these roles: ${granting?.names}.`);
   const weakens = happened.some(({ action }) => action === "account_disabled" || action === "role_changed");
   if (weakens && !(await leavesOwner(store, before, changes))) throw lastOwner();
   if (changes.disabledAtMs !== undefined) await store.removeSessions(id);

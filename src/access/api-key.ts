@@ -53,11 +53,16 @@ const PREFIX = "sk_parley_";
 const RANDOM_LENGTH = 40;
 /** 62^6 is more than 2^32, so a CRC-32 always fits. */
 const CHECKSUM_LENGTH = 6;
-const SHAPE = /^sk_parley_[0-9A-Za-z]{46}$/;
+const RANDOM_PART = /^[0-9A-Za-z]{46}$/;
 
 /** A new API key: `sk_parley_`, 40 random base62 characters (238 bits), 6 of checksum. Shown to its owner once. */
 export function generateApiKey(): string {
-  const body = PREFIX + randomBase62(RANDOM_LENGTH);
+  return newSecret(PREFIX);
+}
+
+/** A new secret with a prefix that says what it is for. */
+export function newSecret(prefix: string): string {
+  const body = prefix + randomBase62(RANDOM_LENGTH);
   return body + checksum(body);
 }
 
@@ -65,7 +70,16 @@ export function generateApiKey(): string {
  * Whether the text has the form and checksum of a key: without a look-up, and with every single mistyped character detected.
  */
 export function isApiKey(text: string): boolean {
-  return SHAPE.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
+  return isSecret(text, PREFIX);
+}
+
+/** The same of a secret with another prefix. */
+export function isSecret(text: string, prefix: string): boolean {
+  return (
+    text.startsWith(prefix) &&
+    RANDOM_PART.test(text.slice(prefix.length)) &&
+    text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)))
+  );
 }
 
 /**
@@ -77,7 +91,12 @@ export function hashApiKey(key: string): string {
 
 /** The displayed form of a key after its creation: `sk_parley_ab…wxyz`. */
 export function displayApiKey(key: string): string {
-  return `${key.slice(0, PREFIX.length + 2)}…${key.slice(-4)}`;
+  return displaySecret(key, PREFIX);
+}
+
+/** The same of a secret with another prefix. */
+export function displaySecret(secret: string, prefix: string): string {
+  return `${secret.slice(0, prefix.length + 2)}…${secret.slice(-4)}`;
 }
 
 function checksum(body: string): string {

@@ -1,7 +1,10 @@
 import { hash } from "node:crypto";
 
-/** Who has acted: an account, an API key, somebody at the command line, somebody who had not signed in, or the program itself. */
-export const ACTOR_KINDS = ["account", "api_key", "command_line", "nobody", "gateway"] as const;
+/**
+ * Who has acted: an account, an administration key, an API key, somebody at the command line, somebody who had not signed in, or the
+ * program itself.
+ */
+export const ACTOR_KINDS = ["account", "admin_key", "api_key", "command_line", "nobody", "gateway"] as const;
 export type ActorKind = (typeof ACTOR_KINDS)[number];
 
 export interface AuditActor {
@@ -19,6 +22,9 @@ export const OBJECT_KINDS = [
   "provider",
   "alert",
   "alert_channel",
+  "admin_key",
+  "role",
+  "audit_stream",
 ] as const;
 export type ObjectKind = (typeof OBJECT_KINDS)[number];
 

@@ -53,6 +53,13 @@ export const AUDIT_ACTIONS = [
   "alert_thresholds_changed",
   "alert_muted",
   "alert_acknowledged",
+  "admin_key_created",
+  "admin_key_revoked",
+  "role_created",
+  "role_updated",
+  "role_removed",
+  "audit_stream_created",
+  "audit_stream_removed",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -61,7 +68,7 @@ export interface NewEntry {
   readonly action: AuditAction;
   /** The account that acted. */
   readonly actorId?: string | undefined;
-  /** Who acted without an account. Default: the log's own actor. */
+  /** Who acted in place of an account. Default: the account, or else the log's own actor. */
   readonly actor?: AuditActor | undefined;
   readonly network?: string | undefined;
   /** The caller's program, such as `Firefox on Linux`. */
@@ -97,7 +104,7 @@ interface AuditLogOptions {
 export function createAuditLog({ store, clock, actor: own, listener }: AuditLogOptions): AuditLog {
   const sampler = new Sampler();
   return {
-    async record({ action, actorId, actor = own, network, client, accountId, object, before, after, details = {} }) {
+    async record({ action, actorId, actor, network, client, accountId, object, before, after, details = {} }) {
       const atMs = clock.now();
       let facts = details;
       const attempts = sampler.take(action, accountId, atMs);
@@ -106,7 +113,7 @@ export function createAuditLog({ store, clock, actor: own, listener }: AuditLogO
       const entry: UnchainedEntry = {
         atMs,
         action,
-        actor: actorId === undefined ? actor : { kind: "account", id: actorId },
+        actor: actor ?? (actorId === undefined ? own : { kind: "account", id: actorId }),
         network,
         client,
         object: object ?? (accountId === undefined ? undefined : { kind: "account", id: accountId }),

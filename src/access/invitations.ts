@@ -1,11 +1,12 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { InvitationRecord, Role } from "./account-store.ts";
+import type { Actor } from "./accounts.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import { randomBase62 } from "./api-key.ts";
 import { isId, unknownId } from "./checks.ts";
 import type { AccessContext, PruneContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
-import { rolesWith } from "./permissions.ts";
+import { rolesThatMayChange } from "./role-changes.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -14,15 +15,11 @@ const LIFETIME_MS = 7 * DAY_MS;
 const KEPT_MS = 30 * DAY_MS;
 const MAX_INVITATIONS = 1000;
 
-export interface InvitationRequest {
+/** An invitation to make, by the inviting account or the command line. */
+export interface InvitationRequest extends Actor {
   /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
-  /** The inviting account; undefined for the command line. */
-  readonly actorId: string | undefined;
-  readonly network: string | undefined;
-  /** Its program, such as `Firefox on Linux`. */
-  readonly client?: string | undefined;
 }
 
 /** A new invitation; its token is not stored. */
@@ -48,6 +45,7 @@ export async function createInvitation(
   const open = (await store.listInvitations()).filter((record) => isUsable(record, nowMs));
   if (open.length >= MAX_INVITATIONS)
     throw new Failure("invalid_request", "There are too many pending invitations. Revoke some first.");
+  const granting = await rolesThatMayChange(store, { after: request.role }, request);
   const token = generateToken();
   const record: InvitationRecord = {
     id: `inv_${randomBase62(16)}`,
@@ -63,16 +61,16 @@ export async function createInvitation(
   await store.insertInvitation(record);
   // The inviter may have lost the role since the check: its other invitations were withdrawn before this one existed.
   const inviter = request.actorId === undefined ? undefined : await store.find(request.actorId);
-  const roles = rolesWith(record.role === "owner" ? "owners.write" : "accounts.write");
-  const mayInvite = inviter?.disabledAtMs === undefined && roles.some((role) => role === inviter?.role);
+  const mayInvite = inviter?.disabledAtMs === undefined && granting.roles.some((role) => role === inviter?.role);
   if (request.actorId !== undefined && !mayInvite) {
     await store.removeInvitation(record.id);
-    throw new Failure("permission_denied", `These roles can invite a new ${record.role}: ${roles.join(", ")}.`);
+    throw new Failure("permission_denied", `These roles can invite a new ${record.role}: ${granting.names}.`);
   }
-  const { actorId, network, client } = request;
+  const { actorId, actor, network, client } = request;
   await log.record({
     action: "invitation_created",
     actorId,
+    actor,
     network,
     client,
     object: { kind: "invitation", id: record.id },
@@ -96,10 +94,10 @@ export async function findInvitation(
 export async function revokeInvitation(
   { store, log }: Pick<AccessContext, "store" | "log">,
   id: string,
-  { actorId, network, client }: Pick<InvitationRequest, "actorId" | "network" | "client">,
+  actor: Actor,
 ): Promise<void> {
   if (!isId(id) || !(await store.removeInvitation(id))) throw unknownId("invitation", id);
-  await log.record({ action: "invitation_revoked", actorId, network, client, object: { kind: "invitation", id } });
+  await log.record({ action: "invitation_revoked", ...actor, object: { kind: "invitation", id } });
 }
 
 /** Removes invitations that ended a month ago; answers how many. */

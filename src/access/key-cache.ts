@@ -409,6 +409,8 @@ const MALFORMED = "This is not an API key of this service. Keys begin with sk_pa
 /** The likely mistake in a malformed key, as a sentence with a leading space. Never repeats the text. */
 function describeMistake(text: string): string {
   if (/^["'“”‘’].*["'“”‘’]$/.test(text)) return " This one is in quotation marks: send it without them.";
+  if (text.startsWith("sk_parley_admin_"))
+    return " This one is an administration key, which only the dashboard's RPCs take: make a key for completions in the dashboard.";
   if (text.startsWith("sk-"))
     return " This one looks like a provider's key: make one of this service in the dashboard.";
   if (!text.startsWith("sk_parley_")) return "";

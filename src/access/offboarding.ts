@@ -1,18 +1,19 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Offboarded } from "./account-store.ts";
 import { type Actor, findAccount, lastOwner } from "./accounts.ts";
+import { revokedAdminKeyEntry } from "./admin-keys.ts";
 import type { NewEntry } from "./audit-log.ts";
 import { memberEntry, revokedKeyEntry, transferredKeyEntries } from "./audit-fields.ts";
 import type { AccessContext } from "./context.ts";
 import { requireReceiver } from "./key-transfer.ts";
 import { MAX_WORKING_KEYS } from "./keys.ts";
-import { rolesWith } from "./permissions.ts";
+import { rolesThatMayChange } from "./role-changes.ts";
 
 /**
- * Ends what a person has, in one transaction: disables the account, ends its sessions, revokes its unused invitations, removes it from its
- * teams, and transfers its keys to another account or revokes them. Its usage stays with it. Throws `invalid_request` for an
- * unknown account, for a team, for the last owner, and for an account that cannot receive the keys; `permission_denied` when an
- * administrator offboards an owner.
+ * Ends what a person has, in one transaction: disables the account, ends its sessions, revokes its unused invitations and administration
+ * keys, removes it from its teams, and transfers its keys to another account or revokes them. Its usage stays with it. Throws
+ * `invalid_request` for an unknown account, for a team, for the last owner, and for an account that cannot receive the keys;
+ * `permission_denied` when an administrator offboards an owner.
  */
 export async function offboard(
   { store, clock, log }: Pick<AccessContext, "store" | "clock" | "log">,
@@ -31,7 +32,7 @@ export async function offboard(
   if (kind !== "person")
     throw invalidField("id", "is no person's account; disable it, and transfer its keys one by one");
   if (keysTo !== undefined) await requireReceiver({ store }, { from: id, to: keysTo, field: "transfer_keys_to" });
-  const roles = rolesWith(role === "owner" ? "owners.write" : "accounts.write");
+  const { roles, names } = await rolesThatMayChange(store, { before: role }, actor);
   const atMs = clock.now();
   const done = await store.offboard(id, {
     keysTo,
@@ -40,7 +41,7 @@ export async function offboard(
     expected: { role, ...(actor.actorId !== undefined && { actor: { id: actor.actorId, roles } }) },
   });
   if (done === "denied")
-    throw new Failure("permission_denied", `This account can be offboarded by these roles: ${roles.join(", ")}.`);
+    throw new Failure("permission_denied", `This account can be offboarded by these roles: ${names}.`);
   if (done === "last owner") throw lastOwner();
   if (done === "too many keys")
     throw invalidField("transfer_keys_to", `would have more than ${MAX_WORKING_KEYS} active keys; revoke some first`);
@@ -51,7 +52,7 @@ export async function offboard(
 
 /** The entries of the audit log: of the account, and of everything that has ended with it. */
 function entriesOf(
-  { keyIds, teams, invitationIds, sessions }: Offboarded,
+  { keyIds, teams, invitationIds, adminKeyIds, sessions }: Offboarded,
   {
     id,
     keysTo,
@@ -76,6 +77,7 @@ function entriesOf(
         ? [revokedKeyEntry({ id: keyId, accountId: id }, atMs)]
         : transferredKeyEntries(keyId, { from: id, to: keysTo, concerned: [keysTo] }),
     ),
+    ...adminKeyIds.map((keyId) => revokedAdminKeyEntry({ id: keyId, accountId: id }, atMs)),
     ...teams.map(({ teamId, role }) => memberEntry(teamId, { member: id, before: role })),
     ...invitationIds.map((invitationId) => ({
       action: "invitation_revoked" as const,

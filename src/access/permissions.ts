@@ -1,5 +1,7 @@
 import { Failure } from "../core/failure.ts";
-import type { AccountRecord, Role } from "./account-store.ts";
+import type { AccountRecord, BuiltInRole, Role } from "./account-store.ts";
+import type { AdminKeyRecord } from "./admin-key-store.ts";
+import type { CustomRole, CustomRoleId } from "./role-store.ts";
 import type { Membership, TeamRole } from "./team-store.ts";
 
 /** What one can be allowed to do in the dashboard. Those of an account's keys, usage and requests are held in accounts, the others everywhere. */
@@ -10,11 +12,13 @@ export const PERMISSIONS = [
   "usage.read",
   "requests.read",
   "audit.read",
+  "audit.stream",
   "alerts.read",
   "alerts.write",
   "alerts.manage",
   "routing.read",
   "routing.write",
+  "credentials.write",
   "playground.use",
   "profile.write",
   "members.read",
@@ -23,6 +27,9 @@ export const PERMISSIONS = [
   "accounts.read",
   "accounts.write",
   "owners.write",
+  "roles.write",
+  "admin_keys.read",
+  "admin_keys.write",
   "configuration.read",
   "configuration.write",
   "models.test",
@@ -47,6 +54,7 @@ const OWN: readonly Permission[] = [
   "keys.write",
   "alerts.write",
   "routing.write",
+  "credentials.write",
   "playground.use",
   "profile.write",
 ];
@@ -57,12 +65,16 @@ interface RolePermissions {
   readonly own: readonly Permission[];
 }
 
-/** A key in the playground spends its account's money, so no role allows those of everybody. */
-const ALL = PERMISSIONS.filter((permission) => permission !== "playground.use");
+/** Permissions that can be held everywhere: a key in the playground spends its account's money, so no role allows those of everybody. */
+export const PERMISSIONS_EVERYWHERE: readonly Permission[] = PERMISSIONS.filter(
+  (permission) => permission !== "playground.use",
+);
 
-const ROLE_PERMISSIONS: Readonly<Record<Role, RolePermissions>> = {
-  owner: { everywhere: ALL, own: OWN },
-  administrator: { everywhere: ALL.filter((permission) => permission !== "owners.write"), own: OWN },
+const OWNERS_ONLY: ReadonlySet<Permission> = new Set(["owners.write", "roles.write"]);
+
+const ROLE_PERMISSIONS: Readonly<Record<BuiltInRole, RolePermissions>> = {
+  owner: { everywhere: PERMISSIONS_EVERYWHERE, own: OWN },
+  administrator: { everywhere: PERMISSIONS_EVERYWHERE.filter((each) => !OWNERS_ONLY.has(each)), own: OWN },
   developer: { everywhere: [], own: OWN },
   viewer: { everywhere: [], own: READING },
 };
@@ -77,33 +89,73 @@ const TEAM_PERMISSIONS: Readonly<Record<TeamRole, readonly Permission[]>> = {
 /** All roles of members, the one with most permissions first. */
 export const TEAM_ROLES = Object.keys(TEAM_PERMISSIONS) as readonly TeamRole[];
 
-/** All roles, the one with most permissions first. */
-export const ROLES = Object.keys(ROLE_PERMISSIONS) as readonly Role[];
+/** All roles but custom ones, the one with most permissions first. */
+export const ROLES = Object.keys(ROLE_PERMISSIONS) as readonly BuiltInRole[];
 
-/** The roles that allow it in all accounts, or for the installation. */
-export function rolesWith(permission: Permission): readonly Role[] {
-  return ROLES.filter((role) => ROLE_PERMISSIONS[role].everywhere.includes(permission));
+/** Whether an owner has made the role. */
+export function isCustom(role: Role): role is CustomRoleId {
+  return role.startsWith("role_");
+}
+
+/** What a role allows in all accounts and for the installation; nothing for a custom one that is unknown. */
+export function permissionsOf(role: Role, custom: readonly CustomRole[]): readonly Permission[] {
+  if (!isCustom(role)) return ROLE_PERMISSIONS[role].everywhere;
+  return custom.find(({ id }) => id === role)?.permissions ?? [];
+}
+
+/** The roles that allow all of these in all accounts, or for the installation. */
+export function rolesWith(needed: readonly Permission[], custom: readonly CustomRole[]): readonly Role[] {
+  return [...ROLES, ...custom.map(({ id }) => id)].filter((role) => {
+    const held = permissionsOf(role, custom);
+    return needed.every((permission) => held.includes(permission));
+  });
+}
+
+/** Names of roles, for messages. */
+export function describeRoles(roles: readonly Role[], custom: readonly CustomRole[]): string {
+  return roles.map((role) => custom.find(({ id }) => id === role)?.name ?? role).join(", ");
 }
 
 /** Whose permissions are asked for. */
 export interface Subject {
   readonly account: Pick<AccountRecord, "id" | "role">;
   readonly memberships: readonly Pick<Membership, "teamId" | "role">[];
+  /** The account's role if it is a custom one. */
+  readonly customRole?: CustomRole | undefined;
+  /** The key by which the account acts: it allows nothing beyond its permissions. */
+  readonly adminKey?: Pick<AdminKeyRecord, "permissions"> | undefined;
+}
+
+/** The account's role, or the one that its custom role builds on. One that was removed allows what a viewer's does. */
+function baseOf({ account: { role }, customRole }: Subject): BuiltInRole {
+  if (!isCustom(role)) return role;
+  return customRole?.id === role ? customRole.base : "viewer";
+}
+
+/** Whether it is within the permissions of the key. */
+function isInKey({ adminKey }: Subject, permission: Permission): boolean {
+  return adminKey === undefined || adminKey.permissions.includes(permission);
 }
 
 /** Whether the role allows it in all accounts, or for the installation. */
-export function permitsEverywhere({ account }: Subject, permission: Permission): boolean {
-  return ROLE_PERMISSIONS[account.role].everywhere.includes(permission);
+export function permitsEverywhere(subject: Subject, permission: Permission): boolean {
+  const { account, customRole } = subject;
+  return (
+    isInKey(subject, permission) &&
+    permissionsOf(account.role, customRole === undefined ? [] : [customRole]).includes(permission)
+  );
 }
 
 /** Whether the subject has a permission in an account. */
 export function permitsIn(subject: Subject, permission: Permission, accountId: string): boolean {
   if (permitsEverywhere(subject, permission)) return true;
+  if (!isInKey(subject, permission)) return false;
   const { account, memberships } = subject;
-  if (account.id === accountId) return ROLE_PERMISSIONS[account.role].own.includes(permission);
+  const base = baseOf(subject);
+  if (account.id === accountId) return ROLE_PERMISSIONS[base].own.includes(permission);
   const membership = memberships.find(({ teamId }) => teamId === accountId);
   if (membership === undefined || !TEAM_PERMISSIONS[membership.role].includes(permission)) return false;
-  return account.role !== "viewer" || READING.includes(permission);
+  return base !== "viewer" || READING.includes(permission);
 }
 
 /** The accounts in which the subject has a permission: its own and its teams. Undefined for all accounts. */
@@ -119,9 +171,15 @@ export function permitsSomewhere(subject: Subject, permission: Permission): bool
 }
 
 /** The failure for a call that needs a permission which the subject does not have. */
-export function lacks({ account }: Subject, permission: Permission): Failure {
+export function lacks(subject: Subject, permission: Permission): Failure {
+  if (!isInKey(subject, permission))
+    return new Failure(
+      "permission_denied",
+      `This administration key does not have the permission ${permission}. Make a key that has it.`,
+    );
+  const { account, customRole } = subject;
   return new Failure(
     "permission_denied",
-    `The role ${account.role} does not allow this: it needs the permission ${permission} here. Ask an administrator.`,
+    `The role ${customRole?.name ?? account.role} does not allow this: it needs the permission ${permission} here. Ask an administrator.`,
   );
 }

@@ -14,7 +14,9 @@ const THROTTLES_KEPT_MS = DAY_MS;
 const MOST_THROTTLES = 50_000;
 
 /** Number of removed rows of each kind. */
-export type Pruned = Readonly<Record<"sessions" | "browsers" | "invitations" | "entries" | "throttles", number>>;
+export type Pruned = Readonly<
+  Record<"sessions" | "browsers" | "invitations" | "adminKeys" | "entries" | "throttles", number>
+>;
 
 /** Removes rows that have expired by `nowMs`. Call it every few minutes, in any of the processes on a store. */
 export async function pruneAccess(
@@ -25,6 +27,8 @@ export async function pruneAccess(
     sessions: await pruneSessions(context),
     browsers: await store.pruneBrowsers(nowMs - BROWSER_KNOWN_MS),
     invitations: await pruneInvitations(context),
+    // Entries of the audit log name them.
+    adminKeys: await store.pruneAdminKeys(nowMs - AUDIT_KEPT_MS),
     entries: await pruneAudit(audit, nowMs - AUDIT_KEPT_MS),
     throttles: await throttles.prune({ beforeMs: nowMs - THROTTLES_KEPT_MS, most: MOST_THROTTLES }),
   };

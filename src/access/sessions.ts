@@ -1,7 +1,7 @@
 import { Failure } from "../core/failure.ts";
 import type { AccountRecord, SessionRecord, SignedIn, SignInMethod } from "./account-store.ts";
 import type { AccessContext, Origin, PruneContext } from "./context.ts";
-import { lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
+import { isCustom, lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 import { type SignInRules, takesPassword } from "./sign-in-rules.ts";
 
@@ -48,7 +48,10 @@ export async function startSession(
     browser,
   };
   await store.insertSession(session, idToken);
-  return { id, session, account, memberships: await store.memberships(account.id) };
+  const customRole = isCustom(account.role)
+    ? (await store.roles()).find((role) => role.id === account.role)
+    : undefined;
+  return { id, session, account, customRole, memberships: await store.memberships(account.id) };
 }
 
 export type SessionContext = Pick<AccessContext, "store" | "clock" | "signIn">;
@@ -90,9 +93,12 @@ export function freshUntilMs({ authenticatedAtMs }: SessionRecord): number {
   return authenticatedAtMs + FRESH_MS;
 }
 
-/** Throws `permission_denied`, with the detail `reauthentication_required`, when the proof is too old: see `freshUntilMs`. */
-export function requireFresh({ session }: SignedIn, nowMs: number): void {
-  if (nowMs < freshUntilMs(session)) return;
+/**
+ * Throws `permission_denied`, with the detail `reauthentication_required`, when the proof is too old: see `freshUntilMs`. An administration
+ * key was made with a proof.
+ */
+export function requireFresh({ session, adminKey }: SignedIn, nowMs: number): void {
+  if (adminKey !== undefined || nowMs < freshUntilMs(session)) return;
   throw new Failure("permission_denied", "Confirm that it is you to continue.", {
     detail: "reauthentication_required",
   });

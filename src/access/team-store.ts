@@ -1,4 +1,4 @@
-import type { AccountRecord } from "./account-store.ts";
+import type { AccountRecord, CallerAccount } from "./account-store.ts";
 import type { Page } from "./key-store.ts";
 
 /** What a member may do with what a team owns; `permissions.ts` says what each allows. */
@@ -41,8 +41,7 @@ export interface ExpectedMembers {
 }
 
 /** Who changes members. */
-export interface TeamActor {
-  readonly account: AccountRecord;
+export interface TeamActor extends Pick<CallerAccount, "account" | "customRole"> {
   readonly memberships: readonly Pick<Membership, "teamId" | "role">[];
 }
 

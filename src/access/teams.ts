@@ -92,7 +92,7 @@ async function change(
     teamId,
     person,
     role,
-    actor: { actorId },
+    actor: { actorId, scope },
   }: {
     readonly teamId: string;
     readonly person: Person;
@@ -105,7 +105,8 @@ async function change(
   const found = "id" in person ? person : await store.findByEmail(toEmail(person.email));
   if (found === undefined || !isId(found.id)) throw unknownPerson;
   let denied: Failure | undefined;
-  const mayChange = (actor: TeamActor): boolean => {
+  const mayChange = (account: TeamActor): boolean => {
+    const actor = { ...account, ...(scope !== undefined && { adminKey: { permissions: scope } }) };
     if (!permitsIn(actor, "members.write", teamId)) denied = lacks(actor, "members.write");
     return denied === undefined;
   };

@@ -94,12 +94,15 @@ export async function findChannel({ channels }: Pick<AlertStore, "channels">, id
   return found;
 }
 
+/** What a receiver is stored with. */
 interface Checked {
+  /** For people, without secrets. */
   readonly target: string;
   readonly secrets: ChannelSecrets;
 }
 
-function readAddress(text: string, { addressProblem }: Pick<ChannelContext, "addressProblem">): Checked {
+/** Reads the address of a receiver. Throws `invalid_request` for one that may not be used. */
+export function readAddress(text: string, { addressProblem }: Pick<ChannelContext, "addressProblem">): Checked {
   const url = text.length > MAX_URL_CHARS ? null : URL.parse(text.trim());
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "")
     throw invalidField("url", "must be an https address without user name and password");

@@ -12,6 +12,7 @@ import {
   accountsOffboard,
   accountsResetPassword,
 } from "./accounts-commands.ts";
+import { adminKeyCreate, adminKeyList, adminKeyRevoke } from "./admin-key-commands.ts";
 import { alertsChannels, alertsList, alertsTest } from "./alerts-commands.ts";
 import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
@@ -101,6 +102,9 @@ const COMMANDS: readonly Command[] = [
   keysRotate,
   keysTransfer,
   keysRevoke,
+  adminKeyCreate,
+  adminKeyList,
+  adminKeyRevoke,
   accountsCreate,
   accountsList,
   accountsDisable,

@@ -87,7 +87,7 @@ export const credentialsReseal: Command = {
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
-    withStore(invocation, context, async ({ configuration, accounts, alerts, audit }, config) => {
+    withStore(invocation, context, async ({ configuration, accounts, alerts, auditStreams, audit }, config) => {
       const cipher = credentialCipherOf(config);
       let { resealed, unreadable } = await configuration.reseal(
         (row) => {
@@ -103,12 +103,14 @@ export const credentialsReseal: Command = {
           unreadable += counts.unreadable;
         }
       }
-      const channels = await alerts.resealChannels(({ sealed, id }) => {
+      const sealAgain = ({ sealed, id }: { readonly sealed: string; readonly id: string }): string | undefined => {
         const secrets = cipher.openChannel(sealed, id);
         return secrets && cipher.sealChannel(secrets, id);
-      });
-      resealed += channels.resealed;
-      unreadable += channels.unreadable;
+      };
+      for (const counts of [await alerts.resealChannels(sealAgain), await auditStreams.resealStreams(sealAgain)]) {
+        resealed += counts.resealed;
+        unreadable += counts.unreadable;
+      }
       if (unreadable > 0)
         context.stderr.write(
           `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,

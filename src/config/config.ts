@@ -281,8 +281,8 @@ export interface Limits {
 /** Who may make an account: everybody, people with an invitation, or nobody. Unless it is `closed`, the first person may. */
 export type SignUp = "open" | "invited" | "closed";
 
-/** A role that groups of an OpenID provider may have; has the values of access' type of the same name. */
-export type Role = "owner" | "administrator" | "developer" | "viewer";
+/** A role that groups of an OpenID provider may have, a custom one by its ID; has the values of access' type of the same name. */
+export type Role = "owner" | "administrator" | "developer" | "viewer" | `role_${string}`;
 
 /** An OpenID provider, at which people sign in. */
 export interface OidcConfig {

@@ -268,8 +268,11 @@ const issuer = section({
     .max(MAX_BINDINGS),
 });
 
-/** Roles that groups of an OpenID provider may have. */
-const role = z.enum(["owner", "administrator", "developer", "viewer"]);
+/** Roles that groups of an OpenID provider may have: these, and custom ones by their ID. */
+const role = z.union([
+  z.enum(["owner", "administrator", "developer", "viewer"]),
+  z.templateLiteral(["role_", z.string().regex(/^[0-9A-Za-z]{1,32}$/)]),
+]);
 
 const oidc = section({
   issuer: oidcIssuer,

@@ -1,5 +1,6 @@
 import type { AccessContext } from "../access/context.ts";
 import type { AlertStore } from "../alerts/alert-store.ts";
+import { sendStreams } from "../alerts/audit-streams.ts";
 import type { ChannelCipher, ChannelContext } from "../alerts/channels.ts";
 import { Evaluation } from "../alerts/evaluation.ts";
 import { findReceivers } from "../alerts/receivers.ts";
@@ -11,6 +12,7 @@ import type { Config } from "../config/config.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import { isRoute } from "../core/route.ts";
 import type { AlertServicePorts } from "../inbound/dashboard/alert-service.ts";
+import type { AuditStreamPorts } from "../inbound/dashboard/audit-service.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
@@ -20,11 +22,13 @@ import type { Job } from "./jobs.ts";
 const MINUTE_MS = 60_000;
 /** Longest time until a message that failed is sent again, beside its waiting time. */
 const SEND_EVERY_MS = 10_000;
+/** Longest time until a new entry of the audit log is sent to its receivers. */
+const STREAM_EVERY_MS = 5_000;
 const ALERTS_KEPT_MS = 90 * 24 * 60 * MINUTE_MS;
 
 /** Parts of the gateway that alerts need. */
 export interface AlertParts {
-  readonly store: Pick<Store, "alerts" | "alertFacts" | "health">;
+  readonly store: Pick<Store, "alerts" | "alertFacts" | "health" | "audit" | "auditStreams" | "nowMs">;
   readonly router: Pick<OwnedRouter, "list" | "openingOf">;
   readonly health: Pick<HealthRecorder, "of">;
   readonly credentials: Pick<CredentialCipher, "sealChannel" | "openChannel">;
@@ -32,7 +36,7 @@ export interface AlertParts {
   readonly inForce: () => Config;
 }
 
-/** Evaluates rules once a minute, and sends what they say. All replicas may run these jobs. */
+/** Evaluates rules once a minute, sends what they say, and sends the audit log to its receivers. All replicas may run these jobs. */
 export function alertJobs(parts: AlertParts): Job[] {
   const { store, inForce } = parts;
   const evaluation = new Evaluation({
@@ -46,9 +50,18 @@ export function alertJobs(parts: AlertParts): Job[] {
   const sender = senderOf(parts);
   // While the database is away the other jobs' failures, once a minute, say so often enough.
   const sends: Job["run"] = async (signal) => (store.health().up ? sendDue(sender, signal) : 0);
+  const streamPorts = {
+    streams: store.auditStreams,
+    audit: store.audit,
+    cipher: sender.cipher,
+    allowsPrivate: sender.allowsPrivate,
+    nowMs: () => store.nowMs(),
+  };
+  const streams: Job["run"] = async (signal) => (store.health().up ? sendStreams(streamPorts, signal) : 0);
   return [
     { name: "open and resolve alerts", everyMs: MINUTE_MS, run: () => evaluation.run() },
     { name: "send messages about alerts", everyMs: SEND_EVERY_MS, run: sends },
+    { name: "send the audit log to its receivers", everyMs: STREAM_EVERY_MS, run: streams },
     {
       name: "remove resolved alerts past their retention",
       everyMs: 10 * MINUTE_MS,
@@ -68,6 +81,20 @@ export function alertPortsOf(
     test: (channel) => sendTest(sender, channel),
     thresholds: () => thresholdsOf(parts.store.alerts, parts.inForce()),
   };
+}
+
+/** The receivers of the audit log, of the dashboard's service. */
+export function auditStreamPortsOf(
+  {
+    store,
+    ...parts
+  }: Pick<AlertParts, "credentials" | "inForce"> & {
+    readonly store: Pick<Store, "alerts" | "audit" | "auditStreams">;
+  },
+  context: Pick<AccessContext, "clock" | "log">,
+): AuditStreamPorts {
+  const channels = channelContextOf({ store, ...parts }, context);
+  return { ...channels, streams: store.auditStreams, ends: () => store.audit.ends() };
 }
 
 function channelContextOf(

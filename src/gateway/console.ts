@@ -17,7 +17,7 @@ import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
-import { alertPortsOf } from "./alerts.ts";
+import { alertPortsOf, auditStreamPortsOf } from "./alerts.ts";
 import { oidcOf } from "./oidc.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
@@ -75,6 +75,7 @@ export async function consoleOf(
     {
       access,
       audit: store.audit,
+      auditStreams: auditStreamPortsOf({ store, credentials, inForce }, access),
       keys: store.keys,
       keyNotices: store.keyNotices,
       ledger: store.ledger,

@@ -1,4 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
+import { administrationKeys } from "./migrations/administration-keys.ts";
 import { alerts } from "./migrations/alerts.ts";
 import { audit } from "./migrations/audit.ts";
 import { identities } from "./migrations/identities.ts";
@@ -545,4 +546,5 @@ export const MIGRATIONS: readonly Migration[] = [
   identities,
   audit,
   attribution,
+  administrationKeys,
 ];

@@ -5,6 +5,8 @@
 export interface Schema {
   readonly accounts: AccountRow;
   readonly team_members: TeamMemberRow;
+  readonly custom_roles: CustomRoleRow;
+  readonly administration_keys: AdministrationKeyRow;
   readonly api_keys: KeyRow;
   readonly sessions: SessionRow;
   readonly known_browsers: KnownBrowserRow;
@@ -17,6 +19,7 @@ export interface Schema {
   readonly security_events: SecurityEventRow;
   readonly audit_entries: AuditEntryRow;
   readonly audit_chain: AuditChainRow;
+  readonly audit_streams: AuditStreamRow;
   readonly saved_filters: SavedFilterRow;
   readonly completions: CompletionRow;
   readonly ledger_segments: LedgerSegmentRow;
@@ -57,7 +60,7 @@ export interface AccountRow extends LimitColumns {
   readonly email: string | null;
   /** `administrator` or `member`: what programs before exact roles know. */
   readonly role: string;
-  /** `owner` of an administrator, `viewer` of a member; null for an administrator or a developer. */
+  /** `owner` of an administrator, `viewer` or the ID of a custom role of a member; null for an administrator or a developer. */
   readonly exact_role: string | null;
   readonly password_hash: string | null;
   readonly disabled_at_ms: number | null;
@@ -67,6 +70,57 @@ export interface AccountRow extends LimitColumns {
   readonly aliases: string | null;
   /** A list of `StoredStop`; null without any. */
   readonly stops: string | null;
+}
+
+/** A role that an owner has made. */
+export interface CustomRoleRow {
+  readonly id: string;
+  readonly name: string;
+  /** A list. */
+  readonly permissions: string;
+  /** `developer` or `viewer`. */
+  readonly base: string;
+  readonly created_at_ms: number;
+}
+
+export interface AdministrationKeyRow {
+  readonly id: string;
+  /** SHA-256 of the key, in hexadecimal. */
+  readonly hash: string;
+  readonly display: string;
+  readonly name: string;
+  /** Who made it. */
+  readonly account_id: string;
+  /** A list. */
+  readonly permissions: string;
+  readonly created_at_ms: number;
+  readonly expires_at_ms: number | null;
+  readonly revoked_at_ms: number | null;
+  readonly last_used_at_ms: number | null;
+}
+
+/** Where the audit log is sent to, and how far. */
+export interface AuditStreamRow {
+  readonly id: string;
+  /** For people, without secrets. */
+  readonly target: string;
+  /** Its address and key, encrypted, in base64. */
+  readonly sealed: string;
+  /** Sequence number of the last entry that the receiver has accepted. */
+  readonly sequence: number;
+  readonly created_at_ms: number;
+  /** Null for the command line. */
+  readonly created_by: string | null;
+  /** The process that sends; null: none. */
+  readonly claimed_by: string | null;
+  /** Until then no other process sends. */
+  readonly claimed_until_ms: number;
+  /** Failed sendings since the last one that succeeded. */
+  readonly failures: number;
+  readonly next_at_ms: number;
+  readonly sent_at_ms: number | null;
+  /** Why the latest sending failed; empty otherwise. */
+  readonly problem: string;
 }
 
 export interface TeamMemberRow {

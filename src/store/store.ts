@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { AuditStore } from "../access/audit-store.ts";
 import type { AlertFacts, AlertStore } from "../alerts/alert-store.ts";
+import type { AuditStreamStore } from "../alerts/audit-stream-store.ts";
 import type { KeyNotices } from "../access/key-notices.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { SavedFilters } from "../access/saved-filters.ts";
@@ -22,6 +23,7 @@ import { createStopStore } from "./access/stop-store.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
 import { createAlertFacts } from "./alerts/alert-facts.ts";
 import { createAlertStore } from "./alerts/alert-store.ts";
+import { createAuditStreams } from "./alerts/audit-streams.ts";
 import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
   connect,
@@ -63,6 +65,7 @@ export interface Store {
   readonly configuration: ConfigurationStore;
   readonly alerts: AlertStore;
   readonly alertFacts: AlertFacts;
+  readonly auditStreams: AuditStreamStore;
   /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
   secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
@@ -146,6 +149,7 @@ export async function openStore(
     configuration: createConfigurationStore(database),
     alerts: createAlertStore(database),
     alertFacts: createAlertFacts(reports),
+    auditStreams: createAuditStreams(database),
     secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     createHealthNotes: (options) => createHealthNotes(database, options),

@@ -3,9 +3,12 @@ import type {
   AccountRecord,
   AccountStore,
   InvitationRecord,
+  Role,
   SessionRecord,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
+import type { AdminKeyRecord } from "../../src/access/admin-key-store.ts";
+import type { CustomRole } from "../../src/access/role-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import type { ExpectedMembers, TeamRole } from "../../src/access/team-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
@@ -484,6 +487,110 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.removeInvitation("inv_a")).toBe(true);
       expect(await store.removeInvitation("inv_a")).toBe(false);
       expect(await store.listInvitations()).toEqual([]);
+    });
+  });
+
+  describe(`custom roles in ${name}`, () => {
+    const support: CustomRole = {
+      id: "role_support",
+      name: "Support",
+      permissions: ["requests.read", "usage.read"],
+      base: "viewer",
+      createdAtMs: NOW_MS,
+    };
+
+    it("are made with a name of their own, changed, and read with sessions and members", async () => {
+      expect(await store.insertRole(support, 2)).toBe("done");
+      expect(await store.insertRole({ ...support, id: "role_other", name: "SUPPORT" }, 2)).toBe("name taken");
+      expect(await store.insertRole({ ...support, id: "role_auditor", name: "Auditor" }, 2)).toBe("done");
+      expect(await store.insertRole({ ...support, id: "role_third", name: "Third" }, 2)).toBe("too many");
+      expect((await store.roles()).map((role) => role.name)).toEqual(["Auditor", "Support"]);
+      await store.insert(account("ada", { role: support.id }));
+      await store.insertSession(session("s", "ada"));
+      expect((await store.findSession("s"))?.customRole).toEqual(support);
+      const changed: CustomRole = { ...support, name: "support", permissions: ["audit.read"], base: "developer" };
+      expect(await store.changeRole(changed)).toBe("done");
+      expect(await store.changeRole({ ...changed, name: "auditor" })).toBe("name taken");
+      expect(await store.changeRole({ ...changed, id: "role_none", name: "none" })).toBe("unknown role");
+      expect((await store.findSession("s"))?.customRole).toEqual(changed);
+      await store.insert(account("team", { kind: "team", email: undefined }));
+      const asked: unknown[] = [];
+      const mayChange: NonNullable<ExpectedMembers["actor"]>["mayChange"] = ({ customRole }) =>
+        asked.push(customRole) === 0;
+      const change = { teamId: "team", accountId: "ada", role: "viewer", atMs: NOW_MS } as const;
+      const most = { members: 9, teams: 9 };
+      expect(await store.changeMember(change, { actor: { id: "ada", mayChange }, most })).toBe("denied");
+      expect(asked).toEqual([changed]);
+    });
+
+    it("count as the role of an account, and are removed when nobody has them", async () => {
+      await store.insertRole(support, 9);
+      await store.insert(account("ada"));
+      const by = (roles: readonly Role[]) => ({ actor: { id: "ada", roles } });
+      expect(await store.update("ada", { role: support.id }, { role: "developer" })).toBe(true);
+      expect(await store.find("ada")).toMatchObject({ role: support.id });
+      expect(await store.update("ada", { name: "Ada" }, { role: "developer" })).toBe(false);
+      expect(await store.update("ada", { name: "Ada" }, by(["developer", "viewer"]))).toBe(false);
+      expect(await store.update("ada", { name: "Ada" }, by(["owner", support.id]))).toBe(true);
+      await store.insertInvitation(invitation("unused", { role: support.id }));
+      expect((await store.listInvitations())[0]).toMatchObject({ role: support.id });
+      expect(await store.removeRole(support.id)).toBe(2);
+      await store.removeInvitation("unused");
+      expect(await store.removeRole(support.id)).toBe(1);
+      await store.update("ada", { role: "viewer" });
+      expect(await store.removeRole(support.id)).toBe(0);
+      expect(await store.roles()).toEqual([]);
+    });
+  });
+
+  describe(`administration keys in ${name}`, () => {
+    const key = (id: string, changes: Partial<AdminKeyRecord> = {}): AdminKeyRecord => ({
+      id,
+      hash: `hash of ${id}`,
+      display: "sk_parley_admin_ab…wxyz",
+      name: id,
+      accountId: "ada",
+      permissions: ["keys.read", "keys.write"],
+      createdAtMs: NOW_MS,
+      expiresAtMs: undefined,
+      revokedAtMs: undefined,
+      lastUsedAtMs: undefined,
+      ...changes,
+    });
+    beforeEach(async () => void (await store.insert(account("ada", { role: "administrator" }))));
+
+    it("are found with their account, listed, touched and revoked once", async () => {
+      expect(await store.insertAdminKey(key("one", { expiresAtMs: NOW_MS + 5 }), 9)).toBe(true);
+      expect(await store.insertAdminKey(key("two", { createdAtMs: NOW_MS + 1 }), 9)).toBe(true);
+      expect(await store.findAdminKey("hash of one")).toEqual({
+        adminKey: key("one", { expiresAtMs: NOW_MS + 5 }),
+        account: await store.find("ada"),
+        memberships: [],
+      });
+      expect(await store.findAdminKey("hash of none")).toBeUndefined();
+      await store.touchAdminKey("one", NOW_MS + 7);
+      const revoked = key("one", { expiresAtMs: NOW_MS + 5, lastUsedAtMs: NOW_MS + 7, revokedAtMs: NOW_MS + 8 });
+      expect(await store.revokeAdminKey("one", NOW_MS + 8)).toEqual(revoked);
+      expect(await store.revokeAdminKey("one", NOW_MS + 9)).toBeUndefined();
+      expect(await store.listAdminKeys(9)).toEqual([key("two", { createdAtMs: NOW_MS + 1 }), revoked]);
+      expect(await store.listAdminKeys(1)).toHaveLength(1);
+    });
+
+    it("are bounded for an account, without those that have ended, and are removed some time after their end", async () => {
+      await store.insertAdminKey(key("expired", { expiresAtMs: NOW_MS - 1 }), 1);
+      await store.insertAdminKey(key("revoked", { revokedAtMs: NOW_MS - 5 }), 1);
+      expect(await store.insertAdminKey(key("one"), 1)).toBe(true);
+      expect(await store.insertAdminKey(key("two"), 1)).toBe(false);
+      expect(await store.pruneAdminKeys(NOW_MS - 1)).toBe(1);
+      expect((await store.listAdminKeys(9)).map(({ id }) => id).toSorted()).toEqual(["expired", "one"]);
+    });
+
+    it("end with the offboarding of their account", async () => {
+      await store.insertAdminKey(key("one"), 9);
+      const expected = { role: "administrator" } as const;
+      const done = await store.offboard("ada", { keysTo: undefined, atMs: NOW_MS, mostKeys: 9, expected });
+      expect(done).toMatchObject({ adminKeyIds: ["one"] });
+      expect((await store.listAdminKeys(9))[0]).toMatchObject({ revokedAtMs: NOW_MS });
     });
   });
 

@@ -11,6 +11,8 @@ import type {
   ThrottleState,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
+import type { AdminKeyRecord } from "../../src/access/admin-key-store.ts";
+import type { CustomRole } from "../../src/access/role-store.ts";
 import type { Membership } from "../../src/access/team-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
@@ -54,6 +56,11 @@ export function memoryAccountStore(): MemoryAccounts {
   const setupTokens = new Map<string, SetupTokenRecord>();
   const routings = new Map<string, StoredRouting>();
   const members: (Membership & { readonly accountId: string; readonly addedAtMs: number })[] = [];
+  const roles = new Map<string, CustomRole>();
+  const adminKeys = new Map<string, AdminKeyRecord>();
+  const roleOf = ({ role }: AccountRecord) => ({ customRole: roles.get(role) });
+  const hasName = (name: string, { id }: CustomRole): boolean =>
+    [...roles.values()].some((role) => role.id !== id && role.name.toLowerCase() === name.toLowerCase());
   const membershipsOf = (accountId: string): Membership[] =>
     members
       .filter((each) => each.accountId === accountId)
@@ -143,7 +150,8 @@ export function memoryAccountStore(): MemoryAccounts {
       const acting = actor && accounts.get(actor.id);
       if (actor !== undefined) {
         if (acting === undefined || acting.disabledAtMs !== undefined) return "denied";
-        if (!actor.mayChange({ account: acting, memberships: membershipsOf(acting.id) })) return "denied";
+        const caller = { account: acting, ...roleOf(acting), memberships: membershipsOf(acting.id) };
+        if (!actor.mayChange(caller)) return "denied";
       }
       if (person?.kind !== "person" || (role !== undefined && person.disabledAtMs !== undefined))
         return "unknown person";
@@ -176,7 +184,9 @@ export function memoryAccountStore(): MemoryAccounts {
         .map((invitation) => invitation.id);
       removeWhere(invitations, (invitation) => invitationIds.includes(invitation.id));
       const ended = removeWhere(sessions, ({ accountId }) => accountId === id);
-      return { keyIds: [], teams, invitationIds, sessions: ended };
+      const ownKeys = [...adminKeys.values()].filter((key) => key.accountId === id && key.revokedAtMs === undefined);
+      for (const key of ownKeys) adminKeys.set(key.id, { ...key, revokedAtMs: atMs });
+      return { keyIds: [], teams, invitationIds, adminKeyIds: ownKeys.map((key) => key.id), sessions: ended };
     },
     async claimDefault(owner, identity) {
       if (isClaimed()) return false;
@@ -184,6 +194,58 @@ export function memoryAccountStore(): MemoryAccounts {
       accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "owner" });
       return true;
     },
+
+    roles: async () => [...roles.values()].toSorted((one, other) => compareTexts(one.name, other.name)),
+    async insertRole(role, most) {
+      if (roles.size >= most) return "too many";
+      if (hasName(role.name, role)) return "name taken";
+      roles.set(role.id, role);
+      return "done";
+    },
+    async changeRole(role) {
+      if (hasName(role.name, role)) return "name taken";
+      if (!roles.has(role.id)) return "unknown role";
+      roles.set(role.id, role);
+      return "done";
+    },
+    async removeRole(id) {
+      const unused = [...invitations.values()].filter(({ usedAtMs }) => usedAtMs === undefined);
+      const inUse = [...accounts.values(), ...unused].filter(({ role }) => role === id).length;
+      if (inUse === 0) roles.delete(id);
+      return inUse;
+    },
+
+    async insertAdminKey(key, most) {
+      const working = [...adminKeys.values()].filter(
+        ({ accountId, revokedAtMs, expiresAtMs = Infinity }) =>
+          accountId === key.accountId && revokedAtMs === undefined && expiresAtMs > key.createdAtMs,
+      );
+      if (working.length >= most) return false;
+      adminKeys.set(key.id, key);
+      return true;
+    },
+    async findAdminKey(hash) {
+      const adminKey = [...adminKeys.values()].find((key) => key.hash === hash);
+      const account = adminKey && accounts.get(adminKey.accountId);
+      return adminKey && account && { adminKey, account, ...roleOf(account), memberships: membershipsOf(account.id) };
+    },
+    listAdminKeys: async (limit) =>
+      [...adminKeys.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs).slice(0, limit),
+    async touchAdminKey(id, atMs) {
+      adminKeys.set(id, { ...adminKeys.get(id)!, lastUsedAtMs: atMs });
+    },
+    async revokeAdminKey(id, atMs) {
+      const key = adminKeys.get(id);
+      if (key === undefined || key.revokedAtMs !== undefined) return undefined;
+      const revoked = { ...key, revokedAtMs: atMs };
+      adminKeys.set(id, revoked);
+      return revoked;
+    },
+    pruneAdminKeys: async (beforeMs) =>
+      removeWhere(
+        adminKeys,
+        ({ revokedAtMs = Infinity, expiresAtMs = Infinity }) => Math.min(revokedAtMs, expiresAtMs) < beforeMs,
+      ),
 
     async insertSession(session, idToken) {
       sessions.set(session.hash, session);
@@ -193,7 +255,7 @@ export function memoryAccountStore(): MemoryAccounts {
     async findSession(hash) {
       const session = sessions.get(hash);
       const account = session && accounts.get(session.accountId);
-      return session && account && { session, account, memberships: membershipsOf(account.id) };
+      return session && account && { session, account, ...roleOf(account), memberships: membershipsOf(account.id) };
     },
     listSessions: async (accountId, limit) =>
       [...sessions.values()]

@@ -354,7 +354,21 @@ describe("an entry of the audit log", () => {
     await signUp(access, application("ada"), { network: networkNumber(1) }).catch(() => undefined);
     access.clock.advance(401 * DAY_MS);
     const due = { ...access, nowMs: access.clock.now() };
-    expect(await pruneAccess(due)).toEqual({ sessions: 1, browsers: 0, invitations: 1, entries: 2, throttles: 2 });
-    expect(await pruneAccess(due)).toEqual({ sessions: 0, browsers: 0, invitations: 0, entries: 0, throttles: 0 });
+    expect(await pruneAccess(due)).toEqual({
+      sessions: 1,
+      browsers: 0,
+      invitations: 1,
+      adminKeys: 0,
+      entries: 2,
+      throttles: 2,
+    });
+    expect(await pruneAccess(due)).toEqual({
+      sessions: 0,
+      browsers: 0,
+      invitations: 0,
+      adminKeys: 0,
+      entries: 0,
+      throttles: 0,
+    });
   });
 });

@@ -100,7 +100,7 @@ describe("the page of alerts", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await dialog.getByLabel("Address").fill(`http://127.0.0.1:${(receiver.address() as AddressInfo).port}/hook`);
     await dialog.getByRole("button", { name: "Add channel" }).click();
-    const key = await page.getByTestId("signing-key").innerText();
+    const key = await page.getByTestId("secret").innerText();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "I have saved it" }).click();
     await page.getByRole("button", { name: "Send a test to On call" }).click();

@@ -97,6 +97,8 @@ async function shootAdministration(): Promise<void> {
   for (const [path, heading] of [
     ["invitations", "Invitations"],
     ["accounts", "Accounts"],
+    ["roles", "Roles"],
+    ["keys", "Administration keys"],
     ["configuration", "Providers & models"],
     ["providers", "Provider health"],
     ["audit", "Audit log"],

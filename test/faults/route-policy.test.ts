@@ -113,22 +113,27 @@ const NOBODY = new Set([
   "a session that nobody has",
   "an API key",
   "an administrator's API key",
+  "an administration key that nobody has",
   "a session that is over",
   "a session of a disabled account",
 ]);
 
 /** Callers who see only their own account. */
-const STRANGERS = new Set(["another one's session", "a viewer's session"]);
+const STRANGERS = new Set(["another one's session", "a viewer's session", "a session of a viewing auditor"]);
 
-function expectedOfSession({ who, fresh, others }: ConsoleRow, caller: string): readonly Outcome[] {
+function expectedOfSession({ who, fresh, person, auditor, others }: ConsoleRow, caller: string): readonly Outcome[] {
+  if (person && caller === "an administrator's administration key") return ["denied"];
   if (who === "anybody") return ANSWERED;
   if (NOBODY.has(caller)) return ["unauthenticated"];
-  const isAdministrator = caller.startsWith("an administrator") || caller.startsWith("an organisation owner");
+  const isOwner = caller.startsWith("an organisation owner");
+  const isAdministrator = caller.startsWith("an administrator") || isOwner;
+  if (who === "owner" && !isOwner) return ["denied"];
   if (who === "administrator" && !isAdministrator) return ["denied"];
-  if (who === "developer" && caller.includes("viewer")) return ["denied"];
+  if (who === "developer" && /viewer|viewing/.test(caller)) return ["denied"];
   if (fresh && caller.endsWith("long after the password")) return ["denied"];
   if (others === undefined) return ANSWERED;
   // Calls about an existing object: only its owner and administrators see it.
+  if (auditor && caller === "a session of a viewing auditor") return LET_IN;
   if (STRANGERS.has(caller)) return [others === "hidden" ? "wrong" : "denied"];
   return LET_IN;
 }

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
-import { enter, mayWrite, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
+import { enter, mayWrite, openSessionsQuery, sessionQuery, sessions, useAccount, useRoleName } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { spendingQuery } from "../api/usage.ts";
@@ -13,7 +13,6 @@ import { Page } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
-import { roleName } from "../format/roles.ts";
 import { OwnTeams } from "./own-teams.tsx";
 import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
@@ -38,7 +37,7 @@ export default function Account() {
           <dl className="grid gap-4 text-sm sm:grid-cols-2">
             <div>
               <dt className="text-muted">Role</dt>
-              <dd className="mt-0.5">{roleName(account.role)}</dd>
+              <dd className="mt-0.5">{useRoleName()}</dd>
             </div>
             <div>
               <dt className="text-muted">Account limits</dt>

@@ -1,6 +1,5 @@
 import { Link } from "wouter";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
-import { isAdministrator } from "../api/session.ts";
 import { describeLimits } from "../format/limits.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button, buttonClass } from "../components/button.tsx";
@@ -21,11 +20,13 @@ export interface AccountDialogProps {
 
 interface AccountItemProps {
   readonly account: Account;
+  /** Names of custom roles by ID. */
+  readonly roleNames: ReadonlyMap<string, string>;
   readonly isOwn: boolean;
   readonly onAct: (act: AccountAct) => void;
 }
 
-export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
+export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemProps) {
   const { id, name, email, role, limits, createTime, disableTime, workingKeys = 0n } = account;
   const isDisabled = disableTime !== undefined;
   return (
@@ -35,7 +36,9 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
             <bdi className="wrap-anywhere">{name}</bdi>
             {role !== AccountRole.DEVELOPER && (
-              <Badge look={isAdministrator(account) ? "good" : "plain"}>{roleName(role)}</Badge>
+              <Badge look={role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER ? "good" : "plain"}>
+                {roleName(account, roleNames)}
+              </Badge>
             )}
             {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
             {isOwn && <Badge look="plain">You</Badge>}

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
 import { isPerson } from "../api/owners.ts";
+import { useRoleNames } from "../api/roles.ts";
 import { useAccount } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
@@ -26,6 +27,7 @@ const FILTERS: readonly (readonly [name: string, has: (account: Account) => bool
   ["Owners", ({ role }) => role === AccountRole.OWNER],
   ["Administrators", ({ role }) => role === AccountRole.ADMINISTRATOR],
   ["Developers", ({ role }) => role === AccountRole.DEVELOPER],
+  ["Custom roles", ({ role }) => role === AccountRole.CUSTOM],
   ["Viewers", ({ role }) => role === AccountRole.VIEWER],
   ["Disabled", ({ disableTime }) => disableTime !== undefined],
 ];
@@ -42,6 +44,7 @@ export function Accounts() {
 function AccountList() {
   const list = useQuery(accountsQuery);
   const own = useAccount();
+  const roleNames = useRoleNames();
   const [searchText, setSearchText] = useState("");
   const [filter, setFilter] = useState("All");
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
@@ -79,6 +82,7 @@ function AccountList() {
             <AccountItem
               key={account.id}
               account={account}
+              roleNames={roleNames}
               isOwn={account.id === own.id}
               onAct={(what) => setAct({ what, target: account, isOpen: true })}
             />

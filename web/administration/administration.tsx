@@ -1,18 +1,8 @@
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useMay, usePermissions } from "../api/session.ts";
 import { Empty, Page } from "../components/page.tsx";
-import { PATHS } from "../paths.ts";
-
-const PLACES = [
-  [PATHS.adminAccounts, "Accounts"],
-  [PATHS.adminTeams, "Teams"],
-  [PATHS.adminInvitations, "Invitations"],
-  [PATHS.adminConfiguration, "Providers & models"],
-  [PATHS.adminProviders, "Provider health"],
-  [PATHS.adminAudit, "Audit log"],
-  [PATHS.adminSettings, "Settings"],
-] as const;
+import { ADMIN_PLACES } from "../layout/places.ts";
 
 interface AdministrationProps {
   readonly title: string;
@@ -27,11 +17,14 @@ interface AdministrationProps {
 /** Layout of an administration page, with the navigation to the others. */
 export function Administration({ title, description, actions, isWide = false, children }: AdministrationProps) {
   const [here] = useLocation();
-  if (!isAdministrator(useAccount())) {
+  const permissions = usePermissions();
+  const [, , needed] =
+    ADMIN_PLACES.findLast(([path]) => here === path || here.startsWith(`${path}/`)) ?? ADMIN_PLACES[0];
+  if (!useMay(needed)) {
     return (
       <Page title={title}>
         <Empty title="Administrators only">
-          Only administrators can see accounts, providers and settings. Ask an administrator if you need a change.
+          Your role does not allow this page. Ask an administrator if you need a change.
         </Empty>
       </Page>
     );
@@ -40,7 +33,7 @@ export function Administration({ title, description, actions, isWide = false, ch
     <Page title={title} description={description} actions={actions} isWide={isWide}>
       <nav aria-label="Administration" className="mb-6 border-b border-line">
         <ul className="-mb-px flex flex-wrap gap-x-1">
-          {PLACES.map(([path, name]) => (
+          {ADMIN_PLACES.filter(([, , needs]) => permissions.includes(needs)).map(([path, name]) => (
             <li key={path}>
               <Link
                 href={path}

@@ -1,5 +1,4 @@
 import { useMutation } from "@tanstack/react-query";
-import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accounts, refreshAccounts } from "../api/accounts.ts";
 import { isPerson } from "../api/owners.ts";
 import { queryClient } from "../api/query-client.ts";
@@ -11,6 +10,7 @@ import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { readRoleValue, roleValue } from "../format/roles.ts";
 import type { AccountDialogProps } from "./account-item.tsx";
 import { RoleField } from "./role-field.tsx";
 
@@ -19,9 +19,13 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
   const own = useAccount();
   const update = useMutation({
     mutationFn: async (form: Written) => {
-      const role: AccountRole = Number(form.get("role"));
       const limits = readLimits(form);
-      return accounts.update({ id: target.id, name: form.get("name"), limits, ...(isPerson(target) && { role }) });
+      return accounts.update({
+        id: target.id,
+        name: form.get("name"),
+        limits,
+        ...(isPerson(target) && readRoleValue(form.get("role"))),
+      });
     },
     async onSuccess() {
       onClose();
@@ -45,7 +49,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
         {(errors) => (
           <>
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
-            {isPerson(target) && <RoleField defaultValue={target.role} error={errors("role")} />}
+            {isPerson(target) && <RoleField defaultValue={roleValue(target)} error={errors("role")} />}
             <Limits
               current={target.limits}
               note="Shared by all keys of the account. Leave empty to use the default limits."

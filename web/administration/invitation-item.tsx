@@ -20,12 +20,14 @@ interface InvitationItemProps {
   readonly invitation: Invitation;
   /** Name of the account that created the invitation. */
   readonly inviter: string;
+  /** Names of custom roles by ID. */
+  readonly roleNames: ReadonlyMap<string, string>;
   /** Undefined if the invitation cannot be revoked. */
   readonly onRevoke: (() => void) | undefined;
 }
 
-export function InvitationItem({ invitation, inviter, onRevoke }: InvitationItemProps) {
-  const { role, createTime } = invitation;
+export function InvitationItem({ invitation, inviter, roleNames, onRevoke }: InvitationItemProps) {
+  const { createTime } = invitation;
   return (
     <li className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 px-5 py-4 sm:flex-nowrap">
       <div className="min-w-0">
@@ -34,7 +36,7 @@ export function InvitationItem({ invitation, inviter, onRevoke }: InvitationItem
           <State invitation={invitation} />
         </h2>
         <p className="mt-0.5 text-sm wrap-anywhere text-muted">
-          {roleName(role)}, invited by <bdi>{inviter}</bdi>
+          {roleName(invitation, roleNames)}, invited by <bdi>{inviter}</bdi>
           {createTime && `, ${formatFromNow(createTime)}`}
         </p>
       </div>

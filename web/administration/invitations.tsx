@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
 import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
 import { accountsQuery, invitationsQuery } from "../api/accounts.ts";
+import { useRoleNames } from "../api/roles.ts";
 import { sessionQuery } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
@@ -51,6 +52,7 @@ export function Invitations() {
 function InvitationList() {
   const list = useQuery(invitationsQuery);
   const { data: accounts = [] } = useQuery(accountsQuery);
+  const roleNames = useRoleNames();
   const [act, setAct] = useState<{ readonly target: Invitation; readonly isOpen: boolean }>();
   const shown = useShown(list.data ?? [], SHOWN);
   if (list.isPending) return <Loading what="the invitations" />;
@@ -66,6 +68,7 @@ function InvitationList() {
             <InvitationItem
               key={invitation.id}
               invitation={invitation}
+              roleNames={roleNames}
               inviter={names.get(invitation.createdBy) ?? invitation.createdBy}
               onRevoke={
                 invitationState(invitation) === "open" ? () => setAct({ target: invitation, isOpen: true }) : undefined

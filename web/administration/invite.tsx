@@ -6,16 +6,15 @@ import { CopyButton } from "../components/copy-button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { readRoleValue } from "../format/roles.ts";
 import { PATHS } from "../paths.ts";
 import { RoleField } from "./role-field.tsx";
 
 /** Dialog that creates an invitation and shows its link. */
 export default function Invite({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
   const create = useMutation({
-    mutationFn: (form: Written) => {
-      const role: AccountRole = Number(form.get("role"));
-      return accounts.createInvitation({ email: form.get("email").trim(), role });
-    },
+    mutationFn: (form: Written) =>
+      accounts.createInvitation({ email: form.get("email").trim(), ...readRoleValue(form.get("role")) }),
     onSuccess: refreshInvitations,
   });
   const close = (): void => {
@@ -46,7 +45,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
               hint="Restricts the invitation to this address. If empty, anyone with the link can use it."
               error={errors("email")}
             />
-            <RoleField defaultValue={AccountRole.DEVELOPER} error={errors("role")} />
+            <RoleField defaultValue={String(AccountRole.DEVELOPER)} error={errors("role")} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Creating …" : "Create link"}

@@ -3,10 +3,10 @@ import { useState } from "react";
 import { ChannelKind } from "../../gen/parley/console/v1/alert_pb.js";
 import { alerts, refreshAlerts } from "../api/alerts.ts";
 import { Button } from "../components/button.tsx";
-import { CopyButton } from "../components/copy-button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { ShownOnce } from "../components/shown-once.tsx";
 
 interface AddChannelProps {
   readonly open: boolean;
@@ -39,7 +39,15 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
     setTimeout(() => create.reset(), 200);
   };
   if (create.isSuccess && create.data.signingKey !== "")
-    return <SigningKey open={open} signingKey={create.data.signingKey} onDone={close} />;
+    return (
+      <ShownOnce
+        open={open}
+        title="Channel added"
+        description="The receiver verifies signatures with this key. Copy it now. It is shown only once."
+        secret={create.data.signingKey}
+        onDone={close}
+      />
+    );
   return (
     <Dialog open={open} title="Add channel" description="All alerts are sent to it." onClose={close}>
       <Form
@@ -87,34 +95,6 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
           </>
         )}
       </Form>
-    </Dialog>
-  );
-}
-
-interface SigningKeyProps {
-  readonly open: boolean;
-  readonly signingKey: string;
-  readonly onDone: () => void;
-}
-
-function SigningKey({ open, signingKey, onDone }: SigningKeyProps) {
-  return (
-    <Dialog
-      open={open}
-      sticky
-      title="Channel added"
-      description="The receiver verifies signatures with this key. Copy it now. It is shown only once."
-      onClose={onDone}
-    >
-      <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">
-        <code data-testid="signing-key" className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all">
-          {signingKey}
-        </code>
-        <CopyButton text={signingKey} what="the key" look="primary" />
-      </div>
-      <div className="mt-6 flex justify-end">
-        <Button onClick={onDone}>I have saved it</Button>
-      </div>
     </Dialog>
   );
 }

@@ -3,7 +3,7 @@ import { type Alert, type AlertDelivery, AlertRule, AlertSeverity } from "../../
 import { accountsQuery } from "../api/accounts.ts";
 import { alerts, refreshAlerts } from "../api/alerts.ts";
 import { readFailure } from "../api/failure.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useAccount, useMay } from "../api/session.ts";
 import { Alert as Problem } from "../components/alert.tsx";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
@@ -15,7 +15,7 @@ import { Mute } from "./mute.tsx";
 /** An alert with its state, what can be done about it, and for administrators the messages about it. */
 export function AlertItem({ alert }: { readonly alert: Alert }) {
   const { id, title, detail, severity, resolveTime, acknowledgeTime, muteUntil, deliveries } = alert;
-  const isAll = isAdministrator(useAccount());
+  const isAll = useMay("alerts.manage");
   const acknowledge = useMutation({ mutationFn: () => alerts.acknowledge({ id }), onSuccess: refreshAlerts });
   const failing = acknowledge.isError ? readFailure(acknowledge.error) : undefined;
   return (
@@ -87,7 +87,7 @@ function Times({ alert }: { readonly alert: Alert }) {
 /** Names of accounts as the reader may see them. */
 function useNames(): (accountId: string) => string {
   const account = useAccount();
-  const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const { data = [] } = useQuery({ ...accountsQuery, enabled: useMay("accounts.read") });
   return (accountId) =>
     accountId === account.id ? "you" : (data.find(({ id }) => id === accountId)?.name ?? "an administrator");
 }

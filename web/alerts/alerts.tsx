@@ -1,6 +1,6 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { alertsQuery } from "../api/alerts.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useMay } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
@@ -10,7 +10,7 @@ import { Thresholds } from "./thresholds.tsx";
 
 /** Page of alerts: open ones first, then those that are resolved, and for administrators where they are sent to and when. */
 export default function Alerts() {
-  const isAll = isAdministrator(useAccount());
+  const isAll = useMay("alerts.manage");
   return (
     <Page
       title="Alerts"

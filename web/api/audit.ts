@@ -1,10 +1,25 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import { infiniteQueryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { AuditExportFormat, type AuditFilterSchema, AuditService } from "../../gen/parley/console/v1/audit_pb.js";
+import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
 
-const audit = createClient(AuditService, transport);
+export const audit = createClient(AuditService, transport);
+
+const RECEIVERS_REFRESH_MS = 5_000;
+
+/** Receivers to which the log is sent. */
+export const receiversQuery = queryOptions({
+  queryKey: ["audit-receivers"],
+  queryFn: async ({ signal }) => (await audit.listStreams({}, { signal })).streams,
+  refetchInterval: RECEIVERS_REFRESH_MS,
+});
+
+/** Refetches the receivers after a change. */
+export function refreshReceivers(): Promise<void> {
+  return queryClient.invalidateQueries({ queryKey: receiversQuery.queryKey });
+}
 
 export type AuditFilter = MessageInitShape<typeof AuditFilterSchema>;
 

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { AccountKind } from "../../gen/parley/console/v1/account_pb.js";
 import { TeamRole } from "../../gen/parley/console/v1/team_pb.js";
 import { accountsQuery } from "./accounts.ts";
-import { isAdministrator, mayWrite, useAccount, useTeams } from "./session.ts";
+import { mayWrite, useAccount, useMay, useTeams } from "./session.ts";
 
 /** An account whose keys, usage and requests the signed-in account sees. */
 export interface Owner {
@@ -16,22 +16,23 @@ export interface Owner {
   readonly isPlayable: boolean;
 }
 
-/** Returns the owners loaded so far, the signed-in account first: its teams, or all accounts for administrators. */
+/** Returns the owners loaded so far, the signed-in account first: its teams, or all accounts for those who see them. */
 export function useOwners(): readonly Owner[] {
   const account = useAccount();
   const teams = useTeams();
-  const isAll = isAdministrator(account);
+  const isAll = useMay("accounts.read");
+  const mayWriteAll = useMay("keys.write");
   const { data: accounts = [] } = useQuery({ ...accountsQuery, enabled: isAll });
   const { id, name, email } = account;
   const own = { id, name, email, isWritable: mayWrite(account), isPlayable: mayWrite(account) };
   const ofTeams = teams.map(({ accountId, name: title, role }) => {
     const isUsable = mayWrite(account) && role !== TeamRole.VIEWER;
-    return { id: accountId, name: title, email: "", isWritable: isUsable || isAll, isPlayable: isUsable };
+    return { id: accountId, name: title, email: "", isWritable: isUsable || mayWriteAll, isPlayable: isUsable };
   });
   if (!isAll) return [own, ...ofTeams];
   const known = new Set([id, ...ofTeams.map((team) => team.id)]);
   const others = accounts.filter((each) => !known.has(each.id));
-  return [own, ...ofTeams, ...others.map((each) => ({ ...each, isWritable: true, isPlayable: false }))];
+  return [own, ...ofTeams, ...others.map((each) => ({ ...each, isWritable: mayWriteAll, isPlayable: false }))];
 }
 
 /** Returns the names of the owners by ID. */

@@ -4,7 +4,7 @@ import { NO_CALLER, NO_VALID_KEY } from "../format/callers.ts";
 import { REQUEST_OUTCOMES } from "../format/outcomes.ts";
 import { keysQuery } from "./keys.ts";
 import { ownerChoices, useOwners } from "./owners.ts";
-import { isAdministrator, useAccount } from "./session.ts";
+import { useAccount, useMay } from "./session.ts";
 import { settingsQuery } from "./settings.ts";
 
 type Choices = readonly (readonly [value: string, name: string])[];
@@ -31,7 +31,7 @@ const OUTCOMES: Choices = [["failed", "All errors"], ...REQUEST_OUTCOMES];
 /** Returns the filter choices loaded so far; only keys of this account if `accountId` is not empty. */
 export function useScopes(accountId: string): Scopes {
   const account = useAccount();
-  const isAll = isAdministrator(account);
+  const isAll = useMay("requests.read");
   const keys = useQuery(keysQuery).data ?? [];
   const owners = useOwners();
   const models = useQuery(settingsQuery).data?.models ?? [];

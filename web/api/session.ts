@@ -3,6 +3,7 @@ import { queryOptions, useMutation, useQuery } from "@tanstack/react-query";
 import { AccountRole, type Account } from "../../gen/parley/console/v1/account_pb.js";
 import type { TeamMembership } from "../../gen/parley/console/v1/team_pb.js";
 import { type GetSessionResponse, type Session, SessionService } from "../../gen/parley/console/v1/session_pb.js";
+import { roleName } from "../format/roles.ts";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
 
@@ -25,24 +26,33 @@ export function useAccount(): Account {
   return account;
 }
 
+/** Returns the name of the signed-in account's role. Only for pages inside a session. */
+export function useRoleName(): string {
+  const account = useAccount();
+  const custom = useQuery(sessionQuery).data?.session?.customRoleName;
+  return custom || roleName(account, new Map());
+}
+
 /** Returns the teams of the signed-in account. Only for pages inside a session. */
 export function useTeams(): readonly TeamMembership[] {
   return useQuery(sessionQuery).data?.session?.teams ?? [];
 }
 
-/** Whether the account can manage other accounts. */
-export function isAdministrator({ role }: Account): boolean {
-  return role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER;
+/** What the signed-in account may do in all accounts and for the installation, such as `audit.read`. Only for pages inside a session. */
+export function usePermissions(): readonly string[] {
+  return useQuery(sessionQuery).data?.session?.permissions ?? NONE;
 }
 
-/** Whether the account can manage owners. */
-export function isOwner({ role }: Account): boolean {
-  return role === AccountRole.OWNER;
+const NONE: readonly string[] = [];
+
+/** Whether this is among them. */
+export function useMay(permission: string): boolean {
+  return usePermissions().includes(permission);
 }
 
-/** Whether the account can change and use what is its own: viewers cannot. */
-export function mayWrite({ role }: Account): boolean {
-  return role !== AccountRole.VIEWER;
+/** Whether the signed-in account can change and use what is its own: viewers cannot. */
+export function mayWrite({ role, customRoleBase }: Account): boolean {
+  return (role === AccountRole.CUSTOM ? customRoleBase : role) !== AccountRole.VIEWER;
 }
 
 /** The invitation of a link. */

@@ -1,14 +1,19 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { Link } from "wouter";
 import type { AuditEntry } from "../../gen/parley/console/v1/audit_pb.js";
 import { Administration } from "../administration/administration.tsx";
 import { accountsQuery } from "../api/accounts.ts";
+import { adminKeysQuery } from "../api/admin-keys.ts";
 import { entriesQuery } from "../api/audit.ts";
 import { keysQuery } from "../api/keys.ts";
+import { useRoleNames } from "../api/roles.ts";
+import { useMay } from "../api/session.ts";
 import { Alert, Unavailable } from "../components/alert.tsx";
-import { Button } from "../components/button.tsx";
+import { Button, buttonClass } from "../components/button.tsx";
 import { Empty, Loading } from "../components/page.tsx";
 import { Table } from "../components/table.tsx";
+import { PATHS } from "../paths.ts";
 import { EntryDetails } from "./entry-details.tsx";
 import { EntryHead, EntryRow } from "./entry-row.tsx";
 import { Export } from "./export.tsx";
@@ -24,7 +29,16 @@ export default function Audit() {
       isWide
       title="Audit log"
       description="Changes and sign-ins, newest first, kept for 400 days."
-      actions={<Export filterNow={() => toFilter(conditions, Date.now())} />}
+      actions={
+        <div className="flex flex-wrap items-center justify-end gap-2">
+          {useMay("audit.stream") && (
+            <Link href={PATHS.adminReceivers} className={buttonClass("secondary", "small")}>
+              Receivers
+            </Link>
+          )}
+          <Export filterNow={() => toFilter(conditions, Date.now())} />
+        </div>
+      }
     >
       {() => <Entries conditions={conditions} onChange={change} />}
     </Administration>
@@ -37,11 +51,14 @@ interface EntriesProps {
 }
 
 function Entries({ conditions, onChange }: EntriesProps) {
-  const { data: accounts = [] } = useQuery(accountsQuery);
+  const { data: accounts = [] } = useQuery({ ...accountsQuery, enabled: useMay("accounts.read") });
   const { data: keys = [] } = useQuery(keysQuery);
+  const { data: adminKeys = [] } = useQuery({ ...adminKeysQuery, enabled: useMay("admin_keys.read") });
   const names: Names = {
     accounts: new Map(accounts.map(({ id, name }) => [id, name])),
     keys: new Map(keys.map(({ id, name }) => [id, name])),
+    adminKeys: new Map(adminKeys.map(({ id, name }) => [id, name])),
+    roles: useRoleNames(),
   };
   const key = JSON.stringify(conditions);
   return (

@@ -49,29 +49,40 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   alert_thresholds_changed: "Alert thresholds changed",
   alert_muted: "Alert muted",
   alert_acknowledged: "Alert acknowledged",
+  admin_key_created: "Administration key created",
+  admin_key_revoked: "Administration key revoked",
+  role_created: "Role created",
+  role_updated: "Role changed for its holders",
+  role_removed: "Role removed",
+  audit_stream_created: "Receiver of the log added",
+  audit_stream_removed: "Receiver of the log removed",
 };
 
-/** Names of actors without an account. */
+/** Kinds of actors other than accounts. */
 export const ACTOR_WORDS: Readonly<Record<string, string>> = {
+  admin_key: "Administration keys",
   command_line: "Command line",
   nobody: "Not signed in",
   gateway: "Parley",
 };
 
-/** Names of accounts and keys by ID. */
+/** Names by ID. */
 export interface Names {
   readonly accounts: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
+  readonly adminKeys: ReadonlyMap<string, string>;
+  readonly roles: ReadonlyMap<string, string>;
 }
 
-export function describeActor(actor: AuditActor | undefined, { accounts }: Names): string {
+export function describeActor(actor: AuditActor | undefined, { accounts, adminKeys }: Names): string {
   const { kind = "", id = "" } = actor ?? {};
   if (kind === "account") return accounts.get(id) ?? id;
+  if (kind === "admin_key") return `Key ${adminKeys.get(id) ?? id}`;
   const words = ACTOR_WORDS[kind] ?? kind;
   return id === "" ? words : `${words} (${id})`;
 }
 
-export function describeObject(object: AuditObject | undefined, { accounts, keys }: Names): string {
+export function describeObject(object: AuditObject | undefined, { accounts, keys, adminKeys, roles }: Names): string {
   if (object === undefined) return "";
   const { kind, id } = object;
   switch (kind) {
@@ -83,6 +94,12 @@ export function describeObject(object: AuditObject | undefined, { accounts, keys
       return `Version ${id}`;
     case "provider":
       return `Provider ${id}`;
+    case "admin_key":
+      return `Administration key ${adminKeys.get(id) ?? id}`;
+    case "role":
+      return `Role ${roles.get(id) ?? id}`;
+    case "audit_stream":
+      return `Receiver ${id}`;
     case "alert_channel":
       return `Alert channel ${id}`;
     default:
@@ -119,9 +136,9 @@ function readFields(json: string): Readonly<Record<string, unknown>> {
   return json === "" ? {} : (JSON.parse(json) as Record<string, unknown>);
 }
 
-/** A value as a text: the ID of an account as its name. */
-function describeValue(value: unknown, { accounts }: Names): string {
+/** A value as a text: the ID of an account or a role as its name. */
+function describeValue(value: unknown, { accounts, roles }: Names): string {
   if (value === undefined || value === null) return "";
   if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value.join(", ") || "none";
-  return typeof value === "string" ? (accounts.get(value) ?? value) : JSON.stringify(value);
+  return typeof value === "string" ? (accounts.get(value) ?? roles.get(value) ?? value) : JSON.stringify(value);
 }

@@ -11,22 +11,10 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { CHOICE_FIELDS, readChoices } from "./choices.ts";
+import { LIFETIMES } from "./lifetimes.ts";
 import { Limits } from "./limits.tsx";
 import { Permissions } from "./permissions.tsx";
 import { SecretOnce } from "./secret.tsx";
-
-const DAY_MS = 24 * 60 * 60_000;
-
-/** Lifetimes of a key in milliseconds, with labels. */
-const LIFETIMES = [
-  ["", "Never"],
-  [String(DAY_MS / 24), "In an hour"],
-  [String(DAY_MS), "In a day"],
-  [String(7 * DAY_MS), "In 7 days"],
-  [String(30 * DAY_MS), "In 30 days"],
-  [String(90 * DAY_MS), "In 90 days"],
-  [String(365 * DAY_MS), "In a year"],
-] as const;
 
 /** Dialog that creates a key and shows its secret. */
 export default function CreateKey({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {

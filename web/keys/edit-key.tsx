@@ -2,7 +2,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import { keys, refreshKeys } from "../api/keys.ts";
 import { modelsQuery } from "../api/models.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useMay } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
@@ -15,8 +15,8 @@ import { Permissions } from "./permissions.tsx";
 
 /** Dialog that changes the name, permissions and limits of a key. */
 export default function EditKey({ target, open, onClose }: KeyDialogProps) {
-  const account = useAccount();
-  const isLocked = target.limitedByAdministrator && !isAdministrator(account);
+  const mayRestrict = useMay("keys.restrict");
+  const isLocked = target.limitedByAdministrator && !mayRestrict;
   const update = useMutation({
     mutationFn: async ({ key, form }: { readonly key: Key; readonly form: Written }) => {
       if (isLocked) return keys.update({ id: key.id, name: form.get("name") });

@@ -4,7 +4,7 @@ import { useSearchParams } from "wouter";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { keysQuery } from "../api/keys.ts";
 import { ownerChoices, useOwners } from "../api/owners.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useAccount, useMay } from "../api/session.ts";
 import { TextField } from "../components/field.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
@@ -50,13 +50,13 @@ export default function Keys() {
       { replace: true },
     );
   }, [isAsked, setSearch]);
-  const account = useAccount();
+  const isAll = useMay("keys.read");
   const owners = useOwners();
   return (
     <Page
       isWide
       title="Keys"
-      description={describe(isAdministrator(account), owners.length > 1)}
+      description={describe(isAll, owners.length > 1)}
       actions={owners.some(({ isWritable }) => isWritable) && <Button onClick={create}>Create key</Button>}
     >
       <KeyList onCreate={create} />

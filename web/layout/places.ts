@@ -12,7 +12,7 @@ import {
   Settings,
 } from "lucide-react";
 import type { Account } from "../../gen/parley/console/v1/account_pb.js";
-import { isAdministrator, mayWrite } from "../api/session.ts";
+import { mayWrite } from "../api/session.ts";
 import { PATHS } from "../paths.ts";
 
 /** A page of the navigation. */
@@ -43,11 +43,26 @@ export const PLACES: readonly Place[] = [
 /** The API reference, which is a document of its own. */
 export const REFERENCE: Place = { path: PATHS.docs, name: "API reference", Icon: BookOpen, letter: "d" };
 
-/** Returns the pages that an account can open. */
-export function placesOf(account: Account): readonly Place[] {
-  return PLACES.filter(({ path }) => {
-    if (path.startsWith(ADMINISTRATION)) return isAdministrator(account);
-    return path !== PATHS.playground || mayWrite(account);
+/** Pages of administration, each with the permission that it needs. */
+export const ADMIN_PLACES = [
+  [PATHS.adminAccounts, "Accounts", "accounts.read"],
+  [PATHS.adminRoles, "Roles", "accounts.read"],
+  [PATHS.adminTeams, "Teams", "members.read"],
+  [PATHS.adminInvitations, "Invitations", "accounts.read"],
+  [PATHS.adminKeys, "Administration keys", "admin_keys.read"],
+  [PATHS.adminConfiguration, "Providers & models", "configuration.read"],
+  [PATHS.adminProviders, "Provider health", "configuration.read"],
+  [PATHS.adminAudit, "Audit log", "audit.read"],
+  [PATHS.adminSettings, "Settings", "configuration.read"],
+] as const;
+
+/** Returns the pages that an account with these permissions can open. */
+export function placesOf(account: Account, permissions: readonly string[]): readonly Place[] {
+  return PLACES.flatMap((place) => {
+    if (place.path === PATHS.playground && !mayWrite(account)) return [];
+    if (!place.path.startsWith(ADMINISTRATION)) return [place];
+    const first = ADMIN_PLACES.find(([, , needed]) => permissions.includes(needed));
+    return first === undefined ? [] : [{ ...place, path: first[0] }];
   });
 }
 

@@ -2,12 +2,11 @@ import { lazy, type ReactNode, Suspense, useCallback, useMemo, useState, useSync
 import { Link, useLocation } from "wouter";
 import { Search } from "lucide-react";
 import { passwordRequest } from "../api/password-request.ts";
-import { useAccount } from "../api/session.ts";
+import { useAccount, usePermissions, useRoleName } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Kbd } from "../components/kbd.tsx";
 import { Mark } from "../components/mark.tsx";
 import { notices } from "../components/notify.ts";
-import { roleName } from "../format/roles.ts";
 import { PATHS } from "../paths.ts";
 import { AlertBadge } from "./alert-badge.tsx";
 import { isAround, type Place, placesOf, REFERENCE } from "./places.ts";
@@ -108,7 +107,8 @@ function useOverlays() {
     (place: Place): void => (place === REFERENCE ? location.assign(place.path) : navigate(place.path)),
     [navigate],
   );
-  const places = useMemo(() => [...placesOf(account), REFERENCE], [account]);
+  const permissions = usePermissions();
+  const places = useMemo(() => [...placesOf(account, permissions), REFERENCE], [account, permissions]);
   useShortcuts({ places, go, open });
   const close = (): void => setOverlay(undefined);
   const shown = (
@@ -128,7 +128,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   return (
     <nav aria-label="Pages">
       <ul className="space-y-1">
-        {placesOf(account).map(({ path, name, Icon }) => (
+        {placesOf(account, usePermissions()).map(({ path, name, Icon }) => (
           <li key={path}>
             <Link
               href={path}
@@ -159,7 +159,7 @@ function Person() {
         <p className="truncate text-muted" title={account.email}>
           {account.email}
         </p>
-        <p className="mt-0.5 text-muted">{roleName(account.role)}</p>
+        <p className="mt-0.5 text-muted">{useRoleName()}</p>
       </div>
       <SignOutButton size="small" className="w-full">
         Sign out

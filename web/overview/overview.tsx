@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import type { GetOverviewResponse } from "../../gen/parley/console/v1/overview_pb.js";
 import { overviewQuery } from "../api/overview.ts";
-import { isAdministrator, useAccount } from "../api/session.ts";
+import { useMay } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Loading, Page } from "../components/page.tsx";
 import { Checklist } from "./checklist.tsx";
@@ -12,7 +12,7 @@ import { Traffic } from "./traffic.tsx";
 
 /** Home page: cost, traffic, and what needs attention. */
 export default function Overview() {
-  const isAll = isAdministrator(useAccount());
+  const isAll = useMay("usage.read");
   const found = useQuery(overviewQuery);
   return (
     <Page isWide title="Overview" description={isAll ? "All accounts at a glance." : "Your account at a glance."}>

@@ -19,7 +19,7 @@ import { useLocation } from "wouter";
 import { accountsQuery } from "../api/accounts.ts";
 import { readFailure } from "../api/failure.ts";
 import { keysQuery } from "../api/keys.ts";
-import { isAdministrator, mayWrite, useAccount, useSignOut } from "../api/session.ts";
+import { mayWrite, useAccount, usePermissions, useSignOut } from "../api/session.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { Alert } from "../components/alert.tsx";
 import { Kbd } from "../components/kbd.tsx";
@@ -151,17 +151,18 @@ const ICONS: Readonly<Record<Exclude<Command["kind"], "page">, LucideIcon>> = {
 
 function useFindable(): Findable {
   const account = useAccount();
+  const permissions = usePermissions();
   const { data: keys } = useQuery(keysQuery);
-  const { data: accounts } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const { data: accounts } = useQuery({ ...accountsQuery, enabled: permissions.includes("accounts.read") });
   const models = useQuery(settingsQuery).data?.models;
   return useMemo(
     () => ({
-      places: [...placesOf(account), REFERENCE],
+      places: [...placesOf(account, permissions), REFERENCE],
       keys: keys ?? [],
       models: models ?? [],
       accounts: accounts ?? [],
       mayWrite: mayWrite(account),
     }),
-    [account, keys, models, accounts],
+    [account, permissions, keys, models, accounts],
   );
 }

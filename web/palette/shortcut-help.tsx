@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useAccount } from "../api/session.ts";
+import { useAccount, usePermissions } from "../api/session.ts";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { Kbd } from "../components/kbd.tsx";
 import { Switch } from "../components/switch.tsx";
@@ -14,8 +14,11 @@ interface ShortcutHelpProps {
 /** Dialog with all keyboard shortcuts, where those of single keys can be turned off. */
 export default function ShortcutHelp({ open, onClose }: ShortcutHelpProps) {
   const account = useAccount();
+  const permissions = usePermissions();
   const [isOn, setOn] = useState(readSingleKeys);
-  const places = [...placesOf(account), REFERENCE].map(({ name, letter }) => [`Go to ${name}`, ["g", letter]] as const);
+  const places = [...placesOf(account, permissions), REFERENCE].map(
+    ({ name, letter }) => [`Go to ${name}`, ["g", letter]] as const,
+  );
   return (
     <Dialog open={open} title="Keyboard shortcuts" onClose={onClose}>
       <dl className="divide-y divide-line text-sm">

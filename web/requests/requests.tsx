@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { isAdministrator, useAccount, useTeams } from "../api/session.ts";
+import { useMay, useTeams } from "../api/session.ts";
 import { Page } from "../components/page.tsx";
 import { AttributionSum } from "./attribution-sum.tsx";
 import { ColumnMenu } from "./column-menu.tsx";
@@ -18,7 +18,7 @@ export default function Requests() {
   const [columns, setColumns] = useColumns();
   const [isLive, setLive] = useState(true);
   const [slot, setSlot] = useState<HTMLElement | null>(null);
-  const isAll = isAdministrator(useAccount());
+  const isAll = useMay("requests.read");
   const hasTeams = useTeams().length > 0;
   // A new instance per filter, so that no state of the previous filter remains.
   const key = JSON.stringify([view.filter, view.order]);

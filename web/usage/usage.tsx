@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import { create } from "@bufbuild/protobuf";
 import { useQuery } from "@tanstack/react-query";
 import { UsageSumsSchema } from "../../gen/parley/console/v1/usage_pb.js";
-import { isAdministrator, useAccount, useTeams } from "../api/session.ts";
+import { useMay, useTeams } from "../api/session.ts";
 import { usageQuery } from "../api/usage.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
@@ -23,7 +23,7 @@ const NOTHING = create(UsageSumsSchema);
 /** Page of usage: key figures, charts over time and latency. */
 export default function Usage() {
   const [view, change] = useView();
-  const isAll = isAdministrator(useAccount());
+  const isAll = useMay("usage.read");
   const hasTeams = useTeams().length > 0;
   const whose = isAll ? "all accounts" : hasTeams ? "your account and teams" : "your account";
   return (

@@ -1,4 +1,5 @@
 import type { Role } from "../account-store.ts";
+import { isCustom } from "../permissions.ts";
 import type { Person } from "./person.ts";
 import { OidcRefusal } from "./refusal.ts";
 
@@ -11,13 +12,20 @@ export interface RoleRules {
 }
 
 /** Roles from the one that may do the most. */
-const BY_RIGHTS: readonly Role[] = ["owner", "administrator", "developer", "viewer"];
+const BY_RIGHTS = ["owner", "administrator", "custom", "developer", "viewer"];
 
-/** The role of a person: of several, the one with the most rights. Throws an `OidcRefusal` for one without. */
+function rankOf(role: Role): number {
+  return BY_RIGHTS.indexOf(isCustom(role) ? "custom" : role);
+}
+
+/**
+ * The role of a person: of several, the one with the most rights; of several custom ones the first of the configuration. Throws an
+ * `OidcRefusal` for one without.
+ */
 export function roleOf({ groups = [], omitsGroups }: Person, { roles, defaultRole }: RoleRules): Role {
   if (omitsGroups && roles.size > 0) throw new OidcRefusal("too_many_groups");
-  const given = new Set(groups.map((group) => roles.get(group)));
-  const role = BY_RIGHTS.find((each) => given.has(each));
+  const given = [...roles].flatMap(([group, each]) => (groups.includes(group) ? [each] : []));
+  const [role] = given.toSorted((one, other) => rankOf(one) - rankOf(other));
   if (role !== undefined) return role;
   if (defaultRole === "none") throw new OidcRefusal("no_role");
   return defaultRole;

@@ -5,6 +5,7 @@ import { accountFields, setFields } from "../audit-fields.ts";
 import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
+import { isCustom } from "../permissions.ts";
 import { isCaptured } from "../sign-in-rules.ts";
 import { claim, nameFor, newAccount } from "../sign-up.ts";
 import type { Person } from "./person.ts";
@@ -87,7 +88,10 @@ function provenAtMs({ person: { authenticatedAtMs }, rules }: Arrival, nowMs: nu
 /** Somebody who has lost the last role loses the sessions too. */
 async function roleFor(context: AccessContext, arrival: Arrival, account: AccountRecord | undefined): Promise<Role> {
   try {
-    return roleOf(arrival.person, arrival.rules);
+    const role = roleOf(arrival.person, arrival.rules);
+    if (isCustom(role) && !(await context.store.roles()).some(({ id }) => id === role))
+      throw new OidcRefusal("no_role");
+    return role;
   } catch (reason) {
     if (!(reason instanceof OidcRefusal)) throw reason;
     if (account !== undefined) await context.store.removeSessions(account.id);

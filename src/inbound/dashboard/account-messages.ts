@@ -7,12 +7,13 @@ import {
   type InvitationSchema,
 } from "../../../gen/parley/console/v1/account_pb.js";
 import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
-import type { AccountKind, AccountRecord, InvitationRecord, Role } from "../../access/account-store.ts";
-import { ROLES as ROLE_NAMES } from "../../access/permissions.ts";
+import type { AccountKind, AccountRecord, BuiltInRole, InvitationRecord, Role } from "../../access/account-store.ts";
+import { isId } from "../../access/checks.ts";
+import { isCustom, ROLES as ROLE_NAMES } from "../../access/permissions.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
 
-const ROLES: Readonly<Record<Role, AccountRole>> = {
+const ROLES: Readonly<Record<BuiltInRole, AccountRole>> = {
   owner: AccountRole.OWNER,
   administrator: AccountRole.ADMINISTRATOR,
   developer: AccountRole.DEVELOPER,
@@ -33,7 +34,7 @@ export function toAccountMessage(account: AccountRecord): MessageInitShape<typeo
     kind: KINDS[kind],
     email,
     name,
-    role: ROLES[role],
+    ...toRoleFields(role),
     limits: toLimitsMessage(limits),
     createTime: timestampFromMs(createdAtMs),
     ...optionalTime("disableTime", disabledAtMs),
@@ -46,7 +47,7 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
   return {
     id,
     email,
-    role: ROLES[role],
+    ...toRoleFields(role),
     createdBy,
     createTime: timestampFromMs(createdAtMs),
     expireTime: timestampFromMs(expiresAtMs),
@@ -54,11 +55,21 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
   };
 }
 
+/** The fields of a role. */
+function toRoleFields(role: Role): { readonly role: AccountRole; readonly customRoleId: string } {
+  return isCustom(role) ? { role: AccountRole.CUSTOM, customRoleId: role } : { role: ROLES[role], customRoleId: "" };
+}
+
 /** Reads the role of a request. Throws `invalid_request`. */
-export function fromRoleMessage(role: AccountRole): Role {
+export function fromRoleMessage(role: AccountRole, customRoleId: string): Role {
+  if (role === AccountRole.CUSTOM) {
+    if (isId(customRoleId) && isCustom(customRoleId as Role)) return customRoleId as Role;
+    throw invalidField("custom_role_id", "is not the ID of a role");
+  }
   const found = ROLE_NAMES.find((name) => ROLES[name] === role);
   if (found !== undefined) return found;
-  throw invalidField("role", `must be of ${ROLE_NAMES.map((name) => `ACCOUNT_ROLE_${name.toUpperCase()}`).join(", ")}`);
+  const names = [...ROLE_NAMES, "custom"].map((name) => `ACCOUNT_ROLE_${name.toUpperCase()}`);
+  throw invalidField("role", `must be of ${names.join(", ")}`);
 }
 
 /** A timestamp field; absent without a time. */

@@ -35,7 +35,7 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       };
     },
 
-    async update({ id, name, role, disabled, limits }, context) {
+    async update({ id, name, role, customRoleId, disabled, limits }, context) {
       const signedIn = signedInOf(context);
       requireIn(signedIn, "profile.write", id);
       if (role !== undefined || disabled !== undefined || limits !== undefined) {
@@ -44,7 +44,7 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       }
       const update = {
         name,
-        role: role === undefined ? undefined : fromRoleMessage(role),
+        role: role === undefined ? undefined : fromRoleMessage(role, customRoleId),
         disabled,
         limits: limits === undefined ? undefined : fromLimitsMessage(limits),
       };
@@ -64,10 +64,10 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       };
     },
 
-    async createInvitation({ email, role }, context) {
+    async createInvitation({ email, role, customRoleId }, context) {
       const { token, record } = await createInvitation(access, {
         email: email === "" ? undefined : email,
-        role: fromRoleMessage(role),
+        role: fromRoleMessage(role, customRoleId),
         ...actorOf(context),
       });
       return { invitation: toInvitationMessage(record), token };

@@ -6,15 +6,19 @@ import {
   AuditExportFormat,
   type AuditFilter as FilterMessage,
   type AuditService,
+  type AuditStreamSchema,
 } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ACTOR_KINDS, type AuditEntry, OBJECT_KINDS } from "../../access/audit-entry.ts";
 import { exportAudit, type ExportFormat } from "../../access/audit-export.ts";
 import { type AuditFilter, type AuditPosition, type AuditStore, mayContinue } from "../../access/audit-store.ts";
 import { permitsEverywhere } from "../../access/permissions.ts";
+import type { AuditStreamRecord } from "../../alerts/audit-stream-store.ts";
+import { type AuditStreamContext, createStream, removeStream } from "../../alerts/audit-streams.ts";
 import type { SignedIn } from "../../access/sessions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
-import { accountInView, type ConsoleCall, mayStillRead, signedInOf } from "./call.ts";
+import { optionalTime } from "./account-messages.ts";
+import { accountInView, actorOf, type ConsoleCall, mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, readTime, writeMoment } from "./list-page.ts";
 import type { Streams } from "./streams.ts";
 
@@ -28,10 +32,20 @@ const MAX_EXPORTS = 2;
 export interface AuditServicePorts {
   readonly audit: Pick<AuditStore, "list">;
   readonly streams: Streams;
+  readonly auditStreams: AuditStreamPorts;
+}
+
+/** Ports of the receivers to which the log is sent. */
+export interface AuditStreamPorts extends AuditStreamContext {
+  readonly ends: AuditStore["ends"];
 }
 
 /** The audit log: what concerns an account in which the caller has the permission, all of it for owners and administrators. */
-export function createAuditService({ audit, streams }: AuditServicePorts): ServiceImpl<typeof AuditService> {
+export function createAuditService({
+  audit,
+  streams,
+  auditStreams,
+}: AuditServicePorts): ServiceImpl<typeof AuditService> {
   const exports = new ConcurrencyLimit(MAX_EXPORTS);
   return {
     async list({ filter, limit, pageToken }, context) {
@@ -70,6 +84,37 @@ export function createAuditService({ audit, streams }: AuditServicePorts): Servi
         release();
       }
     },
+
+    async listStreams() {
+      const { head } = await auditStreams.ends();
+      return {
+        streams: (await auditStreams.streams.streams()).map((stream) => toStreamMessage(stream, head.sequence)),
+      };
+    },
+
+    async createStream({ url }, context) {
+      const { stream, signingKey } = await createStream(auditStreams, url, actorOf(context));
+      return { stream: toStreamMessage(stream, stream.sequence), signingKey };
+    },
+
+    async removeStream({ id }, context) {
+      await removeStream(auditStreams, id, actorOf(context));
+      return {};
+    },
+  };
+}
+
+function toStreamMessage(stream: AuditStreamRecord, headSequence: number): MessageInitShape<typeof AuditStreamSchema> {
+  const { id, target, sequence, createdAtMs, sentAtMs, failures, nextAtMs, problem } = stream;
+  return {
+    id,
+    target,
+    createTime: timestampFromMs(createdAtMs),
+    sequence: BigInt(sequence),
+    waiting: BigInt(Math.max(headSequence - sequence, 0)),
+    ...optionalTime("sendTime", sentAtMs),
+    problem,
+    ...optionalTime("nextTime", failures > 0 ? nextAtMs : undefined),
   };
 }
 
@@ -83,7 +128,7 @@ async function* untilEnded({ open }: ConsoleCall, texts: AsyncIterable<string>):
 /** An entry for its account: only owners and administrators see the network and the program of other actors. */
 function toShown(entry: AuditEntry, viewer: SignedIn): AuditEntry {
   const { actor } = entry;
-  const isOwn = actor.kind !== "account" || actor.id === viewer.account.id;
+  const isOwn = (actor.kind !== "account" && actor.kind !== "admin_key") || actor.id === viewer.account.id;
   const isShown = isOwn || permitsEverywhere(viewer, "audit.read");
   return isShown ? entry : { ...entry, network: undefined, client: undefined };
 }

@@ -21,6 +21,8 @@ export interface ConsoleCall {
   /** Whether a proxy forwarded it, trusted or not. */
   readonly isForwarded: boolean;
   readonly signedIn: SignedIn | undefined;
+  /** Looks the caller up again, without counting as a use; undefined when the session or the key has ended. */
+  readonly peek: () => Promise<SignedIn | undefined>;
   /** Arrival, by the clock's `monotonic`. */
   readonly arrivedMs: number;
   /** The open call; its signal cancels the work. */
@@ -47,7 +49,10 @@ export function signedInOf(context: Pick<HandlerContext, "values">): SignedIn {
 /** Who calls, for the audit log. */
 export function actorOf(context: Pick<HandlerContext, "values">): Actor {
   const { network, browser: client, signedIn } = callOf(context);
-  return { actorId: signedIn?.account.id, network, client };
+  const actor = { actorId: signedIn?.account.id, network, client };
+  if (signedIn?.adminKey === undefined) return actor;
+  const { id, permissions: scope } = signedIn.adminKey;
+  return { ...actor, actor: { kind: "admin_key", id }, scope };
 }
 
 /** An ID in a filter; undefined when empty. Throws `invalid_request` for a text that is not an ID. */

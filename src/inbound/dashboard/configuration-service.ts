@@ -14,8 +14,9 @@ import {
 } from "../../../gen/parley/console/v1/configuration_pb.js";
 import type { TestFailureSchema } from "../../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { requireEverywhere } from "../../access/sessions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
-import { actorOf, callOf } from "./call.ts";
+import { actorOf, callOf, signedInOf } from "./call.ts";
 import type {
   ChangeFacts,
   ChangeResult,
@@ -45,6 +46,8 @@ export function createConfigurationService(ports: ConfigurationPorts): ServiceIm
 
     async changeEntries({ changes, ...request }, context) {
       const facts = factsOf(request, context);
+      if (changes.some(({ apiKeys, removeCredential }) => apiKeys.length > 0 || removeCredential))
+        requireEverywhere(signedInOf(context), "credentials.write");
       const read = changes.map(({ section, name, entry, apiKeys, removeCredential }, index) => ({
         section: readSection(section, `changes[${index}].section`),
         name,

@@ -23,18 +23,38 @@ export interface RequestHeaders {
  * address, localhost or the host of the public URL. Throws a Failure.
  */
 export function createCsrfCheck(publicUrl: URL | undefined): (request: RequestHeaders, expected: RpcShape) => void {
-  return ({ method, headers }, { streams, maxBodyBytes }) => {
-    const { host = "", origin } = headers;
-    const site = headers["sec-fetch-site"];
+  return (request, expected) => {
+    const { host = "", origin } = request.headers;
+    const site = request.headers["sec-fetch-site"];
     checkHost(host, publicUrl);
-    if (method !== "POST") throw new Failure("invalid_request", "The dashboard's services accept only POST.");
+    requirePost(request);
     if (site !== undefined ? site !== "same-origin" : origin !== undefined && !isOwnOrigin(origin, host, publicUrl)) {
       throw forbidden("The dashboard's services accept calls from its own pages only");
     }
-    const type = headers["content-type"] ?? "";
-    if (!(streams ? STREAM_TYPE : UNARY_TYPE).test(type)) throw new Failure("invalid_request", wrongType(streams));
-    if (Number(headers["content-length"] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+    checkBody(request, expected);
   };
+}
+
+/**
+ * Refuses calls with an administration key that a page has made a browser send, and those in another form. A page of another site does not
+ * know the key, so the host may be any: programs use addresses inside a cluster. Throws a Failure.
+ */
+export function checkProgram(request: RequestHeaders, expected: RpcShape): void {
+  requirePost(request);
+  const { headers } = request;
+  if (headers.origin !== undefined || headers["sec-fetch-site"] !== undefined)
+    throw new Failure("permission_denied", "Administration keys are for programs: pages must not have them.");
+  checkBody(request, expected);
+}
+
+function requirePost({ method }: RequestHeaders): void {
+  if (method !== "POST") throw new Failure("invalid_request", "The dashboard's services accept only POST.");
+}
+
+function checkBody({ headers }: RequestHeaders, { streams, maxBodyBytes }: RpcShape): void {
+  const type = headers["content-type"] ?? "";
+  if (!(streams ? STREAM_TYPE : UNARY_TYPE).test(type)) throw new Failure("invalid_request", wrongType(streams));
+  if (Number(headers["content-length"] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
 }
 
 const UNARY_TYPE = /^application\/(json|proto)\s*(;|$)/i;

@@ -178,7 +178,7 @@ function requireRestricting(what: string, context: HandlerContext): void {
   throw new Failure("permission_denied", `Only an administrator may choose a key's ${what}.`);
 }
 
-function checkLifetime(lifetimeMs: number): number {
+export function checkLifetime(lifetimeMs: number): number {
   const [min, max] = LIFETIME_MS;
   if (lifetimeMs >= min && lifetimeMs <= max) return lifetimeMs;
   throw invalidField("lifetime", "must be one minute to ten years");

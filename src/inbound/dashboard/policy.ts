@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
@@ -8,6 +9,7 @@ import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { RoleService } from "../../../gen/parley/console/v1/role_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
@@ -21,6 +23,11 @@ import { Failure } from "../../core/failure.ts";
 /** Who may call an RPC, and how. In which accounts the caller has the permission is decided where their objects are looked up. */
 export interface Policy {
   readonly who: "anybody" | "signed in" | Permission;
+  /**
+   * Whether it takes administration keys. Default: those that have the permission; without a permission it is for people. False: for people
+   * only.
+   */
+  readonly takesKeys?: boolean;
   /** Whether the password must have been entered recently. */
   readonly fresh?: true;
   /** Whether it writes to the database for somebody who has signed in: the rate of such calls is limited. */
@@ -47,6 +54,8 @@ export const MAX_BODY_BYTES = 64 * 1024;
 
 const ANYBODY: Policy = { who: "anybody" };
 const SIGNED_IN: Policy = { who: "signed in" };
+/** What every caller may read, also a program. */
+const EVERY_CALLER: Policy = { who: "signed in", takesKeys: true };
 /** Changes stored data, without a recent password. */
 const PLAIN_CHANGE: Policy = { who: "signed in", changes: true };
 /** Prompts have pictures. */
@@ -76,6 +85,8 @@ export const SERVICES = [
   AccountService,
   AuditService,
   TeamService,
+  RoleService,
+  AdminKeyService,
   KeyService,
   RoutingService,
   StopService,
@@ -114,13 +125,32 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     revokeInvitation: changing("accounts.write"),
   }),
   ...entries(TeamService.method, {
-    list: SIGNED_IN,
+    list: reading("members.read"),
     create: changing("teams.write"),
     listMembers: reading("members.read"),
     setMember: changing("members.write"),
     removeMember: changing("members.write"),
   }),
-  ...entries(AuditService.method, { list: reading("audit.read"), export: reading("audit.read") }),
+  ...entries(RoleService.method, {
+    list: reading("accounts.read"),
+    create: changing("roles.write"),
+    update: changing("roles.write"),
+    remove: changing("roles.write"),
+  }),
+  ...entries(AdminKeyService.method, {
+    list: reading("admin_keys.read"),
+    // A key that makes keys would outlive its own end.
+    create: { ...changing("admin_keys.write"), takesKeys: false },
+    revoke: changing("admin_keys.write"),
+  }),
+  ...entries(AuditService.method, {
+    list: reading("audit.read"),
+    export: reading("audit.read"),
+    listStreams: reading("audit.stream"),
+    // Entries about all accounts go to an address of the caller's choice.
+    createStream: changing("audit.stream"),
+    removeStream: changing("audit.stream"),
+  }),
   ...entries(KeyService.method, {
     list: reading("keys.read"),
     create: changing("keys.write"),
@@ -131,8 +161,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   }),
   ...entries(RoutingService.method, {
     getRouting: reading("routing.read"),
-    setCredential: changing("routing.write"),
-    removeCredential: changing("routing.write"),
+    setCredential: changing("credentials.write"),
+    removeCredential: changing("credentials.write"),
     setAliases: changing("routing.write"),
   }),
   ...entries(StopService.method, {
@@ -155,7 +185,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     saveFilter: PLAIN_CHANGE,
     removeSavedFilter: PLAIN_CHANGE,
   }),
-  ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: reading("configuration.read") }),
+  ...entries(SettingsService.method, { get: EVERY_CALLER, getConfiguration: reading("configuration.read") }),
   ...entries(ConfigurationService.method, {
     listEntries: reading("configuration.read"),
     changeEntries: DOCUMENT_CHANGE,
@@ -169,12 +199,15 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     testProvider: changing("configuration.write"),
   }),
   ...entries(ModelService.method, {
-    list: SIGNED_IN,
+    list: EVERY_CALLER,
     listUpstreams: reading("configuration.read"),
     explainRoute: { who: "models.test", ...PROMPT },
     testModel: reading("models.test"),
   }),
-  ...entries(PlaygroundService.method, { stream: { who: "playground.use", ...PROMPT } }),
+  ...entries(PlaygroundService.method, {
+    // Programs send completions with a key of their own.
+    stream: { who: "playground.use", takesKeys: false, ...PROMPT },
+  }),
   ...entries(AlertService.method, {
     list: reading("alerts.read"),
     getCount: reading("alerts.read"),
@@ -192,7 +225,10 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
 ]);
 
 /** Throws `unauthenticated` or `permission_denied` when the policy does not allow the call. */
-export function admit({ who, fresh }: Policy, signedIn: SignedIn | undefined, nowMs: number): void {
+export function admit(policy: Policy, signedIn: SignedIn | undefined, nowMs: number): void {
+  const { who, fresh, takesKeys = who !== "anybody" && who !== "signed in" } = policy;
+  if (signedIn?.adminKey !== undefined && !takesKeys)
+    throw new Failure("permission_denied", "This needs a person who has signed in: administration keys cannot do it.");
   if (who === "anybody") return;
   if (signedIn === undefined)
     throw new Failure("unauthenticated", "You are not signed in, or your session has expired.");

@@ -53,18 +53,19 @@ export function createRoutingService({ access, rules }: RoutingServicePorts): Se
     },
 
     async setCredential({ accountId, provider, secret }, context) {
-      const place = { accountId: ownerOf(accountId, context), provider };
+      const place = { accountId: ownerOf(accountId, context, "credentials.write"), provider };
       return { credential: toMessage(await setCredential(routing, { ...place, secret, actor: actorOf(context) })) };
     },
 
     async removeCredential({ accountId, provider }, context) {
-      await removeCredential(routing, { accountId: ownerOf(accountId, context), provider, actor: actorOf(context) });
+      const place = { accountId: ownerOf(accountId, context, "credentials.write"), provider };
+      await removeCredential(routing, { ...place, actor: actorOf(context) });
       return {};
     },
 
     async setAliases({ accountId, aliases }, context) {
       const set = await setAliases(routing, {
-        accountId: ownerOf(accountId, context),
+        accountId: ownerOf(accountId, context, "routing.write"),
         aliases: aliases.map(({ name, model }) => [name, model]),
         actor: actorOf(context),
       });
@@ -74,8 +75,12 @@ export function createRoutingService({ access, rules }: RoutingServicePorts): Se
 }
 
 /** The account to change. Throws `permission_denied`. */
-function ownerOf(asked: string, context: Pick<HandlerContext, "values">): string {
-  return accountToUse(signedInOf(context), "routing.write", asked);
+function ownerOf(
+  asked: string,
+  context: Pick<HandlerContext, "values">,
+  permission: "routing.write" | "credentials.write",
+): string {
+  return accountToUse(signedInOf(context), permission, asked);
 }
 
 function toAliasMessage([name, model]: AccountRouting["aliases"][number]): MessageInitShape<typeof AccountAliasSchema> {

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ConnectRouter, createContextValues, type Interceptor } from "@connectrpc/connect";
+import { ADMIN_PREFIX, findAdminCaller } from "../../access/admin-keys.ts";
+import { isApiKey } from "../../access/api-key.ts";
 import type { AccessContext } from "../../access/context.ts";
 import { findSession, peekSession, type SignedIn } from "../../access/sessions.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
@@ -8,6 +10,7 @@ import { sleep } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { NO_LIMITS } from "../../core/principal.ts";
 import { Calls, type OpenCall } from "../calls.ts";
+import { bearerToken } from "../current-key.ts";
 import { declaredBytes } from "../http/body.ts";
 import {
   type CheckedBody,
@@ -23,7 +26,7 @@ import { readRequest } from "../serve-completion.ts";
 import { CALL, callOf, type ConsoleCall, signedInOf } from "./call.ts";
 import { CallLimits } from "./call-limits.ts";
 import type { Cookies } from "./cookies.ts";
-import type { RequestHeaders, RpcShape } from "./csrf.ts";
+import { checkProgram, type RequestHeaders, type RpcShape } from "./csrf.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 import { describeBrowser } from "./session-service.ts";
@@ -92,7 +95,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   /** The policy of a call from the dashboard's own page. Throws a Failure for other calls. */
   const knock = ({ request, path }: RpcExchange): RpcPolicy => {
     const policy = policies.get(path);
-    ports.csrf(request, policy ?? UNKNOWN);
+    const check = adminKeyOf(request) === undefined ? ports.csrf : checkProgram;
+    check(request, policy ?? UNKNOWN);
     if (policy === undefined) throw new Failure("not_found", `Not found: ${path.slice(0, 256)}`);
     return policy;
   };
@@ -123,9 +127,14 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const { who, maxBodyBytes, streams, isCompletion, endsWithDrain } = policy;
     const { clock } = access;
     const arrivedMs = clock.monotonic();
-    const sessionId = ports.cookies.session.read(request.headers.cookie);
-    const arrived = await lookUp(access, sessionId, findSession);
-    admit(policy, arrived, clock.now());
+    const adminKey = adminKeyOf(request);
+    const sessionId = adminKey === undefined ? ports.cookies.session.read(request.headers.cookie) : undefined;
+    const arrived = await found(() => lookUp(access, { adminKey, sessionId }, findSession));
+    const admitCaller = (caller: SignedIn | undefined): void => {
+      if (caller === undefined && who !== "anybody") refuseKey(request);
+      admit(policy, caller, clock.now());
+    };
+    admitCaller(arrived);
     const deadlineMs = timeoutMsOf(request);
     const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
     opened(done);
@@ -135,7 +144,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const browser = describeBrowser(request.headers["user-agent"]);
     const browserToken = ports.cookies.browser.read(request.headers.cookie);
     const isForwarded = request.headers["x-forwarded-for"] !== undefined;
-    const caller = { network, browser, browserToken, isForwarded, sessionId };
+    const peek = () => lookUp(access, { adminKey, sessionId }, peekSession);
+    const caller = { network, browser, browserToken, isForwarded, sessionId, peek };
     let release: (() => void) | undefined;
     let slot: Slot | undefined;
     try {
@@ -158,8 +168,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       const read = (): Promise<() => CheckedBody> => readConnect(handler, asked, slot);
       const body = slot === undefined ? (await read())() : await readRequest({ open, read }, slot);
       // The body may have taken a minute, in which a session can end and a role change.
-      const signedIn = await lookUp(access, sessionId, peekSession);
-      admit(policy, signedIn, clock.now());
+      const signedIn = await found(peek);
+      admitCaller(signedIn);
       // `Streams` counts streams.
       if (signedIn !== undefined && who !== "anybody" && !streams) release = await take(signedIn, policy, open);
       const call: ConsoleCall = { requestId, ...caller, signedIn, arrivedMs, open };
@@ -221,19 +231,50 @@ function toCaller({ account }: SignedIn): Parameters<AdmissionControl["enter"]>[
 /** nginx and its relatives would buffer messages otherwise. */
 const STREAM_HEADERS = ["x-accel-buffering", "no"] as const;
 
-/** The account of a session; undefined without one. A failing store is `overloaded`: the session may be valid. */
+interface Shown {
+  readonly adminKey: string | undefined;
+  readonly sessionId: string | undefined;
+}
+
+/** The account of an administration key or a session; undefined without one. */
 async function lookUp(
   access: AccessContext,
-  sessionId: string | undefined,
+  { adminKey, sessionId }: Shown,
   find: typeof findSession,
 ): Promise<SignedIn | undefined> {
-  if (sessionId === undefined) return undefined;
+  if (adminKey !== undefined) return findAdminCaller(access, adminKey, { counts: find === findSession });
+  return sessionId === undefined ? undefined : find(access, sessionId);
+}
+
+/** A failing store is `overloaded`: the session or key may be valid. */
+async function found(look: () => Promise<SignedIn | undefined>): Promise<SignedIn | undefined> {
   try {
-    return await find(access, sessionId);
+    return await look();
   } catch (cause) {
     throw new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.", {
       unavailable: "database",
       cause,
     });
   }
+}
+
+/** The text after `Bearer` that begins as an administration key does, valid or not. Other credentials are those of a proxy. */
+function adminKeyOf(request: IncomingMessage): string | undefined {
+  const token = bearerToken(request.headers.authorization) ?? "";
+  return token.startsWith(ADMIN_PREFIX) ? token : undefined;
+}
+
+/** Throws `unauthenticated` for a call with a key that does not let it in. */
+function refuseKey(request: IncomingMessage): void {
+  const token = bearerToken(request.headers.authorization) ?? "";
+  if (token.startsWith(ADMIN_PREFIX))
+    throw new Failure(
+      "unauthenticated",
+      "This administration key is not valid. It may be mistyped, expired, revoked, or of a disabled account.",
+    );
+  if (isApiKey(token))
+    throw new Failure(
+      "unauthenticated",
+      `This is a key for completions. The dashboard's RPCs take administration keys, which begin with ${ADMIN_PREFIX}.`,
+    );
 }

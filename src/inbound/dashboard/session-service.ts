@@ -12,6 +12,7 @@ import type { AccessContext, SignUpMode } from "../../access/context.ts";
 import { findInvitation } from "../../access/invitations.ts";
 import { rememberBrowser } from "../../access/known-browsers.ts";
 import { changePassword } from "../../access/password-change.ts";
+import { PERMISSIONS, permitsEverywhere } from "../../access/permissions.ts";
 import { hashToken } from "../../access/secret-token.ts";
 import {
   freshUntilMs,
@@ -26,6 +27,7 @@ import { signInByLink } from "../../access/sign-in-link.ts";
 import type { SignInRules } from "../../access/sign-in-rules.ts";
 import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
+import { toBaseMessage } from "./role-service.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
 import { toMembershipMessage } from "./team-messages.ts";
@@ -139,16 +141,16 @@ function toOpenSessionMessage(
   };
 }
 
-function sessionMessageOf(
-  { session, account, memberships }: SignedIn,
-  { sessionMs }: SignInRules,
-): MessageInitShape<typeof SessionSchema> {
+function sessionMessageOf(signedIn: SignedIn, { sessionMs }: SignInRules): MessageInitShape<typeof SessionSchema> {
+  const { session, account, memberships, customRole } = signedIn;
   return {
-    account: toAccountMessage(account),
+    account: { ...toAccountMessage(account), ...(customRole && { customRoleBase: toBaseMessage(customRole) }) },
     freshUntil: timestampFromMs(freshUntilMs(session)),
     expireTime: timestampFromMs(session.createdAtMs + sessionMs),
     byProvider: session.method === "oidc",
     teams: memberships.map(toMembershipMessage),
+    permissions: PERMISSIONS.filter((permission) => permitsEverywhere(signedIn, permission)),
+    customRoleName: customRole?.name ?? "",
   };
 }
 

@@ -1,7 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
-import type { AccessContext } from "../../access/context.ts";
-import { peekSession, type SignedIn } from "../../access/sessions.ts";
+import type { SignedIn } from "../../access/sessions.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
@@ -17,11 +16,11 @@ const MAX_PER_ACCOUNT = 8;
 
 /** Open streams of the dashboard: limits their number, and ends them with their sessions. */
 export class Streams {
-  readonly #access: Pick<AccessContext, "store" | "clock" | "signIn">;
+  readonly #clock: Clock;
   readonly #places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
 
-  constructor(access: Pick<AccessContext, "store" | "clock" | "signIn">) {
-    this.#access = access;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   /**
@@ -54,9 +53,9 @@ export class Streams {
     throw new Failure("rate_limited", `${what}. Close one, or wait for a response to complete.`);
   }
 
-  /** Ends the call when its session ends. Returns the function that stops the checks. */
+  /** Ends the call when its session or key ends. Returns the function that stops the checks. */
   #watchSession(call: ConsoleCall, mayGoOn: (now: SignedIn) => boolean): () => void {
-    const { clock } = this.#access;
+    const clock = this.#clock;
     let confirmedAtMs = clock.monotonic();
     let isOver = false;
     let cancelTimer = (): void => undefined;
@@ -79,20 +78,25 @@ export class Streams {
     };
   }
 
-  /** Checks the session of a call. Unknown while the store fails. */
+  /** Checks the session or the key of a call. Unknown while the store fails. */
   async #check(
-    { sessionId, signedIn: before }: ConsoleCall,
+    { peek, signedIn: before }: ConsoleCall,
     mayGoOn: (now: SignedIn) => boolean,
   ): Promise<"confirmed" | "unknown" | Failure> {
     try {
-      const now = await peekSession(this.#access, sessionId!);
+      const now = await peek();
       if (now === undefined) return new Failure("unauthenticated", "Your session has expired.");
-      if (now.account.role === before!.account.role && mayGoOn(now)) return "confirmed";
+      if (roleOf(now) === roleOf(before!) && mayGoOn(now)) return "confirmed";
       return new Failure("permission_denied", "The role or the teams of this account have changed. Reload the page.");
     } catch {
       return "unknown";
     }
   }
+}
+
+/** What decides about the permissions of a caller outside its teams, as a text to compare. */
+function roleOf({ account, customRole }: SignedIn): string {
+  return [account.role, customRole?.base, ...(customRole?.permissions ?? [])].join(", ");
 }
 
 function uncheckable(): Failure {

@@ -3,12 +3,23 @@ import type {
   AccountChanges,
   AccountRecord,
   InvitationRecord,
+  CallerAccount,
   Role,
   SessionRecord,
   SignInMethod,
 } from "../../access/account-store.ts";
+import type { AdminKeyRecord } from "../../access/admin-key-store.ts";
+import { isCustom, type Permission } from "../../access/permissions.ts";
+import type { CustomRole, CustomRoleId } from "../../access/role-store.ts";
 import type { Limits } from "../../core/principal.ts";
-import type { AccountRow, InvitationRow, LimitColumns, SessionRow } from "../schema.ts";
+import type {
+  AccountRow,
+  AdministrationKeyRow,
+  CustomRoleRow,
+  InvitationRow,
+  LimitColumns,
+  SessionRow,
+} from "../schema.ts";
 
 export function toAccountRow(record: AccountRecord): AccountRow {
   return {
@@ -109,7 +120,7 @@ export function toInvitationRecord(row: InvitationRow): InvitationRecord {
 type RoleColumns = Pick<AccountRow, "role" | "exact_role">;
 
 export function toRoleColumns(role: Role): RoleColumns {
-  const isExact = role === "owner" || role === "viewer";
+  const isExact = role === "owner" || role === "viewer" || isCustom(role);
   return {
     role: role === "owner" || role === "administrator" ? "administrator" : "member",
     exact_role: isExact ? role : null,
@@ -119,6 +130,7 @@ export function toRoleColumns(role: Role): RoleColumns {
 /** A program before exact roles changes only `role`: `exact_role` counts where the two agree. */
 function fromRoleColumns({ role, exact_role: exact }: RoleColumns): Role {
   if (role === "administrator") return exact === "owner" ? "owner" : "administrator";
+  if (exact !== null && isCustom(exact as Role)) return exact as CustomRoleId;
   return exact === "viewer" ? "viewer" : "developer";
 }
 
@@ -127,9 +139,77 @@ export function roleOf(table: string): RawBuilder<Role> {
   const [role, exact] = [sql.ref(`${table}.role`), sql.ref(`${table}.exact_role`)];
   return sql`case
     when ${role} = 'administrator' then case when ${exact} = 'owner' then 'owner' else 'administrator' end
-    when ${exact} = 'viewer' then 'viewer'
+    when ${exact} = 'viewer' or ${exact} like 'role!_%' escape '!' then ${exact}
     else 'developer'
   end`;
+}
+
+export function toCustomRole(row: CustomRoleRow): CustomRole {
+  return {
+    id: row.id as CustomRoleId,
+    name: row.name,
+    permissions: JSON.parse(row.permissions) as Permission[],
+    base: row.base as CustomRole["base"],
+    createdAtMs: row.created_at_ms,
+  };
+}
+
+export function toCustomRoleRow({ id, name, permissions, base, createdAtMs }: CustomRole): CustomRoleRow {
+  return { id, name, permissions: JSON.stringify(permissions), base, created_at_ms: createdAtMs };
+}
+
+/** The columns of a custom role that an account is joined with; null without one. */
+export interface JoinedRole {
+  readonly role_name: string | null;
+  readonly role_permissions: string | null;
+  readonly role_base: string | null;
+  readonly role_created_at_ms: number | null;
+}
+
+/** These columns of `custom_roles`. */
+export const JOINED_ROLE = [
+  "custom_roles.name as role_name",
+  "custom_roles.permissions as role_permissions",
+  "custom_roles.base as role_base",
+  "custom_roles.created_at_ms as role_created_at_ms",
+] as const;
+
+/** The custom role of an account's row. */
+export function toJoinedRole(row: JoinedRole & RoleColumns): Pick<CallerAccount, "customRole"> {
+  const id = fromRoleColumns(row);
+  const { role_name: name, role_permissions: permissions, role_base: base, role_created_at_ms: createdAtMs } = row;
+  if (!isCustom(id) || name === null || permissions === null || base === null || createdAtMs === null) return {};
+  return { customRole: toCustomRole({ id, name, permissions, base, created_at_ms: createdAtMs }) };
+}
+
+export function toAdminKey(row: AdministrationKeyRow): AdminKeyRecord {
+  return {
+    id: row.id,
+    hash: row.hash,
+    display: row.display,
+    name: row.name,
+    accountId: row.account_id,
+    permissions: JSON.parse(row.permissions) as Permission[],
+    createdAtMs: row.created_at_ms,
+    expiresAtMs: row.expires_at_ms ?? undefined,
+    revokedAtMs: row.revoked_at_ms ?? undefined,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
+  };
+}
+
+export function toAdminKeyRow(key: AdminKeyRecord): AdministrationKeyRow {
+  return {
+    id: key.id,
+    hash: key.hash,
+    display: key.display,
+    name: key.name,
+    account_id: key.accountId,
+    permissions: JSON.stringify(key.permissions),
+    created_at_ms: key.createdAtMs,
+    expires_at_ms: key.expiresAtMs ?? null,
+    revoked_at_ms: key.revokedAtMs ?? null,
+    last_used_at_ms: key.lastUsedAtMs ?? null,
+  };
 }
 
 /** The columns that hold the limits of a key or an account. */

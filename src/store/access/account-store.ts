@@ -5,6 +5,7 @@ import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { toAccountRecord, toAccountRow, toRoleColumns } from "./account-rows.ts";
+import { createAdminKeys } from "./admin-key-store.ts";
 import { changeAccount } from "./change-account.ts";
 import { announced, ANY_KEY, type KeyChanges, MAX_ANNOUNCED } from "./key-changes.ts";
 import { createOffboarding } from "./offboarding.ts";
@@ -17,6 +18,7 @@ import {
   createSetupTokens,
   createSignInLinks,
 } from "./sign-in-store.ts";
+import { createRoles } from "./role-store.ts";
 import { createTeams } from "./team-store.ts";
 
 /** The AccountStore in the database. Changes that affect keys are announced to key caches. */
@@ -30,6 +32,8 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createIdentities(database),
     ...createInvitations(database),
     ...createTeams(database),
+    ...createRoles(database),
+    ...createAdminKeys(database),
     ...createOffboarding(database, changes),
 
     insert: (account, identity) =>

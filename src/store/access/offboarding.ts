@@ -23,6 +23,7 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
       let keyIds: readonly string[] = [];
       let teams: Offboarded["teams"] = [];
       let invitationIds: readonly string[] = [];
+      let adminKeyIds: readonly string[] = [];
       let sessions = 0;
       try {
         await changes.during(database, async (transaction) => {
@@ -37,6 +38,12 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
           invitationIds = (await unused.returning("id").execute()).map((invitation) => invitation.id);
           const left = transaction.deleteFrom("team_members").where("account_id", "=", id);
           teams = (await left.returning(["team_id as teamId", "role"]).execute()) as Offboarded["teams"];
+          const ofPrograms = transaction
+            .updateTable("administration_keys")
+            .set({ revoked_at_ms: offboarding.atMs })
+            .where("account_id", "=", id)
+            .where("revoked_at_ms", "is", null);
+          adminKeyIds = (await ofPrograms.returning("id").execute()).map((key) => key.id);
           const keys = await endKeys(transaction as Transaction<Schema>, id, offboarding);
           keyIds = keys.map((key) => key.id);
           return announced(keys.map(({ hash }) => hash));
@@ -45,7 +52,7 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
         if (error instanceof Refused) return error.why;
         throw error;
       }
-      return { keyIds, teams, invitationIds, sessions };
+      return { keyIds, teams, invitationIds, adminKeyIds, sessions };
     },
   };
 }

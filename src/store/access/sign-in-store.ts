@@ -4,10 +4,12 @@ import { LookUpQueue } from "../../access/look-up-queue.ts";
 import type { Database } from "../database.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import {
+  JOINED_ROLE,
   toAccountRecord,
   toAccountRow,
   toInvitationRecord,
   toInvitationRow,
+  toJoinedRole,
   toSessionRecord,
   toSessionRow,
 } from "./account-rows.ts";
@@ -83,7 +85,9 @@ export function createSessions({ query }: Database): Sessions {
       .innerJoin("accounts", "accounts.id", "sessions.account_id")
       .leftJoin("team_members", "team_members.account_id", "accounts.id")
       .leftJoin("accounts as teams", "teams.id", "team_members.team_id")
+      .leftJoin("custom_roles", "custom_roles.id", "accounts.exact_role")
       .selectAll("accounts")
+      .select(JOINED_ROLE)
       .select(["teams.id as team_id", "teams.name as team_name", "team_members.role as team_role"])
       .select([
         "sessions.hash",
@@ -106,6 +110,7 @@ export function createSessions({ query }: Database): Sessions {
       return {
         session: toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms }),
         account: toAccountRecord(row),
+        ...toJoinedRole(row),
         memberships: [row, ...others].flatMap(toMemberships),
       };
     });

@@ -1,9 +1,10 @@
-import type { Kysely, Transaction } from "kysely";
-import type { Membership, TeamActor, TeamRole, TeamStore } from "../../access/team-store.ts";
+import type { Kysely } from "kysely";
+import type { CallerAccount } from "../../access/account-store.ts";
+import type { Membership, TeamRole, TeamStore } from "../../access/team-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { toAccountRecord } from "./account-rows.ts";
+import { JOINED_ROLE, toAccountRecord, toJoinedRole } from "./account-rows.ts";
 
 /** The members of teams in the database. */
 export function createTeams(database: Database): TeamStore {
@@ -72,8 +73,9 @@ export function createTeams(database: Database): TeamStore {
         const [team, person] = [teamId, accountId].map((id) => rows.find((row) => row.id === id));
         if (team === undefined || team.kind === "person") return "unknown team";
         if (actor !== undefined) {
-          const acting = await findActor(transaction, actor.id);
-          if (acting === undefined || !actor.mayChange(acting)) return "denied";
+          const acting = await findCaller(transaction, actor.id);
+          if (acting === undefined || acting.account.disabledAtMs !== undefined || !actor.mayChange(acting))
+            return "denied";
         }
         if (person?.kind !== "person" || (role !== undefined && person.disabled_at_ms !== null))
           return "unknown person";
@@ -115,13 +117,14 @@ async function findMemberships(query: Kysely<Schema>, accountId: string): Promis
   return rows.map(({ team_id, name, role }) => ({ teamId: team_id, teamName: name, role: role as TeamRole }));
 }
 
-/** An enabled account with its memberships. */
-async function findActor(transaction: Transaction<Schema>, id: string): Promise<TeamActor | undefined> {
-  const account = transaction
+/** An account with what decides about its permissions. */
+export async function findCaller(query: Kysely<Schema>, id: string): Promise<CallerAccount | undefined> {
+  const account = query
     .selectFrom("accounts")
-    .selectAll()
-    .where("id", "=", id)
-    .where("disabled_at_ms", "is", null);
+    .leftJoin("custom_roles", "custom_roles.id", "accounts.exact_role")
+    .selectAll("accounts")
+    .select(JOINED_ROLE)
+    .where("accounts.id", "=", id);
   const row = await account.executeTakeFirst();
-  return row && { account: toAccountRecord(row), memberships: await findMemberships(transaction, id) };
+  return row && { account: toAccountRecord(row), ...toJoinedRole(row), memberships: await findMemberships(query, id) };
 }

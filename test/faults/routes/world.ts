@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { generateApiKey } from "../../../src/access/api-key.ts";
+import { ADMIN_PREFIX, createAdminKey } from "../../../src/access/admin-keys.ts";
+import { generateApiKey, newSecret } from "../../../src/access/api-key.ts";
 import { createKey, type KeyRequest, revokeKey } from "../../../src/access/keys.ts";
 import { createAuditLog } from "../../../src/access/audit-log.ts";
+import { PERMISSIONS_EVERYWHERE } from "../../../src/access/permissions.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import type { TeamRole } from "../../../src/access/team-store.ts";
 import { createTeam, setMember } from "../../../src/access/teams.ts";
@@ -87,13 +89,24 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   const product = await startProduct({ config });
   const people = await signUpAll(product);
   const store = await openStore({ dataDir: product.home, databaseUrl });
-  const { organisationOwner, administrator, owner, other, viewer, disabled } = people;
+  const { organisationOwner, administrator, owner, other, viewer, auditor, disabled } = people;
   const { teamDeveloper, teamViewer, viewingMaintainer } = people;
   const keys = await makeKeys(store, people);
   const certificates = await makeCertificates(store, people, keys);
   const secure = await startProduct({ config: { ...config, ...certificates.config } });
   await store.accounts.update(administrator!, { role: "administrator" });
   for (const id of [viewer!, viewingMaintainer!]) await store.accounts.update(id, { role: "viewer" });
+  const { secret: adminSecret } = await createAdminKey(accessTo(store), {
+    name: "of the matrix",
+    permissions: PERMISSIONS_EVERYWHERE.filter((each) => each !== "owners.write" && each !== "roles.write"),
+    lifetimeMs: undefined,
+    maker: { account: (await store.accounts.find(administrator!))!, memberships: [] },
+    actor: { actorId: administrator!, network: undefined },
+  });
+  const auditing = ["keys.read", "usage.read", "requests.read", "audit.read"] as const;
+  const role = { id: "role_auditor", name: "Auditor", permissions: auditing, base: "viewer", createdAtMs: 1 } as const;
+  await store.accounts.insertRole(role, 1);
+  await store.accounts.update(auditor!, { role: role.id });
   const members = { [owner!]: "maintainer", [teamDeveloper!]: "developer", [teamViewer!]: "viewer" } as const;
   const teamId = await makeTeam(store, { ...members, [viewingMaintainer!]: "maintainer" });
   const receiverId = await makeTeam(store, Object.fromEntries(Object.keys(members).map((id) => [id, "developer"])));
@@ -113,19 +126,22 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
     secure,
     authority: certificates.authority,
     certified: certificates.callers,
-    keys,
+    keys: { ...keys, "an administration key": { authorization: `Bearer ${adminSecret}` } },
     sessions: {
       "no session": async () => ({}),
       "a text that is no session": async () => ({ cookie: "sid=nothing" }),
       "a session that nobody has": async () => ({ cookie: `sid=${generateToken()}` }),
       "an API key": async () => keys["a key"]!,
       "an administrator's API key": async () => keys["an administrator's key"]!,
+      "an administration key that nobody has": async () => ({ authorization: `Bearer ${newSecret(ADMIN_PREFIX)}` }),
+      "an administrator's administration key": async () => ({ authorization: `Bearer ${adminSecret}` }),
       "a session that is over": () => openSession(store, owner!, { ageMs: 2 * DAY_MS }),
       "a session of a disabled account": () => openSession(store, disabled!),
       "the owner's session": () => openSession(store, owner!),
       "the owner's session, long after the password": () => openSession(store, owner!, { passwordMs: 11 * MINUTE_MS }),
       "another one's session": () => openSession(store, other!),
       "a viewer's session": () => openSession(store, viewer!),
+      "a session of a viewing auditor": () => openSession(store, auditor!),
       "an organisation owner's session": () => openSession(store, organisationOwner!),
       "an administrator's session": () => openSession(store, administrator!),
       "an administrator's session, long after the password": () =>
@@ -153,7 +169,16 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
 const MEMBERS = ["teamDeveloper", "teamViewer", "viewingMaintainer"] as const;
 
 /** In the order of their sign-up; the first one becomes the organisation's owner. */
-const NAMES = ["organisationOwner", "administrator", "owner", "other", "viewer", "disabled", ...MEMBERS] as const;
+const NAMES = [
+  "organisationOwner",
+  "administrator",
+  "owner",
+  "other",
+  "viewer",
+  "auditor",
+  "disabled",
+  ...MEMBERS,
+] as const;
 
 type People = Readonly<Record<(typeof NAMES)[number], string | undefined>>;
 async function openAlert({ alerts }: Store, accountId: string): Promise<string> {
@@ -181,14 +206,18 @@ async function signUpAll(product: Product): Promise<People> {
   return Object.fromEntries(ids) as People;
 }
 
-async function makeTeam({ accounts, audit }: Store, members: Readonly<Record<string, TeamRole>>): Promise<string> {
+async function makeTeam(store: Store, members: Readonly<Record<string, TeamRole>>): Promise<string> {
   const actor = { actorId: undefined, network: undefined };
-  const nobody = { kind: "command_line", id: undefined } as const;
-  const log = createAuditLog({ store: audit, clock: systemClock, actor: nobody, listener: () => undefined });
-  const context = { store: accounts, clock: systemClock, log };
+  const context = accessTo(store);
   const { id: teamId } = await createTeam(context, { name: "a team", kind: "team", limits: undefined, actor });
   for (const [id, role] of Object.entries(members)) await setMember(context, { teamId, person: { id }, role, actor });
   return teamId;
+}
+
+function accessTo({ accounts, audit }: Store) {
+  const actor = { kind: "nobody", id: undefined } as const;
+  const log = createAuditLog({ store: audit, clock: systemClock, actor, listener: () => undefined });
+  return { store: accounts, clock: systemClock, log };
 }
 
 async function makeKeys(store: Store, people: People): Promise<Record<string, Credentials>> {

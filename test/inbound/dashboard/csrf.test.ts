@@ -240,6 +240,9 @@ describe("who may call what", () => {
     // Without an ID it is not one's own account.
     "AccountService/Update",
     "AccountService/ListInvitations",
+    "RoleService/List",
+    "AdminKeyService/List",
+    "AuditService/ListStreams",
     // Without an ID it is no team of one's own.
     "TeamService/ListMembers",
     "ModelService/ListUpstreams",
@@ -255,17 +258,21 @@ describe("who may call what", () => {
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
     "AccountService/Offboard",
+    ...["Create", "Revoke"].map((name) => `AdminKeyService/${name}`),
+    ...["CreateStream", "RemoveStream"].map((name) => `AuditService/${name}`),
     "TeamService/Create",
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
     ...["CreateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map((name) => `AlertService/${name}`),
   ];
-  const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH];
+  const OWNERS_FRESH = ["Create", "Update", "Remove"].map((name) => `RoleService/${name}`);
+  const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH, ...OWNERS_FRESH];
 
   /** The roles that a call is for; undefined for everybody. */
   function rolesOf(path: string): readonly Role[] | undefined {
     if (OPEN.includes(path)) return undefined;
+    if (OWNERS_FRESH.includes(path)) return ["owner"];
     if ([...ADMINISTRATORS, ...ADMINISTRATORS_FRESH].includes(path)) return ["owner", "administrator"];
     if ([...DEVELOPERS, ...DEVELOPERS_FRESH].includes(path)) return ["owner", "administrator", "developer"];
     return ["owner", "administrator", "developer", "viewer"];

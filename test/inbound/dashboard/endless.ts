@@ -21,7 +21,7 @@ export async function startEndless() {
   const { id } = await signUp(access, { email: "ada@example.com", password: PASSWORD }, { network: "192.0.2.0/24" });
   const calls = new Calls(systemClock);
   let open = 0;
-  const streams = new Streams(access);
+  const streams = new Streams(access.clock);
   const cookies = createCookies(false, access.signIn);
   const rpcs = createRpcs(
     {

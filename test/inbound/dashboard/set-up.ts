@@ -3,12 +3,14 @@ import { type Client, type ConnectError, createClient, type Interceptor, type Tr
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { RoleService } from "../../../gen/parley/console/v1/role_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
@@ -18,6 +20,7 @@ import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { AlertStore } from "../../../src/alerts/alert-store.ts";
+import type { AuditStreamStore } from "../../../src/alerts/audit-stream-store.ts";
 import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
@@ -111,6 +114,8 @@ export interface Browser {
   readonly stop: Client<typeof StopService>;
   readonly team: Client<typeof TeamService>;
   readonly alert: Client<typeof AlertService>;
+  readonly adminKey: Client<typeof AdminKeyService>;
+  readonly role: Client<typeof RoleService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -185,6 +190,16 @@ const NOTHING_STORED: ConsolePorts["stored"] = {
   version: never,
   presets: [],
   test: never,
+};
+
+/** Receivers of the audit log; what changes them has tests with a database. */
+const NO_STREAMS: AuditStreamStore = {
+  streams: never,
+  insertStream: never,
+  removeStream: never,
+  claimStreams: never,
+  noteProgress: never,
+  resealStreams: never,
 };
 
 /** Without alerts and channels; what changes them has tests with a database. */
@@ -271,6 +286,7 @@ export async function startConsole(
     {
       access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
       audit: store?.audit ?? access.audit,
+      auditStreams: { ...noAlerts(access), streams: NO_STREAMS, ends: never },
       keys: store?.keys ?? keys,
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
@@ -381,6 +397,8 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     stop: createClient(StopService, transport),
     team: createClient(TeamService, transport),
     alert: createClient(AlertService, transport),
+    adminKey: createClient(AdminKeyService, transport),
+    role: createClient(RoleService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };

@@ -1,14 +1,27 @@
 import fc from "fast-check";
 import { expect, it, onTestFinished } from "vitest";
 import type { AccountRecord, Role } from "../../../src/access/account-store.ts";
+import { ADMIN_PREFIX } from "../../../src/access/admin-keys.ts";
+import { hashApiKey, newSecret } from "../../../src/access/api-key.ts";
 import { createKey, revokeKey } from "../../../src/access/keys.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
+import { PERMISSIONS } from "../../../src/access/permissions.ts";
+import type { CustomRole } from "../../../src/access/role-store.ts";
 import type { TeamRole } from "../../../src/access/team-store.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry } from "../../store/contracts/entries.ts";
 import { type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
+
+/** A custom role that reads the usage of all accounts, and allows what a viewer's does in its own. */
+const READER: CustomRole = {
+  id: "role_reader",
+  name: "Usage reader",
+  permissions: ["usage.read"],
+  base: "viewer",
+  createdAtMs: 1,
+};
 
 /** People, their roles in the organisation, and their teams. */
 const PEOPLE = {
@@ -17,6 +30,7 @@ const PEOPLE = {
   cat: { role: "developer", teams: { blue: "maintainer" } },
   dan: { role: "viewer", teams: { blue: "maintainer", red: "developer" } },
   eva: { role: "developer", teams: {} },
+  fay: { role: READER.id, teams: { red: "maintainer" } },
 } as const satisfies Record<string, { readonly role: Role; readonly teams: Partial<Record<string, TeamRole>> }>;
 
 type Person = keyof typeof PEOPLE;
@@ -35,6 +49,8 @@ const keyMarkOf = (name: Name): string => `key-of-${name}`;
 /** A random call: some person, some RPC, and the accounts that its message names. */
 interface Step {
   readonly who: Person;
+  /** By an administration key of the person with all permissions, in place of a session. */
+  readonly byKey: boolean;
   readonly rpc: keyof typeof RPCS;
   readonly account: Name;
   readonly other: Name;
@@ -89,9 +105,18 @@ const RPCS = {
   "TeamService/RemoveMember": ({ account, other }: Step) => ({ teamId: idOf(account), accountId: idOf(other) }),
 } as const satisfies Record<string, (step: Step) => object>;
 
+/** What the custom role allows in all accounts. */
+const READING_USAGE: ReadonlySet<keyof typeof RPCS> = new Set([
+  "OverviewService/Get",
+  "UsageService/Summarize",
+  "UsageService/GetLatency",
+  "UsageService/GetSpending",
+]);
+
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.record({
     who: fc.constantFrom(...NAMES),
+    byKey: fc.boolean(),
     rpc: fc.constantFrom(...(Object.keys(RPCS) as (keyof typeof RPCS)[])),
     account: fc.constantFrom(...ACCOUNTS),
     other: fc.constantFrom(...ACCOUNTS),
@@ -130,11 +155,15 @@ async function startWorld(store: Store) {
   onTestFinished(() => site.close());
   await fill(store, site);
   const cookies = new Map<Person, string>();
-  for (const name of NAMES) cookies.set(name, await openSession(store, site, idOf(name)));
+  const adminKeys = new Map<Person, string>();
+  for (const name of NAMES) {
+    cookies.set(name, await openSession(store, site, idOf(name)));
+    adminKeys.set(name, await makeAdminKey(store, site, idOf(name)));
+  }
 
   /** What may be read and changed, by rules of this test's own. */
   const rightsOf = async (who: Person, name: Name): Promise<"nothing" | "read" | "write"> => {
-    const isViewer = PEOPLE[who].role === "viewer";
+    const isViewer = PEOPLE[who].role !== "developer";
     if (name === who) return isViewer ? "read" : "write";
     const memberships = await store.accounts.memberships(idOf(who));
     const role = memberships.find(({ teamId }) => teamId === idOf(name))?.role;
@@ -154,7 +183,8 @@ async function startWorld(store: Store) {
 
   return {
     async take(step: Step, seen: Seen): Promise<void> {
-      const { who, rpc } = step;
+      const { who, byKey, rpc } = step;
+      const credentials = byKey ? { authorization: `Bearer ${adminKeys.get(who)}` } : { cookie: cookies.get(who)! };
       const rights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
       const before = new Map<Name, string>();
       const keyRights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
@@ -167,7 +197,7 @@ async function startWorld(store: Store) {
       // Refills the rate of changes.
       site.access.clock.advance(1_000);
       const { status, text } = await site.send(`/parley.console.v1.${rpc}`, {
-        headers: { ...JSON_TYPE, cookie: cookies.get(who)! },
+        headers: { ...JSON_TYPE, ...credentials },
         body: JSON.stringify(RPCS[rpc](step)),
       });
       expect([200, 400, 403], text).toContain(status);
@@ -175,10 +205,12 @@ async function startWorld(store: Store) {
       seen[status === 200 ? "done" : "refused"] += 1;
       for (const name of ACCOUNTS) {
         const right = rights.get(name)!;
-        if (right === "nothing") expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
+        const readsAll = PEOPLE[who].role === READER.id && READING_USAGE.has(rpc);
+        if (right === "nothing" && !readsAll)
+          expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
         // Past requests of an account tell the name of a key that has another owner now.
         const isPast = rpc.startsWith("RequestService/") && right !== "nothing";
-        if (keyRights.get(name) === "nothing" && !isPast)
+        if (keyRights.get(name) === "nothing" && !isPast && !readsAll)
           expect(text, `${who} reads the key of ${name} by ${rpc}`).not.toContain(keyMarkOf(name));
         if (right !== "write") expect(await stateOf(name), `${who} changes ${name} by ${rpc}`).toBe(before.get(name));
       }
@@ -189,6 +221,7 @@ async function startWorld(store: Store) {
 /** Makes the accounts, and for each a key, a request and an event. */
 async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
   const nowMs = site.access.clock.now();
+  await store.accounts.insertRole(READER, 1);
   for (const name of ACCOUNTS) {
     const person = NAMES.find((each) => each === name);
     const account: AccountRecord = {
@@ -242,4 +275,14 @@ async function openSession(store: Store, { access }: ConsoleUnderTest, accountId
   const at = { method: "password", createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs } as const;
   await store.accounts.insertSession({ hash: hashToken(id), accountId, ...at, network: undefined, browser: undefined });
   return `sid=${id}`;
+}
+
+/** A key with all permissions, also those that its account does not have. */
+async function makeAdminKey(store: Store, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
+  const secret = newSecret(ADMIN_PREFIX);
+  const key = { id: `akey_${accountId.slice("acct_".length)}`, hash: hashApiKey(secret), accountId };
+  const ends = { expiresAtMs: undefined, revokedAtMs: undefined, lastUsedAtMs: undefined };
+  const facts = { name: "all", display: "", permissions: PERMISSIONS, createdAtMs: access.clock.now() };
+  await store.accounts.insertAdminKey({ ...key, ...facts, ...ends }, 1);
+  return secret;
 }

@@ -1,6 +1,7 @@
 import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeAuditStore } from "./audit-store.ts";
+import { describeAuditStreams } from "./audit-streams.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeAlertStore } from "./alert-store.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
@@ -31,6 +32,7 @@ export function describeStore(open: OpenStore): void {
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
   describeAuditStore(open);
+  describeAuditStreams(open);
   describeLedgerStore(open);
   describeSortedLog(open);
   describeBegunCompletions(open);

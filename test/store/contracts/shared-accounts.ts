@@ -148,6 +148,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
         keyIds: [made.record.id],
         teams: [{ teamId: "acct_team", role: "viewer" }],
         invitationIds: ["inv_b"],
+        adminKeyIds: [],
         sessions: 1,
       });
       expect(await accounts.find("acct_bob")).toMatchObject({ disabledAtMs: offboarding.atMs });

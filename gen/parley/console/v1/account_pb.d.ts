@@ -80,6 +80,20 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
    * @generated from field: parley.console.v1.AccountKind kind = 9;
    */
   kind: AccountKind;
+
+  /**
+   * Of the role if that is a custom one, else empty.
+   *
+   * @generated from field: string custom_role_id = 10;
+   */
+  customRoleId: string;
+
+  /**
+   * The role that the custom one builds on. Only of the signed-in account, in Session.
+   *
+   * @generated from field: parley.console.v1.AccountRole custom_role_base = 11;
+   */
+  customRoleBase: AccountRole;
 };
 
 /**
@@ -182,6 +196,13 @@ export declare type UpdateAccountRequest = Message<"parley.console.v1.UpdateAcco
    * @generated from field: parley.v1.UsageLimits limits = 5;
    */
   limits?: UsageLimits | undefined;
+
+  /**
+   * With the role ACCOUNT_ROLE_CUSTOM: which one.
+   *
+   * @generated from field: string custom_role_id = 6;
+   */
+  customRoleId: string;
 };
 
 /**
@@ -348,6 +369,13 @@ export declare type Invitation = Message<"parley.console.v1.Invitation"> & {
    * @generated from field: google.protobuf.Timestamp use_time = 7;
    */
   useTime?: Timestamp | undefined;
+
+  /**
+   * Of the role if that is a custom one, else empty.
+   *
+   * @generated from field: string custom_role_id = 8;
+   */
+  customRoleId: string;
 };
 
 /**
@@ -375,6 +403,13 @@ export declare type CreateInvitationRequest = Message<"parley.console.v1.CreateI
    * @generated from field: parley.console.v1.AccountRole role = 2;
    */
   role: AccountRole;
+
+  /**
+   * With the role ACCOUNT_ROLE_CUSTOM: which one.
+   *
+   * @generated from field: string custom_role_id = 3;
+   */
+  customRoleId: string;
 };
 
 /**
@@ -518,6 +553,13 @@ export enum AccountRole {
    * @generated from enum value: ACCOUNT_ROLE_VIEWER = 4;
    */
   VIEWER = 4,
+
+  /**
+   * A role that an owner has made (see RoleService), named by `custom_role_id`.
+   *
+   * @generated from enum value: ACCOUNT_ROLE_CUSTOM = 5;
+   */
+  CUSTOM = 5,
 }
 
 /**
@@ -568,8 +610,8 @@ export declare const AccountKindSchema: GenEnum<AccountKind>;
 /**
  * The accounts of this installation, and the invitations to it.
  *
- * All calls need a session (see SessionService): UNAUTHENTICATED without one, PERMISSION_DENIED where it is not enough.
- * What changes something needs the password to have been given within the last ten minutes: PERMISSION_DENIED with the
+ * All calls need a session (see SessionService) or an administration key (see AdminKeyService): UNAUTHENTICATED without one,
+ * PERMISSION_DENIED where it is not enough. Custom roles allow what their permissions say. What changes something needs the password to have been given within the last ten minutes: PERMISSION_DENIED with the
  * `error_code` `reauthentication_required` in ErrorInfo's metadata says that `SessionService.Reauthenticate` is due.
  *
  * @generated from service parley.console.v1.AccountService
@@ -587,7 +629,8 @@ export declare const AccountService: GenService<{
   },
   /**
    * Changes an account; what is absent stays. Developers may change the name of their own account, administrators everything
-   * of all, but only owners make, change and disable owners. INVALID_ARGUMENT for the last owner, who cannot be disabled or get another role.
+   * of all, but nobody changes accounts of a role with more permissions than their
+   * own, or gives one: only owners make, change and disable owners. INVALID_ARGUMENT for the last owner, who cannot be disabled or get another role.
    *
    * @generated from rpc parley.console.v1.AccountService.Update
    */
@@ -597,8 +640,8 @@ export declare const AccountService: GenService<{
     output: typeof UpdateAccountResponseSchema;
   },
   /**
-   * Ends what a person has, all or nothing: disables the account, ends its sessions, revokes its unused invitations, removes it from
-   * its teams, and transfers or revokes its keys. Its usage stays with it. For administrators; owners are offboarded by owners.
+   * Ends what a person has, all or nothing: disables the account, ends its sessions, revokes its unused invitations and
+   * administration keys, removes it from its teams, and transfers or revokes its keys. Its usage stays with it. For administrators; owners are offboarded by owners.
    * Needs a fresh password. INVALID_ARGUMENT for the last owner, for a team, and for an account that cannot get the keys.
    *
    * @generated from rpc parley.console.v1.AccountService.Offboard

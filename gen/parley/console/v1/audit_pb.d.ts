@@ -18,7 +18,7 @@ export declare const file_parley_console_v1_audit: GenFile;
  */
 export declare type AuditActor = Message<"parley.console.v1.AuditActor"> & {
   /**
-   * `account`, `api_key`, `command_line`, `nobody` for somebody who had not signed in, or `gateway` for the program itself.
+   * `account`, `admin_key`, `api_key`, `command_line`, `nobody` for somebody who had not signed in, or `gateway` for the program itself.
    *
    * @generated from field: string kind = 1;
    */
@@ -45,7 +45,8 @@ export declare const AuditActorSchema: GenMessage<AuditActor>;
  */
 export declare type AuditObject = Message<"parley.console.v1.AuditObject"> & {
   /**
-   * `account`, `key`, `invitation`, `configuration`, `provider`, `alert` or `alert_channel`.
+   * `account`, `key`, `invitation`, `configuration`, `provider`, `alert`, `alert_channel`, `admin_key`, `role` or
+   * `audit_stream`.
    *
    * @generated from field: string kind = 1;
    */
@@ -355,6 +356,190 @@ export declare type ExportAuditEntriesResponse = Message<"parley.console.v1.Expo
 export declare const ExportAuditEntriesResponseSchema: GenMessage<ExportAuditEntriesResponse>;
 
 /**
+ * A receiver of the log.
+ *
+ * @generated from message parley.console.v1.AuditStream
+ */
+export declare type AuditStream = Message<"parley.console.v1.AuditStream"> & {
+  /**
+   * Names it in other calls.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Origin of its address.
+   *
+   * @generated from field: string target = 2;
+   */
+  target: string;
+
+  /**
+   * When it was added.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 3;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * Sequence number of the last entry that it has accepted.
+   *
+   * @generated from field: int64 sequence = 4;
+   */
+  sequence: bigint;
+
+  /**
+   * Number of entries that it has not accepted yet.
+   *
+   * @generated from field: int64 waiting = 5;
+   */
+  waiting: bigint;
+
+  /**
+   * When it last accepted entries; absent until then.
+   *
+   * @generated from field: google.protobuf.Timestamp send_time = 6;
+   */
+  sendTime?: Timestamp | undefined;
+
+  /**
+   * Why the latest sending failed; empty otherwise.
+   *
+   * @generated from field: string problem = 7;
+   */
+  problem: string;
+
+  /**
+   * When it is sent again after a failure; absent otherwise.
+   *
+   * @generated from field: google.protobuf.Timestamp next_time = 8;
+   */
+  nextTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.AuditStream.
+ * Use `create(AuditStreamSchema)` to create a new message.
+ */
+export declare const AuditStreamSchema: GenMessage<AuditStream>;
+
+/**
+ * Asks for all receivers.
+ *
+ * @generated from message parley.console.v1.ListAuditStreamsRequest
+ */
+export declare type ListAuditStreamsRequest = Message<"parley.console.v1.ListAuditStreamsRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.ListAuditStreamsRequest.
+ * Use `create(ListAuditStreamsRequestSchema)` to create a new message.
+ */
+export declare const ListAuditStreamsRequestSchema: GenMessage<ListAuditStreamsRequest>;
+
+/**
+ * All receivers.
+ *
+ * @generated from message parley.console.v1.ListAuditStreamsResponse
+ */
+export declare type ListAuditStreamsResponse = Message<"parley.console.v1.ListAuditStreamsResponse"> & {
+  /**
+   * In the order in which they were added.
+   *
+   * @generated from field: repeated parley.console.v1.AuditStream streams = 1;
+   */
+  streams: AuditStream[];
+};
+
+/**
+ * Describes the message parley.console.v1.ListAuditStreamsResponse.
+ * Use `create(ListAuditStreamsResponseSchema)` to create a new message.
+ */
+export declare const ListAuditStreamsResponseSchema: GenMessage<ListAuditStreamsResponse>;
+
+/**
+ * The receiver to add.
+ *
+ * @generated from message parley.console.v1.CreateAuditStreamRequest
+ */
+export declare type CreateAuditStreamRequest = Message<"parley.console.v1.CreateAuditStreamRequest"> & {
+  /**
+   * Required. An https address without user name and password, at most 2,048 characters.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+};
+
+/**
+ * Describes the message parley.console.v1.CreateAuditStreamRequest.
+ * Use `create(CreateAuditStreamRequestSchema)` to create a new message.
+ */
+export declare const CreateAuditStreamRequestSchema: GenMessage<CreateAuditStreamRequest>;
+
+/**
+ * The new receiver.
+ *
+ * @generated from message parley.console.v1.CreateAuditStreamResponse
+ */
+export declare type CreateAuditStreamResponse = Message<"parley.console.v1.CreateAuditStreamResponse"> & {
+  /**
+   * As it is listed from now on.
+   *
+   * @generated from field: parley.console.v1.AuditStream stream = 1;
+   */
+  stream?: AuditStream | undefined;
+
+  /**
+   * The key of its signatures, `whsec_` and base64. The only time that it is shown.
+   *
+   * @generated from field: string signing_key = 2;
+   */
+  signingKey: string;
+};
+
+/**
+ * Describes the message parley.console.v1.CreateAuditStreamResponse.
+ * Use `create(CreateAuditStreamResponseSchema)` to create a new message.
+ */
+export declare const CreateAuditStreamResponseSchema: GenMessage<CreateAuditStreamResponse>;
+
+/**
+ * Names one receiver.
+ *
+ * @generated from message parley.console.v1.RemoveAuditStreamRequest
+ */
+export declare type RemoveAuditStreamRequest = Message<"parley.console.v1.RemoveAuditStreamRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message parley.console.v1.RemoveAuditStreamRequest.
+ * Use `create(RemoveAuditStreamRequestSchema)` to create a new message.
+ */
+export declare const RemoveAuditStreamRequestSchema: GenMessage<RemoveAuditStreamRequest>;
+
+/**
+ * The receiver is gone.
+ *
+ * @generated from message parley.console.v1.RemoveAuditStreamResponse
+ */
+export declare type RemoveAuditStreamResponse = Message<"parley.console.v1.RemoveAuditStreamResponse"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.RemoveAuditStreamResponse.
+ * Use `create(RemoveAuditStreamResponseSchema)` to create a new message.
+ */
+export declare const RemoveAuditStreamResponseSchema: GenMessage<RemoveAuditStreamResponse>;
+
+/**
  * How an export is written.
  *
  * @generated from enum parley.console.v1.AuditExportFormat
@@ -415,6 +600,38 @@ export declare const AuditService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExportAuditEntriesRequestSchema;
     output: typeof ExportAuditEntriesResponseSchema;
+  },
+  /**
+   * Lists the receivers to which the log is sent as it grows. For owners and administrators.
+   *
+   * @generated from rpc parley.console.v1.AuditService.ListStreams
+   */
+  listStreams: {
+    methodKind: "unary";
+    input: typeof ListAuditStreamsRequestSchema;
+    output: typeof ListAuditStreamsResponseSchema;
+  },
+  /**
+   * Adds a receiver: all entries from this call on are posted to it as JSON, in their order, each at least once, signed by the specification
+   * Standard Webhooks. For owners and administrators. Needs a fresh password. INVALID_ARGUMENT for an address that may not be used, and
+   * beyond 5 receivers.
+   *
+   * @generated from rpc parley.console.v1.AuditService.CreateStream
+   */
+  createStream: {
+    methodKind: "unary";
+    input: typeof CreateAuditStreamRequestSchema;
+    output: typeof CreateAuditStreamResponseSchema;
+  },
+  /**
+   * Removes a receiver. For owners and administrators. Needs a fresh password. INVALID_ARGUMENT for an unknown one.
+   *
+   * @generated from rpc parley.console.v1.AuditService.RemoveStream
+   */
+  removeStream: {
+    methodKind: "unary";
+    input: typeof RemoveAuditStreamRequestSchema;
+    output: typeof RemoveAuditStreamResponseSchema;
   },
 }>;
 

@@ -53,6 +53,20 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
    * @generated from field: bool by_provider = 5;
    */
   byProvider: boolean;
+
+  /**
+   * What the account may do in all accounts and for the installation, such as `audit.read`.
+   *
+   * @generated from field: repeated string permissions = 6;
+   */
+  permissions: string[];
+
+  /**
+   * Name of the account's role if that is a custom one, else empty.
+   *
+   * @generated from field: string custom_role_name = 7;
+   */
+  customRoleName: string;
 };
 
 /**
@@ -615,7 +629,8 @@ export declare const SignUpModeSchema: GenEnum<SignUpMode>;
 /**
  * Who is at the console. A session is a cookie, which a script cannot read; it ends after two hours without a call and 24
  * hours after the sign-in at the latest, where the configuration sets no other times. Sign-in at an OpenID provider is not a
- * call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no session and a session is no API key.
+ * call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no session and a session is no API key; an
+ * administration key (see AdminKeyService) takes the place of a session except here, where a person is needed.
  *
  * All calls of this package are POST with `application/json` or `application/proto` of at most 64 KiB, from pages of the
  * console itself: PERMISSION_DENIED for calls from pages of other origins.

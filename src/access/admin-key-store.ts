@@ -1,0 +1,42 @@
+import type { CallerAccount } from "./account-store.ts";
+import type { Permission } from "./permissions.ts";
+
+/** A key for administration by programs. All times are Unix milliseconds. */
+export interface AdminKeyRecord {
+  /** `akey_` and random characters. */
+  readonly id: string;
+  /** SHA-256 of the secret, in hexadecimal. */
+  readonly hash: string;
+  /** `sk_parley_admin_ab…wxyz`. */
+  readonly display: string;
+  readonly name: string;
+  /** The account that made it: the key allows nothing that this account may not do at that moment. */
+  readonly accountId: string;
+  readonly permissions: readonly Permission[];
+  readonly createdAtMs: number;
+  /** Undefined: it does not expire. */
+  readonly expiresAtMs: number | undefined;
+  readonly revokedAtMs: number | undefined;
+  /** To the minute; undefined before its first use. */
+  readonly lastUsedAtMs: number | undefined;
+}
+
+/** A key with the account that made it. */
+export interface FoundAdminKey extends CallerAccount {
+  readonly adminKey: AdminKeyRecord;
+}
+
+/** The store of administration keys. Every method answers, or rejects within a few seconds. */
+export interface AdminKeyStore {
+  /** False when its account has `most` keys that work at its creation. */
+  insertAdminKey(key: AdminKeyRecord, most: number): Promise<boolean>;
+  /** Also one that does not work any more. Rejects at once while 2,000 look-ups wait. */
+  findAdminKey(hash: string): Promise<FoundAdminKey | undefined>;
+  /** Newest first, at most `limit`. */
+  listAdminKeys(limit: number): Promise<readonly AdminKeyRecord[]>;
+  touchAdminKey(id: string, atMs: number): Promise<void>;
+  /** Returns the key; undefined for an unknown one, and for one that is revoked already. */
+  revokeAdminKey(id: string, atMs: number): Promise<AdminKeyRecord | undefined>;
+  /** Removes keys that were revoked or expired before then; answers how many. */
+  pruneAdminKeys(beforeMs: number): Promise<number>;
+}
