@@ -10,6 +10,7 @@ import {
   accountsLimit,
   accountsList,
   accountsOffboard,
+  accountsResetFactors,
   accountsResetPassword,
 } from "./accounts-commands.ts";
 import { alertsChannels, alertsList, alertsTest } from "./alerts-commands.ts";
@@ -108,6 +109,7 @@ const COMMANDS: readonly Command[] = [
   accountsLimit,
   accountsOffboard,
   accountsResetPassword,
+  accountsResetFactors,
   accountsSignInLink,
   accountsLink,
   accountsUnlink,

@@ -107,8 +107,12 @@ export const credentialsReseal: Command = {
         const secrets = cipher.openChannel(sealed, id);
         return secrets && cipher.sealChannel(secrets, id);
       });
-      resealed += channels.resealed;
-      unreadable += channels.unreadable;
+      const apps = await accounts.resealTotp((sealed, accountId) => {
+        const secret = cipher.openTotp(sealed, accountId);
+        return secret && cipher.sealTotp(secret, accountId);
+      });
+      resealed += channels.resealed + apps.resealed;
+      unreadable += channels.unreadable + apps.unreadable;
       if (unreadable > 0)
         context.stderr.write(
           `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,

@@ -82,7 +82,7 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     const { search, searchParams } = urlOf(request);
     if (!hasState(pending, searchParams.get("state") ?? "")) throw new OidcRefusal("expired");
     const network = ports.findNetwork(request);
-    const attempt = await access.turns.take(network, () => access.throttle.enterProvider(network));
+    const attempt = await access.turns.take(network, () => access.throttle.enter("provider", network));
     const provider = await ports.provider();
     const url = new URL(originFor(request.headers.host!) + CALLBACK + search);
     const person = await provider.redeem(url, bindingOf(pending));

@@ -118,7 +118,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const arrivedMs = clock.monotonic();
     const sessionId = ports.cookies.session.read(request.headers.cookie);
     const arrived = await lookUp(access, sessionId, findSession);
-    admit(policy, arrived, clock.now());
+    admit(policy, arrived, access);
     const deadlineMs = timeoutMsOf(request);
     const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
     opened(done);
@@ -152,7 +152,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       const body = slot === undefined ? (await read())() : await readRequest({ open, read }, slot);
       // The body may have taken a minute, in which a session can end and a role change.
       const signedIn = await lookUp(access, sessionId, peekSession);
-      admit(policy, signedIn, clock.now());
+      admit(policy, signedIn, access);
       // `Streams` counts streams.
       if (signedIn !== undefined && who !== "anybody" && !streams) release = await take(signedIn, policy, open);
       const call: ConsoleCall = { requestId, ...caller, signedIn, arrivedMs, open };

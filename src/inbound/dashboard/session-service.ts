@@ -11,28 +11,34 @@ import type { SessionRecord } from "../../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../../access/context.ts";
 import { findInvitation } from "../../access/invitations.ts";
 import { rememberBrowser } from "../../access/known-browsers.ts";
+import { passkeyOptions, type PasskeySite, requireSite } from "../../access/factors/passkeys.ts";
 import { changePassword } from "../../access/password-change.ts";
+import { PasswordResets, resetByLink } from "../../access/password-reset.ts";
 import { hashToken } from "../../access/secret-token.ts";
 import {
   freshUntilMs,
+  isSecondFactorDue,
   listSessions,
   type SignedIn,
   signOut,
   signOutElsewhere,
   type StartedSession,
 } from "../../access/sessions.ts";
-import { reauthenticate, signIn } from "../../access/sign-in.ts";
+import { reauthenticate, signIn, signInByPasskey, type UsedPasskey } from "../../access/sign-in.ts";
 import { signInByLink } from "../../access/sign-in-link.ts";
 import type { SignInRules } from "../../access/sign-in-rules.ts";
 import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
+import type { SiteFinder } from "./passkey-site.ts";
 import { toMembershipMessage } from "./team-messages.ts";
 
 interface SessionServicePorts {
   readonly access: AccessContext;
   readonly cookies: Cookies;
+  /** Where passkeys are valid, by the host of a request. */
+  readonly siteOf: SiteFinder;
   /** The address of the sign-out at the OpenID provider for a session by it; undefined where there is none. */
   readonly providerSignOut: (sessionHash: string, host: string) => Promise<string | undefined>;
 }
@@ -41,9 +47,11 @@ interface SessionServicePorts {
 export function createSessionService({
   access,
   cookies,
+  siteOf,
   providerSignOut,
 }: SessionServicePorts): ServiceImpl<typeof SessionService> {
   let claimed = false;
+  const resets = new PasswordResets(access);
   const toSessionMessage = (signedIn: SignedIn) => sessionMessageOf(signedIn, access.signIn);
   const begin = async (started: StartedSession, context: HandlerContext) => {
     const { sessionId, browserToken } = callOf(context);
@@ -60,8 +68,28 @@ export function createSessionService({
       return begin(await signUp(access, { email, password, name, token, setupToken }, callOf(context)), context);
     },
 
-    async signIn({ email, password }, context) {
-      return begin(await signIn(access, { email, password }, callOf(context)), context);
+    async signIn({ email, password, code }, context) {
+      return begin(await signIn(access, { email, password, code }, callOf(context)), context);
+    },
+
+    async getPasskeyOptions(_, context) {
+      const site = requireSite(siteOf(context));
+      return { optionsJson: await passkeyOptions(access, callOf(context).signedIn, site) };
+    },
+
+    async signInByPasskey({ responseJson: response }, context) {
+      const site = requireSite(siteOf(context));
+      return begin(await signInByPasskey(access, { response, site }, callOf(context)), context);
+    },
+
+    async requestPasswordReset({ email }, context) {
+      await resets.request(email, callOf(context));
+      return {};
+    },
+
+    async resetPassword({ token, newPassword: password }, context) {
+      await resetByLink(access, { token, password }, callOf(context));
+      return {};
     },
 
     async signInByLink({ token }, context) {
@@ -88,6 +116,8 @@ export function createSessionService({
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
         providerName: access.signIn.provider?.name ?? "",
         acceptsPasswords: access.signIn.password,
+        acceptsPasskeys: access.signIn.password && siteOf(context) !== undefined,
+        offersPasswordReset: resets.areOffered,
       };
     },
 
@@ -97,13 +127,14 @@ export function createSessionService({
       return { valid: invitation !== undefined, email: invitation?.email ?? "" };
     },
 
-    async reauthenticate({ password }, context) {
-      const signedIn = signedInOf(context);
-      return { session: toSessionMessage(await reauthenticate(access, { signedIn, password }, callOf(context))) };
+    async reauthenticate({ password, passkeyJson }, context) {
+      const proof = { signedIn: signedInOf(context), password, passkey: passkeyOf(passkeyJson, siteOf(context)) };
+      return { session: toSessionMessage(await reauthenticate(access, proof, callOf(context))) };
     },
 
-    async changePassword({ currentPassword, newPassword }, context) {
-      const change = { signedIn: signedInOf(context), current: currentPassword, next: newPassword };
+    async changePassword({ currentPassword: current, newPassword: next, passkeyJson }, context) {
+      const passkey = passkeyOf(passkeyJson, siteOf(context));
+      const change = { signedIn: signedInOf(context), current, passkey, next };
       return begin(await changePassword(access, change, callOf(context)), context);
     },
 
@@ -117,6 +148,10 @@ export function createSessionService({
       return { ended: await signOutElsewhere(access, signedInOf(context), callOf(context)) };
     },
   };
+}
+
+function passkeyOf(response: string, site: PasskeySite | undefined): UsedPasskey | undefined {
+  return response === "" ? undefined : { response, site };
 }
 
 /** Sign-up modes of settings by those of the contract. */
@@ -141,13 +176,14 @@ function toOpenSessionMessage(
 
 function sessionMessageOf(
   { session, account, memberships }: SignedIn,
-  { sessionMs }: SignInRules,
+  rules: SignInRules,
 ): MessageInitShape<typeof SessionSchema> {
   return {
     account: toAccountMessage(account),
     freshUntil: timestampFromMs(freshUntilMs(session)),
-    expireTime: timestampFromMs(session.createdAtMs + sessionMs),
+    expireTime: timestampFromMs(session.createdAtMs + rules.sessionMs),
     byProvider: session.method === "oidc",
+    secondFactorDue: isSecondFactorDue({ session }, rules),
     teams: memberships.map(toMembershipMessage),
   };
 }

@@ -53,6 +53,14 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
    * @generated from field: bool by_provider = 5;
    */
   byProvider: boolean;
+
+  /**
+   * A second factor is required, and the session began without: calls other than those of this service and of FactorService are
+   * PERMISSION_DENIED with the `error_code` `second_factor_required` until one is set up.
+   *
+   * @generated from field: bool second_factor_due = 6;
+   */
+  secondFactorDue: boolean;
 };
 
 /**
@@ -149,6 +157,13 @@ export declare type SignInRequest = Message<"parley.console.v1.SignInRequest"> &
    * @generated from field: string password = 2;
    */
   password: string;
+
+  /**
+   * Of the authenticator app, or a recovery code; for an account that has the app.
+   *
+   * @generated from field: string code = 3;
+   */
+  code: string;
 };
 
 /**
@@ -216,6 +231,155 @@ export declare type SignInByLinkResponse = Message<"parley.console.v1.SignInByLi
  * Use `create(SignInByLinkResponseSchema)` to create a new message.
  */
 export declare const SignInByLinkResponseSchema: GenMessage<SignInByLinkResponse>;
+
+/**
+ * Asks for the options of a passkey's use.
+ *
+ * @generated from message parley.console.v1.GetPasskeyOptionsRequest
+ */
+export declare type GetPasskeyOptionsRequest = Message<"parley.console.v1.GetPasskeyOptionsRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.GetPasskeyOptionsRequest.
+ * Use `create(GetPasskeyOptionsRequestSchema)` to create a new message.
+ */
+export declare const GetPasskeyOptionsRequestSchema: GenMessage<GetPasskeyOptionsRequest>;
+
+/**
+ * The options of a passkey's use.
+ *
+ * @generated from message parley.console.v1.GetPasskeyOptionsResponse
+ */
+export declare type GetPasskeyOptionsResponse = Message<"parley.console.v1.GetPasskeyOptionsResponse"> & {
+  /**
+   * `PublicKeyCredentialRequestOptionsJSON` of the Web Authentication standard.
+   *
+   * @generated from field: string options_json = 1;
+   */
+  optionsJson: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetPasskeyOptionsResponse.
+ * Use `create(GetPasskeyOptionsResponseSchema)` to create a new message.
+ */
+export declare const GetPasskeyOptionsResponseSchema: GenMessage<GetPasskeyOptionsResponse>;
+
+/**
+ * A passkey that was used.
+ *
+ * @generated from message parley.console.v1.SignInByPasskeyRequest
+ */
+export declare type SignInByPasskeyRequest = Message<"parley.console.v1.SignInByPasskeyRequest"> & {
+  /**
+   * Required. `AuthenticationResponseJSON` of the Web Authentication standard, at most 16 KiB.
+   *
+   * @generated from field: string response_json = 1;
+   */
+  responseJson: string;
+};
+
+/**
+ * Describes the message parley.console.v1.SignInByPasskeyRequest.
+ * Use `create(SignInByPasskeyRequestSchema)` to create a new message.
+ */
+export declare const SignInByPasskeyRequestSchema: GenMessage<SignInByPasskeyRequest>;
+
+/**
+ * The sign-in worked.
+ *
+ * @generated from message parley.console.v1.SignInByPasskeyResponse
+ */
+export declare type SignInByPasskeyResponse = Message<"parley.console.v1.SignInByPasskeyResponse"> & {
+  /**
+   * The new session.
+   *
+   * @generated from field: parley.console.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.SignInByPasskeyResponse.
+ * Use `create(SignInByPasskeyResponseSchema)` to create a new message.
+ */
+export declare const SignInByPasskeyResponseSchema: GenMessage<SignInByPasskeyResponse>;
+
+/**
+ * Whose password was lost.
+ *
+ * @generated from message parley.console.v1.RequestPasswordResetRequest
+ */
+export declare type RequestPasswordResetRequest = Message<"parley.console.v1.RequestPasswordResetRequest"> & {
+  /**
+   * Required. Case does not matter.
+   *
+   * @generated from field: string email = 1;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message parley.console.v1.RequestPasswordResetRequest.
+ * Use `create(RequestPasswordResetRequestSchema)` to create a new message.
+ */
+export declare const RequestPasswordResetRequestSchema: GenMessage<RequestPasswordResetRequest>;
+
+/**
+ * If there is an account, a link is on its way.
+ *
+ * @generated from message parley.console.v1.RequestPasswordResetResponse
+ */
+export declare type RequestPasswordResetResponse = Message<"parley.console.v1.RequestPasswordResetResponse"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.RequestPasswordResetResponse.
+ * Use `create(RequestPasswordResetResponseSchema)` to create a new message.
+ */
+export declare const RequestPasswordResetResponseSchema: GenMessage<RequestPasswordResetResponse>;
+
+/**
+ * A link and a new password.
+ *
+ * @generated from message parley.console.v1.ResetPasswordRequest
+ */
+export declare type ResetPasswordRequest = Message<"parley.console.v1.ResetPasswordRequest"> & {
+  /**
+   * Required. The token after `#reset=`.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * Required. 12 to 128 characters.
+   *
+   * @generated from field: string new_password = 2;
+   */
+  newPassword: string;
+};
+
+/**
+ * Describes the message parley.console.v1.ResetPasswordRequest.
+ * Use `create(ResetPasswordRequestSchema)` to create a new message.
+ */
+export declare const ResetPasswordRequestSchema: GenMessage<ResetPasswordRequest>;
+
+/**
+ * The password was set.
+ *
+ * @generated from message parley.console.v1.ResetPasswordResponse
+ */
+export declare type ResetPasswordResponse = Message<"parley.console.v1.ResetPasswordResponse"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.ResetPasswordResponse.
+ * Use `create(ResetPasswordResponseSchema)` to create a new message.
+ */
+export declare const ResetPasswordResponseSchema: GenMessage<ResetPasswordResponse>;
 
 /**
  * Asks to be signed out.
@@ -314,6 +478,20 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
    * @generated from field: bool accepts_passwords = 6;
    */
   acceptsPasswords: boolean;
+
+  /**
+   * Passkeys can be used at this address: it is https or localhost, and no IP address. Where passwords are off, passkeys are too.
+   *
+   * @generated from field: bool accepts_passkeys = 7;
+   */
+  acceptsPasskeys: boolean;
+
+  /**
+   * `RequestPasswordReset` sends e-mail: `smtp` and `http.public_url` are configured.
+   *
+   * @generated from field: bool offers_password_reset = 8;
+   */
+  offersPasswordReset: boolean;
 };
 
 /**
@@ -370,17 +548,24 @@ export declare type GetInvitationResponse = Message<"parley.console.v1.GetInvita
 export declare const GetInvitationResponseSchema: GenMessage<GetInvitationResponse>;
 
 /**
- * The password of whoever is signed in.
+ * A proof of whoever is signed in.
  *
  * @generated from message parley.console.v1.ReauthenticateRequest
  */
 export declare type ReauthenticateRequest = Message<"parley.console.v1.ReauthenticateRequest"> & {
   /**
-   * Required.
+   * Required without a passkey.
    *
    * @generated from field: string password = 1;
    */
   password: string;
+
+  /**
+   * One's own passkey in place of the password: `AuthenticationResponseJSON`.
+   *
+   * @generated from field: string passkey_json = 2;
+   */
+  passkeyJson: string;
 };
 
 /**
@@ -390,7 +575,7 @@ export declare type ReauthenticateRequest = Message<"parley.console.v1.Reauthent
 export declare const ReauthenticateRequestSchema: GenMessage<ReauthenticateRequest>;
 
 /**
- * The password was right.
+ * The proof was right.
  *
  * @generated from message parley.console.v1.ReauthenticateResponse
  */
@@ -416,7 +601,7 @@ export declare const ReauthenticateResponseSchema: GenMessage<ReauthenticateResp
  */
 export declare type ChangePasswordRequest = Message<"parley.console.v1.ChangePasswordRequest"> & {
   /**
-   * Required.
+   * Required without a passkey.
    *
    * @generated from field: string current_password = 1;
    */
@@ -428,6 +613,13 @@ export declare type ChangePasswordRequest = Message<"parley.console.v1.ChangePas
    * @generated from field: string new_password = 2;
    */
   newPassword: string;
+
+  /**
+   * One's own passkey in place of the current password: `AuthenticationResponseJSON`.
+   *
+   * @generated from field: string passkey_json = 3;
+   */
+  passkeyJson: string;
 };
 
 /**
@@ -642,7 +834,9 @@ export declare const SessionService: GenService<{
   },
   /**
    * Signs in with a new session, and makes the browser known by a cookie of its own. UNAUTHENTICATED for an unknown address, a wrong password and a disabled account alike;
-   * PERMISSION_DENIED for an address that has to sign in at the OpenID provider, and for all where passwords are off;
+   * PERMISSION_DENIED for an address that has to sign in at the OpenID provider, for all where passwords are off, and for an
+   * account that has only passkeys where a second factor is required. With an authenticator app and without a code UNAUTHENTICATED with the
+   * `error_code` `second_factor_required` in ErrorInfo's metadata: then it is due to be sent again with one; INVALID_ARGUMENT for a wrong code.
    * RESOURCE_EXHAUSTED after too many failures, with the time to wait: of this browser where it is known to the account, else
    * of the network and of the account.
    *
@@ -663,6 +857,52 @@ export declare const SessionService: GenService<{
     methodKind: "unary";
     input: typeof SignInByLinkRequestSchema;
     output: typeof SignInByLinkResponseSchema;
+  },
+  /**
+   * Makes the options for the use of a passkey, for the browser's `navigator.credentials.get`: of one's own passkeys in a session,
+   * else of whichever the person chooses. They are valid for five minutes. Needs no session. INVALID_ARGUMENT where passkeys cannot
+   * be used at this address.
+   *
+   * @generated from rpc parley.console.v1.SessionService.GetPasskeyOptions
+   */
+  getPasskeyOptions: {
+    methodKind: "unary";
+    input: typeof GetPasskeyOptionsRequestSchema;
+    output: typeof GetPasskeyOptionsResponseSchema;
+  },
+  /**
+   * Signs in with a passkey, which is a second factor too: its device has asked for a PIN or a biometric. UNAUTHENTICATED for one that is unknown
+   * or not valid, and for a disabled account; PERMISSION_DENIED as `SignIn`; RESOURCE_EXHAUSTED after too many failures of the network.
+   *
+   * @generated from rpc parley.console.v1.SessionService.SignInByPasskey
+   */
+  signInByPasskey: {
+    methodKind: "unary";
+    input: typeof SignInByPasskeyRequestSchema;
+    output: typeof SignInByPasskeyResponseSchema;
+  },
+  /**
+   * Sends a link for a new password to an address that signs in with a password here. The answer is the same whether or not there is such an account.
+   * PERMISSION_DENIED as `SignIn`, and where no e-mail can be sent; RESOURCE_EXHAUSTED after too many attempts. Needs no session.
+   *
+   * @generated from rpc parley.console.v1.SessionService.RequestPasswordReset
+   */
+  requestPasswordReset: {
+    methodKind: "unary";
+    input: typeof RequestPasswordResetRequestSchema;
+    output: typeof RequestPasswordResetResponseSchema;
+  },
+  /**
+   * Sets a new password with such a link, which is valid once, for an hour. All sessions of the account end; a second factor stays and is
+   * asked for at the next sign-in. INVALID_ARGUMENT for a text that is no token and for a password that may not be, UNAUTHENTICATED for any
+   * other token; RESOURCE_EXHAUSTED after too many attempts. Needs no session.
+   *
+   * @generated from rpc parley.console.v1.SessionService.ResetPassword
+   */
+  resetPassword: {
+    methodKind: "unary";
+    input: typeof ResetPasswordRequestSchema;
+    output: typeof ResetPasswordResponseSchema;
   },
   /**
    * Ends the session, if there is one.
@@ -696,8 +936,8 @@ export declare const SessionService: GenService<{
     output: typeof GetInvitationResponseSchema;
   },
   /**
-   * Gives the password once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT for
-   * a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
+   * Gives the password or a passkey once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT
+   * for a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
    *
    * @generated from rpc parley.console.v1.SessionService.Reauthenticate
    */
@@ -707,7 +947,7 @@ export declare const SessionService: GenService<{
     output: typeof ReauthenticateResponseSchema;
   },
   /**
-   * Changes one's own password. All other sessions of the account end, and this one gets a new cookie. INVALID_ARGUMENT for a
+   * Changes one's own password, with the current one or a passkey. All other sessions of the account end, and this one gets a new cookie. INVALID_ARGUMENT for a
    * wrong current password, and for a new one that may not be.
    *
    * @generated from rpc parley.console.v1.SessionService.ChangePassword
