@@ -207,17 +207,22 @@ describe("the cookies", () => {
 });
 
 describe("who may call what", () => {
-  const OPEN = ["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
-    (name) => `SessionService/${name}`,
-  );
+  const OPEN = [
+    ...["SignUp", "SignIn", "SignInByLink", "SignInByPasskey", "SignOut", "GetSession", "GetInvitation"],
+    ...["GetPasskeyOptions", "RequestPasswordReset", "ResetPassword"],
+  ].map((name) => `SessionService/${name}`);
   /** For everybody who has signed in: the sign-in itself, and what pages need. */
   const SIGNED_IN = [
     ...["Reauthenticate", "ChangePassword", "ListSessions", "SignOutElsewhere"].map((name) => `SessionService/${name}`),
+    "FactorService/List",
     "SettingsService/Get",
     "ModelService/List",
     "TeamService/List",
     ...["ListSavedFilters", "SaveFilter", "RemoveSavedFilter"].map((name) => `RequestService/${name}`),
   ];
+  const SIGNED_IN_FRESH = ["BeginPasskey", "AddPasskey", "RemovePasskey"]
+    .concat(["BeginTotp", "ConfirmTotp", "RemoveTotp", "RenewRecoveryCodes"])
+    .map((name) => `FactorService/${name}`);
   const READING = [
     "AuditService/List",
     "AuditService/Export",
@@ -253,13 +258,14 @@ describe("who may call what", () => {
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
     "AccountService/Offboard",
+    "AccountService/ResetFactors",
     "TeamService/Create",
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
     ...["CreateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map((name) => `AlertService/${name}`),
   ];
-  const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH];
+  const FRESH = [...SIGNED_IN_FRESH, ...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH];
 
   /** The roles that a call is for; undefined for everybody. */
   function rolesOf(path: string): readonly Role[] | undefined {
