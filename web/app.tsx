@@ -47,7 +47,8 @@ export function App() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  const signsIn = path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") + readLinkToken("reset") !== "");
+  const signsIn =
+    path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") + readLinkToken("reset") !== "");
   const isNew = known.acceptsPasswords && !signsIn && (known.needsOwner || path === PATHS.signUp);
   return (
     <Breakage path={path}>

@@ -27,7 +27,8 @@ export async function changePassword(
   checkPassword(password, account.email ?? "", "new_password");
   const old = toPassword(current, "current_password");
   await checkOwnProof(context, { signedIn, password: old, passkey, field: "current_password" }, origin);
-  if (passkey === undefined && password === old) throw invalidField("new_password", "must differ from the current password");
+  if (passkey === undefined && password === old)
+    throw invalidField("new_password", "must differ from the current password");
   const changed = await setPassword(context, account, { password, replaces: account.passwordHash });
   // Changed meanwhile, by an owner who keeps somebody else out.
   if (changed === undefined) throw invalidField("current_password", "wrong password");

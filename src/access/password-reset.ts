@@ -55,7 +55,10 @@ export class PasswordResets {
     if (account === undefined || !hasPassword(this.#context, account)) return;
     const token = generateToken();
     const nowMs = clock.now();
-    await store.insertResetLink({ hash: hashToken(token), accountId: account.id, expiresAtMs: nowMs + LIFETIME_MS }, nowMs);
+    await store.insertResetLink(
+      { hash: hashToken(token), accountId: account.id, expiresAtMs: nowMs + LIFETIME_MS },
+      nowMs,
+    );
     await log.record({ action: "password_reset_requested", accountId: account.id, network, client });
     await resetMail()?.(email, token);
   }

@@ -163,7 +163,9 @@ export const accountsResetFactors: Command = {
       const { passkeys, totp } = await resetFactors(access, account, ACTOR);
       if (invocation.switches.has("json")) writeJson(context.stdout, { id: account.id, passkeys, totp });
       else
-        context.stdout.write(`Removed ${passkeys} passkeys and ${totp ? "the" : "no"} authenticator app of ${account.id}.\n`);
+        context.stdout.write(
+          `Removed ${passkeys} passkeys and ${totp ? "the" : "no"} authenticator app of ${account.id}.\n`,
+        );
     }),
 };
 

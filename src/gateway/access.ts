@@ -31,10 +31,7 @@ interface InForce {
 }
 
 /** Builds the context of accounts and sessions. Entries of the audit log are written into the process's log too. */
-export function accessOf(
-  config: Config,
-  { store, clock, log, inForce, cipher }: AccessPorts & InForce,
-): AccessContext {
+export function accessOf(config: Config, { store, clock, log, inForce, cipher }: AccessPorts & InForce): AccessContext {
   return {
     store: store.accounts,
     throttle: createThrottle(store.throttles, clock),
@@ -68,11 +65,7 @@ export function accessOf(
 }
 
 /** What second factors are kept with. */
-export function factorSecretsOf({
-  store,
-  inForce,
-  cipher,
-}: Pick<AccessPorts, "store"> & InForce): FactorSecrets {
+export function factorSecretsOf({ store, inForce, cipher }: Pick<AccessPorts, "store"> & InForce): FactorSecrets {
   let key: Promise<Buffer> | undefined;
   return {
     seal: (secret, accountId) => cipher().sealTotp(secret, accountId),

@@ -56,7 +56,11 @@ async function end(access: AccessUnderTest, code: string, network = HERE.network
     const { session } = await signIn(access, { ...ADA, code }, { network });
     return session.secondFactor === true ? "signed in" : "signed in by the password alone";
   } catch (error) {
-    const { code: kind, detail, violations } = error as { code: string; detail?: string; violations?: { field: string }[] };
+    const {
+      code: kind,
+      detail,
+      violations,
+    } = error as { code: string; detail?: string; violations?: { field: string }[] };
     return detail ?? violations?.[0]?.field ?? kind;
   }
 }
@@ -101,7 +105,10 @@ describe("an authenticator app", () => {
       expect(await end(access, "000000")).toBe("code");
       if (guess < 4) expect(await end(access, "")).toBe("second_factor_required");
     }
-    expect([await end(access, ""), await end(access, codeOf(access, secret))]).toEqual(["rate_limited", "rate_limited"]);
+    expect([await end(access, ""), await end(access, codeOf(access, secret))]).toEqual([
+      "rate_limited",
+      "rate_limited",
+    ]);
     access.clock.advance(1_000);
     expect(await end(access, codeOf(access, secret))).toBe("signed in");
     // The sign-in has forgotten them.
@@ -124,9 +131,10 @@ describe("an authenticator app", () => {
     await expect(confirmTotp(access, { signedIn, enrolment, code: "000000" }, HERE)).rejects.toThrow("code");
     await expect(confirmTotp(access, { signedIn, enrolment: "x", code }, HERE)).rejects.toThrow("expired");
     await confirmTotp(access, { signedIn, enrolment, code }, HERE);
-    expect([await findSession(access, other.id), (await findSession(access, signedIn.id))?.session.secondFactor]).toEqual(
-      [undefined, true],
-    );
+    expect([
+      await findSession(access, other.id),
+      (await findSession(access, signedIn.id))?.session.secondFactor,
+    ]).toEqual([undefined, true]);
     expect(JSON.stringify(await access.store.findTotp(signedIn.account.id))).not.toContain(secret);
     expect(JSON.stringify(access.logged)).not.toContain(secret);
     await expect(beginTotp(access, signedIn)).rejects.toThrow("turn it off first");
@@ -250,8 +258,18 @@ describe("a response with a passkey", () => {
     const challenge = (await issueChallenge(access, "sign in")).toString("base64url");
     const clientData = JSON.stringify({ type: "webauthn.get", challenge, origin: SITE.origin });
     for (const id of ["credential", "unknown"]) {
-      const made = { clientDataJSON: Buffer.from(clientData).toString("base64url"), authenticatorData: "", signature: "" };
-      const response = JSON.stringify({ id, rawId: id, type: "public-key", response: made, clientExtensionResults: {} });
+      const made = {
+        clientDataJSON: Buffer.from(clientData).toString("base64url"),
+        authenticatorData: "",
+        signature: "",
+      };
+      const response = JSON.stringify({
+        id,
+        rawId: id,
+        type: "public-key",
+        response: made,
+        clientExtensionResults: {},
+      });
       const use = { response, site: SITE, signedIn: undefined, field: "response_json" };
       expect((await verifyPasskey(access, use)).isValid).toBe(false);
     }

@@ -59,8 +59,14 @@ describe("a link for a new password", () => {
     ["an hour later", ({ access }) => access.clock.advance(HOUR_MS)],
     ["after another one", ({ request }) => request()],
     ["of a disabled account", ({ access, account }) => access.store.update(account.id, { disabledAtMs: 1 })],
-    ["of an account without a password", ({ access, account }) => access.store.update(account.id, { passwordHash: undefined })],
-    ["after a reset", ({ access }, token) => resetByLink(access, { token, password: "four other unrelated words" }, HERE)],
+    [
+      "of an account without a password",
+      ({ access, account }) => access.store.update(account.id, { passwordHash: undefined }),
+    ],
+    [
+      "after a reset",
+      ({ access }, token) => resetByLink(access, { token, password: "four other unrelated words" }, HERE),
+    ],
   ])("is not valid %s", async (_, change) => {
     const under = await setUp();
     const token = await under.request();

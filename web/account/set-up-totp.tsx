@@ -48,7 +48,10 @@ export default function SetUpTotp({ onClose, onDone }: SetUpTotpProps) {
             <>
               <QrCode text={begun.data.uri} />
               <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">
-                <code data-testid="totp-secret" className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all">
+                <code
+                  data-testid="totp-secret"
+                  className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all"
+                >
                   {begun.data.secret}
                 </code>
                 <CopyButton text={begun.data.secret} what="the secret" />

@@ -10,7 +10,8 @@ export async function resetFactors(
   actor: Actor,
 ): Promise<{ readonly passkeys: number; readonly totp: boolean }> {
   const { id } = account;
-  if (account.kind !== "person") throw invalidField("id", `account ${id} is of a ${account.kind}, which does not sign in`);
+  if (account.kind !== "person")
+    throw invalidField("id", `account ${id} is of a ${account.kind}, which does not sign in`);
   const removed = await store.removeFactors(id);
   await store.removeSessions(id);
   const details = { passkeys: String(removed.passkeys), totp: String(removed.totp) };

@@ -194,11 +194,7 @@ interface RouteParts {
   readonly providerSignOut: SignOutAtProvider;
 }
 
-function addRoutes(
-  router: ConnectRouter,
-  ports: ConsolePorts,
-  { cookies, siteOf, providerSignOut }: RouteParts,
-): void {
+function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, siteOf, providerSignOut }: RouteParts): void {
   const { access, keys, ledger, usage, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);

@@ -9,10 +9,7 @@ export type SiteFinder = (context: Pick<HandlerContext, "requestHeader">) => Pas
  * Browsers have passkeys for host names, over https; over plain http only for localhost. So they are valid at the public URL, and at
  * localhost, whose port is that of the request.
  */
-export function createSiteFinder(
-  publicUrl: URL | undefined,
-  { hasTls }: { readonly hasTls: boolean },
-): SiteFinder {
+export function createSiteFinder(publicUrl: URL | undefined, { hasTls }: { readonly hasTls: boolean }): SiteFinder {
   return ({ requestHeader }) => {
     const host = (requestHeader.get("host") ?? "").toLowerCase();
     if (publicUrl !== undefined && host === publicUrl.host && publicUrl.hostname !== "localhost") {

@@ -18,7 +18,10 @@ async function start(options: Parameters<typeof startConsole>[0] = {}): Promise<
 }
 
 /** Turns the authenticator app on. Returns its codes, by steps from now. */
-async function turnOn({ access: { clock } }: ConsoleUnderTest, { factor }: Browser): Promise<(steps: number) => string> {
+async function turnOn(
+  { access: { clock } }: ConsoleUnderTest,
+  { factor }: Browser,
+): Promise<(steps: number) => string> {
   const { secret, enrolment } = await factor.beginTotp({});
   const codeOf = (steps: number): string =>
     TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: clock.now() + steps * 30_000 });
@@ -115,7 +118,10 @@ describe("passkeys", () => {
     expect((await ada.session.getSession({})).acceptsPasskeys).toBe(false);
     for (const call of [ada.factor.beginPasskey({}), ada.session.getPasskeyOptions({})]) {
       const error = await errorOf(call);
-      expect([error.code, error.rawMessage]).toEqual([Code.InvalidArgument, expect.stringContaining("http.public_url")]);
+      expect([error.code, error.rawMessage]).toEqual([
+        Code.InvalidArgument,
+        expect.stringContaining("http.public_url"),
+      ]);
     }
   });
 });
