@@ -11,6 +11,11 @@ const LIFETIME_MS = 60 * 60_000;
 /** Links that are made and sent at once. */
 const MAX_SENDING = 32;
 
+/** Whether links for new passwords can be sent. */
+export function areResetsOffered({ signIn, resetMail }: Pick<AccessContext, "signIn" | "resetMail">): boolean {
+  return signIn.password && resetMail() !== undefined;
+}
+
 /** Sends links for new passwords, after the answer: how long it takes must not tell whether an account exists. */
 export class PasswordResets {
   readonly #context: AccessContext;
@@ -18,11 +23,6 @@ export class PasswordResets {
 
   constructor(context: AccessContext) {
     this.#context = context;
-  }
-
-  /** Whether links can be sent. */
-  get areOffered(): boolean {
-    return this.#context.signIn.password && this.#context.resetMail() !== undefined;
   }
 
   /**

@@ -64,11 +64,12 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
   });
   afterEach(() => under.close?.());
 
-  describe(`factors in ${name}`, () =>
+  describe(`factors in ${name}`, () => {
     describeFactorStore(async () => {
       for (const id of ["ada", "bob"]) await store.insert(account(id));
       return store;
-    }));
+    });
+  });
 
   describe(`accounts in ${name}`, () => {
     it("contain only the default account at first, without sign-in", async () => {

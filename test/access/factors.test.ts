@@ -101,10 +101,10 @@ describe("an authenticator app", () => {
 
   it("is throttled as passwords are, also with right passwords in between", async () => {
     const { access, secret } = await withApp();
-    for (let guess = 0; guess < 5; guess += 1) {
-      expect(await end(access, "000000")).toBe("code");
-      if (guess < 4) expect(await end(access, "")).toBe("second_factor_required");
+    for (let guess = 0; guess < 4; guess += 1) {
+      expect([await end(access, "000000"), await end(access, "")]).toEqual(["code", "second_factor_required"]);
     }
+    expect(await end(access, "000000")).toBe("code");
     expect([await end(access, ""), await end(access, codeOf(access, secret))]).toEqual([
       "rate_limited",
       "rate_limited",
@@ -214,8 +214,8 @@ describe("a required second factor", () => {
     await expect(removeTotp(access, signedIn, HERE)).rejects.toThrow("add another one");
     await access.store.insertPasskey(passkeyOf(account.id), 20);
     await removeTotp(access, signedIn, HERE);
-    await expect(removePasskey(access, signedIn, "credential", HERE)).rejects.toThrow("add another one");
-    await expect(removePasskey(access, signedIn, "unknown", HERE)).rejects.toThrow("passkey");
+    await expect(removePasskey(access, { signedIn, id: "credential" }, HERE)).rejects.toThrow("add another one");
+    await expect(removePasskey(access, { signedIn, id: "unknown" }, HERE)).rejects.toThrow("passkey");
   });
 });
 

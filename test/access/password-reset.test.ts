@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createAccount } from "../../src/access/accounts.ts";
-import { PasswordResets, resetByLink } from "../../src/access/password-reset.ts";
+import { areResetsOffered, PasswordResets, resetByLink } from "../../src/access/password-reset.ts";
 import { findSession } from "../../src/access/sessions.ts";
 import { signIn } from "../../src/access/sign-in.ts";
 import { PASSWORD, RULES, setUpAccess } from "./set-up.ts";
@@ -90,11 +90,11 @@ describe("a link for a new password", () => {
 
   it("is refused alike for all addresses that sign in at the provider, and without a server for e-mail", async () => {
     const provider = { name: "Acme ID", domains: new Set(["example.com"]) };
-    const { resets } = await setUp({ signIn: { ...RULES, provider } });
+    const { access, resets } = await setUp({ signIn: { ...RULES, provider } });
     for (const email of [EMAIL, "nobody@example.com"])
       await expect(resets.request(email, HERE)).rejects.toMatchObject({ code: "permission_denied" });
     const without = await setUp({ resetMail: () => undefined });
-    expect([resets.areOffered, without.resets.areOffered]).toEqual([true, false]);
+    expect([areResetsOffered(access), areResetsOffered(without.access)]).toEqual([true, false]);
     await expect(without.resets.request(EMAIL, HERE)).rejects.toMatchObject({ code: "permission_denied" });
   });
 

@@ -125,7 +125,7 @@ describe("passkeys", () => {
     await setUp(page);
     await openAccount(page);
     await addPasskey(page, "Laptop");
-    const options = await sendAgain(page, "/parley.console.v1.SessionService/GetPasskeyOptions", "{}");
+    const options = await sendAgain(page, "/parley.console.v1.FactorService/GetPasskeyOptions", "{}");
     const { challenge } = JSON.parse(JSON.parse(options).optionsJson);
     const bytes = JSON.stringify([...Buffer.from(challenge, "base64url")]);
     const used = await page.evaluate<string>(
@@ -142,7 +142,7 @@ describe("passkeys", () => {
     const body = JSON.stringify({ passkeyJson: used });
     expect(await sendAgain(other.page, confirm, body)).toContain("is not one of your passkeys");
     // Nor does a confirmation sign in.
-    const signIn = "/parley.console.v1.SessionService/SignInByPasskey";
+    const signIn = "/parley.console.v1.FactorService/SignInByPasskey";
     expect(await sendAgain(other.page, signIn, JSON.stringify({ responseJson: used }))).toContain("could not be");
     expect(await sendAgain(page, confirm, body)).toContain("freshUntil");
     expect(await sendAgain(page, confirm, body)).toContain("is not one of your passkeys");

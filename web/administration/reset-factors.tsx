@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { accounts } from "../api/accounts.ts";
+import { factors } from "../api/factors.ts";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { notify } from "../components/notify.ts";
 import type { AccountDialogProps } from "./account-item.tsx";
@@ -7,7 +7,7 @@ import type { AccountDialogProps } from "./account-item.tsx";
 /** Dialog that removes the second factors of somebody who has lost them. */
 export default function ResetFactors({ target, open, onClose }: AccountDialogProps) {
   const reset = useMutation({
-    mutationFn: () => accounts.resetFactors({ id: target.id }),
+    mutationFn: () => factors.reset({ id: target.id }),
     onSuccess({ passkeys, totp }) {
       onClose();
       const removed = [

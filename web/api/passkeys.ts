@@ -1,18 +1,26 @@
 import { Code, ConnectError } from "@connectrpc/connect";
+import type {
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from "@simplewebauthn/browser";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
-import { sessions } from "./session.ts";
+import { factors } from "./factors.ts";
 
 /** Asks the browser for a passkey: one of the session's account, or without a session any. Returns its response as JSON. */
 export async function askForPasskey(): Promise<string> {
-  const { optionsJson } = await sessions.getPasskeyOptions({});
+  const { optionsJson } = await factors.getPasskeyOptions({});
   const { startAuthentication } = await import("@simplewebauthn/browser");
-  return respond(() => startAuthentication({ optionsJSON: JSON.parse(optionsJson) }));
+  return respond(() =>
+    startAuthentication({ optionsJSON: JSON.parse(optionsJson) as PublicKeyCredentialRequestOptionsJSON }),
+  );
 }
 
 /** Makes a passkey with the options of a service. Returns the browser's response as JSON. */
 export async function createPasskey(optionsJson: string): Promise<string> {
   const { startRegistration } = await import("@simplewebauthn/browser");
-  return respond(() => startRegistration({ optionsJSON: JSON.parse(optionsJson) }));
+  return respond(() =>
+    startRegistration({ optionsJSON: JSON.parse(optionsJson) as PublicKeyCredentialCreationOptionsJSON }),
+  );
 }
 
 /** Turns errors of the browser into those of a call. The browser itself has told the user of one that was cancelled. */

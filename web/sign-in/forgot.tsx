@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { sessions } from "../api/session.ts";
+import { passwords } from "../api/passwords.ts";
 import { Button } from "../components/button.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
@@ -7,7 +7,7 @@ import { Entrance } from "./entrance.tsx";
 
 /** Asks for a link for a new password. */
 export default function Forgot({ onDone }: { readonly onDone: () => void }) {
-  const request = useMutation({ mutationFn: (email: string) => sessions.requestPasswordReset({ email }) });
+  const request = useMutation({ mutationFn: (email: string) => passwords.requestReset({ email }) });
   const back = (
     <Button look="quiet" size="small" onClick={onDone}>
       Back to the sign-in

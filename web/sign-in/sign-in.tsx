@@ -3,7 +3,6 @@ import { lazy, useState } from "react";
 import { Link } from "wouter";
 import { type GetSessionResponse, SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
 import { needsCode } from "../api/failure.ts";
-import { askForPasskey } from "../api/passkeys.ts";
 import { enter, sessions } from "../api/session.ts";
 import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
@@ -104,9 +103,18 @@ function focus(input: HTMLInputElement | null): void {
   input?.focus();
 }
 
+/** Loads what passkeys need when the button is clicked. */
+async function signInByPasskey() {
+  const [{ askForPasskey }, { factors }] = await Promise.all([
+    import("../api/passkeys.ts"),
+    import("../api/factors.ts"),
+  ]);
+  return factors.signInByPasskey({ responseJson: await askForPasskey() });
+}
+
 function PasskeyButton() {
   const signIn = useMutation({
-    mutationFn: async () => sessions.signInByPasskey({ responseJson: await askForPasskey() }),
+    mutationFn: signInByPasskey,
     onSuccess: ({ session }) => enter(session),
   });
   return (

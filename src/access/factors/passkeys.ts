@@ -66,7 +66,7 @@ export async function addPasskey(
   const { account, session } = requireOwnFactors(context, signedIn);
   const { store, clock, log } = context;
   const checkedName = checkName(name.trim());
-  const response = readResponse<RegistrationResponseJSON>(text, "response_json");
+  const response = readResponse(text, "response_json") as RegistrationResponseJSON;
   let challenge = "";
   const { verifyRegistrationResponse } = await library();
   const verified = await verifyRegistrationResponse({
@@ -97,7 +97,11 @@ export async function addPasskey(
 }
 
 /** Removes an own passkey. Throws `invalid_request` for an unknown one, and for the last factor where one is required. */
-export async function removePasskey(context: AccessContext, signedIn: SignedIn, id: string, origin: Origin) {
+export async function removePasskey(
+  context: AccessContext,
+  { signedIn, id }: { readonly signedIn: SignedIn; readonly id: string },
+  origin: Origin,
+): Promise<void> {
   const { store, log } = context;
   const accountId = signedIn.account.id;
   const passkeys = await store.listPasskeys(accountId);
@@ -147,7 +151,7 @@ export async function verifyPasskey(
   { response: text, site, signedIn, field }: PasskeyUse,
 ): Promise<{ readonly passkey: PasskeyRecord | undefined; readonly isValid: boolean }> {
   const { store, clock } = context;
-  const response = readResponse<AuthenticationResponseJSON>(text, field);
+  const response = readResponse(text, field) as AuthenticationResponseJSON;
   const passkey = await store.findPasskey(response.id);
   if (passkey === undefined) return { passkey, isValid: false };
   const { verifyAuthenticationResponse } = await library();
@@ -178,7 +182,7 @@ function purposeOf(signedIn: SignedIn | undefined): string {
 }
 
 /** Reads a response of the browser; the library checks the rest of it. */
-function readResponse<R extends { readonly id: string }>(text: string, field: string): R {
+function readResponse(text: string, field: string): { readonly id: string } {
   const wrong = invalidField(field, "must be the browser's response to the options, as JSON");
   if (text === "" || text.length > MAX_RESPONSE_CHARS) throw wrong;
   let value: unknown;
@@ -187,8 +191,8 @@ function readResponse<R extends { readonly id: string }>(text: string, field: st
   } catch {
     throw wrong;
   }
-  if (typeof (value as R | null)?.id !== "string") throw wrong;
-  return value as R;
+  if (typeof (value as { id?: unknown } | null)?.id !== "string") throw wrong;
+  return value as { readonly id: string };
 }
 
 /** Imported on demand: few processes ever need it. */

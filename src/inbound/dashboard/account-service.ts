@@ -4,7 +4,6 @@ import { findAccount, updateAccount } from "../../access/accounts.ts";
 import type { AccessContext } from "../../access/context.ts";
 import { createInvitation, revokeInvitation } from "../../access/invitations.ts";
 import type { KeyStore } from "../../access/key-store.ts";
-import { resetFactors } from "../../access/factors/reset-factors.ts";
 import { offboard } from "../../access/offboarding.ts";
 import { requireEverywhere, requireFresh, requireIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
@@ -63,12 +62,6 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
         teams: BigInt(teams.length),
         sessions: BigInt(sessions),
       };
-    },
-
-    async resetFactors({ id }, context) {
-      const account = await findAccount(store, id);
-      if (account.role === "owner") requireEverywhere(signedInOf(context), "owners.write");
-      return resetFactors(access, account, actorOf(context));
     },
 
     async createInvitation({ email, role }, context) {

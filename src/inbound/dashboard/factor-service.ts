@@ -2,23 +2,45 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { FactorService, PasskeySchema } from "../../../gen/parley/console/v1/factor_pb.js";
+import { findAccount } from "../../access/accounts.ts";
 import type { AccessContext } from "../../access/context.ts";
 import type { PasskeyRecord } from "../../access/factors/factor-store.ts";
 import { hasOwnFactors, listFactors } from "../../access/factors/own-factors.ts";
-import { addPasskey, beginPasskey, removePasskey, requireSite } from "../../access/factors/passkeys.ts";
+import { addPasskey, beginPasskey, passkeyOptions, removePasskey, requireSite } from "../../access/factors/passkeys.ts";
+import { resetFactors } from "../../access/factors/reset-factors.ts";
 import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from "../../access/factors/totp.ts";
+import { requireEverywhere } from "../../access/sessions.ts";
+import { signInByPasskey } from "../../access/sign-in.ts";
 import { optionalTime } from "./account-messages.ts";
-import { callOf, signedInOf } from "./call.ts";
+import { actorOf, callOf, signedInOf } from "./call.ts";
+import type { Cookies } from "./cookies.ts";
 import type { SiteFinder } from "./passkey-site.ts";
+import { createBeginning } from "./session-service.ts";
 
 interface FactorServicePorts {
   readonly access: AccessContext;
+  readonly cookies: Cookies;
   readonly siteOf: SiteFinder;
 }
 
-/** The own passkeys, authenticator app and recovery codes of who is signed in. */
-export function createFactorService({ access, siteOf }: FactorServicePorts): ServiceImpl<typeof FactorService> {
+/** Passkeys, authenticator apps and recovery codes. */
+export function createFactorService({
+  access,
+  cookies,
+  siteOf,
+}: FactorServicePorts): ServiceImpl<typeof FactorService> {
+  const begin = createBeginning(access, cookies);
   return {
+    async getPasskeyOptions(_, context) {
+      const site = requireSite(siteOf(context));
+      return { optionsJson: await passkeyOptions(access, callOf(context).signedIn, site) };
+    },
+
+    async signInByPasskey({ responseJson: response }, context) {
+      const site = requireSite(siteOf(context));
+      return begin(await signInByPasskey(access, { response, site }, callOf(context)), context);
+    },
+
     async list(_, context) {
       const signedIn = signedInOf(context);
       const { passkeys, totp, recoveryCodes } = await listFactors(access, signedIn.account.id);
@@ -42,7 +64,7 @@ export function createFactorService({ access, siteOf }: FactorServicePorts): Ser
     },
 
     async removePasskey({ id }, context) {
-      await removePasskey(access, signedInOf(context), id, callOf(context));
+      await removePasskey(access, { signedIn: signedInOf(context), id }, callOf(context));
       return {};
     },
 
@@ -62,6 +84,12 @@ export function createFactorService({ access, siteOf }: FactorServicePorts): Ser
 
     async renewRecoveryCodes(_, context) {
       return { recoveryCodes: [...(await renewRecoveryCodes(access, signedInOf(context), callOf(context)))] };
+    },
+
+    async reset({ id }, context) {
+      const account = await findAccount(access.store, id);
+      if (account.role === "owner") requireEverywhere(signedInOf(context), "owners.write");
+      return resetFactors(access, account, actorOf(context));
     },
   };
 }

@@ -7,6 +7,7 @@ import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
+import { PasswordService } from "../../../gen/parley/console/v1/password_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
@@ -73,6 +74,7 @@ const DOCUMENT_CHANGE: Policy = { ...changing("configuration.write"), maxBodyByt
 /** The services of the dashboard. */
 export const SERVICES = [
   SessionService,
+  PasswordService,
   FactorService,
   AccountService,
   AuditService,
@@ -95,10 +97,6 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     signUp: ANYBODY,
     signIn: ANYBODY,
     signInByLink: ANYBODY,
-    getPasskeyOptions: ANYBODY,
-    signInByPasskey: ANYBODY,
-    requestPasswordReset: ANYBODY,
-    resetPassword: ANYBODY,
     signOut: ANYBODY,
     getSession: ANYBODY,
     getInvitation: ANYBODY,
@@ -108,7 +106,10 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     listSessions: OWN,
     signOutElsewhere: OWN_CHANGE,
   }),
+  ...entries(PasswordService.method, { requestReset: ANYBODY, reset: ANYBODY }),
   ...entries(FactorService.method, {
+    getPasskeyOptions: ANYBODY,
+    signInByPasskey: ANYBODY,
     list: OWN,
     beginPasskey: OWN_FRESH_CHANGE,
     addPasskey: OWN_FRESH_CHANGE,
@@ -117,14 +118,14 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     confirmTotp: OWN_FRESH_CHANGE,
     removeTotp: OWN_FRESH_CHANGE,
     renewRecoveryCodes: OWN_FRESH_CHANGE,
+    // The service checks who resets those of owners.
+    reset: changing("accounts.write"),
   }),
   ...entries(AccountService.method, {
     list: reading("accounts.read"),
     // Of the name; the service checks the rest.
     update: { who: "profile.write", changes: true },
     offboard: changing("accounts.write"),
-    // The service checks who resets owners.
-    resetFactors: changing("accounts.write"),
     createInvitation: changing("accounts.write"),
     listInvitations: reading("accounts.read"),
     revokeInvitation: changing("accounts.write"),

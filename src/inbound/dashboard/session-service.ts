@@ -11,9 +11,9 @@ import type { SessionRecord } from "../../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../../access/context.ts";
 import { findInvitation } from "../../access/invitations.ts";
 import { rememberBrowser } from "../../access/known-browsers.ts";
-import { passkeyOptions, type PasskeySite, requireSite } from "../../access/factors/passkeys.ts";
+import type { PasskeySite } from "../../access/factors/passkeys.ts";
 import { changePassword } from "../../access/password-change.ts";
-import { PasswordResets, resetByLink } from "../../access/password-reset.ts";
+import { areResetsOffered } from "../../access/password-reset.ts";
 import { hashToken } from "../../access/secret-token.ts";
 import {
   freshUntilMs,
@@ -24,7 +24,7 @@ import {
   signOutElsewhere,
   type StartedSession,
 } from "../../access/sessions.ts";
-import { reauthenticate, signIn, signInByPasskey, type UsedPasskey } from "../../access/sign-in.ts";
+import { reauthenticate, signIn, type UsedPasskey } from "../../access/sign-in.ts";
 import { signInByLink } from "../../access/sign-in-link.ts";
 import type { SignInRules } from "../../access/sign-in-rules.ts";
 import { signUp } from "../../access/sign-up.ts";
@@ -43,6 +43,20 @@ interface SessionServicePorts {
   readonly providerSignOut: (sessionHash: string, host: string) => Promise<string | undefined>;
 }
 
+/** Begins a session in the browser of a call: sets the cookies, and returns the answer. */
+export function createBeginning(access: AccessContext, cookies: Cookies) {
+  return async (started: StartedSession, context: HandlerContext) => {
+    const { sessionId, browserToken } = callOf(context);
+    // Ends the previous session: a planted session ID must not become a signed-in one.
+    if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
+    context.responseHeader.append("set-cookie", cookies.session.write(started.id));
+    // A browser that could not be stored is only unknown at its next sign-in.
+    const token = await rememberBrowser(access, started.account.id, browserToken).catch(() => undefined);
+    if (token !== undefined) context.responseHeader.append("set-cookie", cookies.browser.write(token));
+    return { session: sessionMessageOf(started, access.signIn) };
+  };
+}
+
 /** Sign-up, sign-in and sign-out. The session ID is sent in its cookie only. */
 export function createSessionService({
   access,
@@ -51,18 +65,8 @@ export function createSessionService({
   providerSignOut,
 }: SessionServicePorts): ServiceImpl<typeof SessionService> {
   let claimed = false;
-  const resets = new PasswordResets(access);
   const toSessionMessage = (signedIn: SignedIn) => sessionMessageOf(signedIn, access.signIn);
-  const begin = async (started: StartedSession, context: HandlerContext) => {
-    const { sessionId, browserToken } = callOf(context);
-    // Ends the previous session: a planted session ID must not become a signed-in one.
-    if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
-    context.responseHeader.append("set-cookie", cookies.session.write(started.id));
-    // A browser that could not be stored is only unknown at its next sign-in.
-    const token = await rememberBrowser(access, started.account.id, browserToken).catch(() => undefined);
-    if (token !== undefined) context.responseHeader.append("set-cookie", cookies.browser.write(token));
-    return { session: toSessionMessage(started) };
-  };
+  const begin = createBeginning(access, cookies);
   return {
     async signUp({ email, password, name, invitationToken: token, setupToken }, context) {
       return begin(await signUp(access, { email, password, name, token, setupToken }, callOf(context)), context);
@@ -70,26 +74,6 @@ export function createSessionService({
 
     async signIn({ email, password, code }, context) {
       return begin(await signIn(access, { email, password, code }, callOf(context)), context);
-    },
-
-    async getPasskeyOptions(_, context) {
-      const site = requireSite(siteOf(context));
-      return { optionsJson: await passkeyOptions(access, callOf(context).signedIn, site) };
-    },
-
-    async signInByPasskey({ responseJson: response }, context) {
-      const site = requireSite(siteOf(context));
-      return begin(await signInByPasskey(access, { response, site }, callOf(context)), context);
-    },
-
-    async requestPasswordReset({ email }, context) {
-      await resets.request(email, callOf(context));
-      return {};
-    },
-
-    async resetPassword({ token, newPassword: password }, context) {
-      await resetByLink(access, { token, password }, callOf(context));
-      return {};
     },
 
     async signInByLink({ token }, context) {
@@ -117,7 +101,7 @@ export function createSessionService({
         providerName: access.signIn.provider?.name ?? "",
         acceptsPasswords: access.signIn.password,
         acceptsPasskeys: access.signIn.password && siteOf(context) !== undefined,
-        offersPasswordReset: resets.areOffered,
+        offersPasswordReset: areResetsOffered(access),
       };
     },
 

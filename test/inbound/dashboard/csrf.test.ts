@@ -208,9 +208,12 @@ describe("the cookies", () => {
 
 describe("who may call what", () => {
   const OPEN = [
-    ...["SignUp", "SignIn", "SignInByLink", "SignInByPasskey", "SignOut", "GetSession", "GetInvitation"],
-    ...["GetPasskeyOptions", "RequestPasswordReset", "ResetPassword"],
-  ].map((name) => `SessionService/${name}`);
+    ...["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
+      (name) => `SessionService/${name}`,
+    ),
+    ...["FactorService/GetPasskeyOptions", "FactorService/SignInByPasskey"],
+    ...["PasswordService/RequestReset", "PasswordService/Reset"],
+  ];
   /** For everybody who has signed in: the sign-in itself, and what pages need. */
   const SIGNED_IN = [
     ...["Reauthenticate", "ChangePassword", "ListSessions", "SignOutElsewhere"].map((name) => `SessionService/${name}`),
@@ -258,7 +261,7 @@ describe("who may call what", () => {
     "AccountService/CreateInvitation",
     "AccountService/RevokeInvitation",
     "AccountService/Offboard",
-    "AccountService/ResetFactors",
+    "FactorService/Reset",
     "TeamService/Create",
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),

@@ -85,11 +85,11 @@ describe("a reset of somebody's factors", () => {
     ];
     await site.access.store.update(administrator.id, { role: "administrator" });
     await turnOn(site, developer);
-    expect(await administrator.account.resetFactors({ id: developer.id })).toMatchObject({ passkeys: 0, totp: true });
+    expect(await administrator.factor.reset({ id: developer.id })).toMatchObject({ passkeys: 0, totp: true });
     expect((await errorOf(developer.factor.list({}))).code).toBe(Code.Unauthenticated);
-    expect((await errorOf(administrator.account.resetFactors({ id: owner.id }))).code).toBe(Code.PermissionDenied);
-    expect((await errorOf(administrator.account.resetFactors({ id: "none" }))).code).toBe(Code.InvalidArgument);
-    await owner.account.resetFactors({ id: administrator.id });
+    expect((await errorOf(administrator.factor.reset({ id: owner.id }))).code).toBe(Code.PermissionDenied);
+    expect((await errorOf(administrator.factor.reset({ id: "none" }))).code).toBe(Code.InvalidArgument);
+    await owner.factor.reset({ id: administrator.id });
   });
 });
 
@@ -116,7 +116,7 @@ describe("passkeys", () => {
     const site = await start();
     const ada = await site.signedUp("ada");
     expect((await ada.session.getSession({})).acceptsPasskeys).toBe(false);
-    for (const call of [ada.factor.beginPasskey({}), ada.session.getPasskeyOptions({})]) {
+    for (const call of [ada.factor.beginPasskey({}), ada.factor.getPasskeyOptions({})]) {
       const error = await errorOf(call);
       expect([error.code, error.rawMessage]).toEqual([
         Code.InvalidArgument,

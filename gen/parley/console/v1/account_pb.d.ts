@@ -295,53 +295,6 @@ export declare type OffboardAccountResponse = Message<"parley.console.v1.Offboar
 export declare const OffboardAccountResponseSchema: GenMessage<OffboardAccountResponse>;
 
 /**
- * Whose factors to remove.
- *
- * @generated from message parley.console.v1.ResetFactorsRequest
- */
-export declare type ResetFactorsRequest = Message<"parley.console.v1.ResetFactorsRequest"> & {
-  /**
-   * Required.
-   *
-   * @generated from field: string id = 1;
-   */
-  id: string;
-};
-
-/**
- * Describes the message parley.console.v1.ResetFactorsRequest.
- * Use `create(ResetFactorsRequestSchema)` to create a new message.
- */
-export declare const ResetFactorsRequestSchema: GenMessage<ResetFactorsRequest>;
-
-/**
- * The account has no factors any more.
- *
- * @generated from message parley.console.v1.ResetFactorsResponse
- */
-export declare type ResetFactorsResponse = Message<"parley.console.v1.ResetFactorsResponse"> & {
-  /**
-   * Number of passkeys that it had.
-   *
-   * @generated from field: int32 passkeys = 1;
-   */
-  passkeys: number;
-
-  /**
-   * It had an authenticator app.
-   *
-   * @generated from field: bool totp = 2;
-   */
-  totp: boolean;
-};
-
-/**
- * Describes the message parley.console.v1.ResetFactorsResponse.
- * Use `create(ResetFactorsResponseSchema)` to create a new message.
- */
-export declare const ResetFactorsResponseSchema: GenMessage<ResetFactorsResponse>;
-
-/**
  * Leave to make one account.
  *
  * @generated from message parley.console.v1.Invitation
@@ -654,17 +607,6 @@ export declare const AccountService: GenService<{
     methodKind: "unary";
     input: typeof OffboardAccountRequestSchema;
     output: typeof OffboardAccountResponseSchema;
-  },
-  /**
-   * Removes a person's passkeys, authenticator app and recovery codes, and ends the sessions; the password stays. For administrators; those of owners are
-   * reset by owners. Needs a fresh password. INVALID_ARGUMENT for an unknown account.
-   *
-   * @generated from rpc parley.console.v1.AccountService.ResetFactors
-   */
-  resetFactors: {
-    methodKind: "unary";
-    input: typeof ResetFactorsRequestSchema;
-    output: typeof ResetFactorsResponseSchema;
   },
   /**
    * Makes an invitation, whose token is shown this once. For administrators. INVALID_ARGUMENT when the address has an account

@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Session } from "./session_pb.js";
 
 /**
  * Describes the file parley/console/v1/factor.proto.
@@ -51,6 +52,80 @@ export declare type Passkey = Message<"parley.console.v1.Passkey"> & {
  * Use `create(PasskeySchema)` to create a new message.
  */
 export declare const PasskeySchema: GenMessage<Passkey>;
+
+/**
+ * Asks for the options of a passkey's use.
+ *
+ * @generated from message parley.console.v1.GetPasskeyOptionsRequest
+ */
+export declare type GetPasskeyOptionsRequest = Message<"parley.console.v1.GetPasskeyOptionsRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.GetPasskeyOptionsRequest.
+ * Use `create(GetPasskeyOptionsRequestSchema)` to create a new message.
+ */
+export declare const GetPasskeyOptionsRequestSchema: GenMessage<GetPasskeyOptionsRequest>;
+
+/**
+ * The options of a passkey's use.
+ *
+ * @generated from message parley.console.v1.GetPasskeyOptionsResponse
+ */
+export declare type GetPasskeyOptionsResponse = Message<"parley.console.v1.GetPasskeyOptionsResponse"> & {
+  /**
+   * `PublicKeyCredentialRequestOptionsJSON` of the Web Authentication standard.
+   *
+   * @generated from field: string options_json = 1;
+   */
+  optionsJson: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetPasskeyOptionsResponse.
+ * Use `create(GetPasskeyOptionsResponseSchema)` to create a new message.
+ */
+export declare const GetPasskeyOptionsResponseSchema: GenMessage<GetPasskeyOptionsResponse>;
+
+/**
+ * A passkey that was used.
+ *
+ * @generated from message parley.console.v1.SignInByPasskeyRequest
+ */
+export declare type SignInByPasskeyRequest = Message<"parley.console.v1.SignInByPasskeyRequest"> & {
+  /**
+   * Required. `AuthenticationResponseJSON` of the Web Authentication standard, at most 16 KiB.
+   *
+   * @generated from field: string response_json = 1;
+   */
+  responseJson: string;
+};
+
+/**
+ * Describes the message parley.console.v1.SignInByPasskeyRequest.
+ * Use `create(SignInByPasskeyRequestSchema)` to create a new message.
+ */
+export declare const SignInByPasskeyRequestSchema: GenMessage<SignInByPasskeyRequest>;
+
+/**
+ * The sign-in worked.
+ *
+ * @generated from message parley.console.v1.SignInByPasskeyResponse
+ */
+export declare type SignInByPasskeyResponse = Message<"parley.console.v1.SignInByPasskeyResponse"> & {
+  /**
+   * The new session.
+   *
+   * @generated from field: parley.console.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.SignInByPasskeyResponse.
+ * Use `create(SignInByPasskeyResponseSchema)` to create a new message.
+ */
+export declare const SignInByPasskeyResponseSchema: GenMessage<SignInByPasskeyResponse>;
 
 /**
  * Asks for one's own factors.
@@ -387,14 +462,84 @@ export declare type RenewRecoveryCodesResponse = Message<"parley.console.v1.Rene
 export declare const RenewRecoveryCodesResponseSchema: GenMessage<RenewRecoveryCodesResponse>;
 
 /**
- * One's own passkeys, authenticator app and recovery codes. All calls need a session (see SessionService). What changes something
- * needs a fresh proof; sessions that were begun at the OpenID provider have no factors here: PERMISSION_DENIED.
+ * Whose factors to remove.
+ *
+ * @generated from message parley.console.v1.ResetFactorsRequest
+ */
+export declare type ResetFactorsRequest = Message<"parley.console.v1.ResetFactorsRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message parley.console.v1.ResetFactorsRequest.
+ * Use `create(ResetFactorsRequestSchema)` to create a new message.
+ */
+export declare const ResetFactorsRequestSchema: GenMessage<ResetFactorsRequest>;
+
+/**
+ * The account has no factors any more.
+ *
+ * @generated from message parley.console.v1.ResetFactorsResponse
+ */
+export declare type ResetFactorsResponse = Message<"parley.console.v1.ResetFactorsResponse"> & {
+  /**
+   * Number of passkeys that it had.
+   *
+   * @generated from field: int32 passkeys = 1;
+   */
+  passkeys: number;
+
+  /**
+   * It had an authenticator app.
+   *
+   * @generated from field: bool totp = 2;
+   */
+  totp: boolean;
+};
+
+/**
+ * Describes the message parley.console.v1.ResetFactorsResponse.
+ * Use `create(ResetFactorsResponseSchema)` to create a new message.
+ */
+export declare const ResetFactorsResponseSchema: GenMessage<ResetFactorsResponse>;
+
+/**
+ * Passkeys, authenticator apps and recovery codes: one's own, where a call does not say else. What changes something needs a
+ * session with a fresh proof; sessions that were begun at the OpenID provider have no factors here: PERMISSION_DENIED.
  *
  * @generated from service parley.console.v1.FactorService
  */
 export declare const FactorService: GenService<{
   /**
-   * Lists what one has.
+   * Makes the options for the use of a passkey, for the browser's `navigator.credentials.get`: of one's own passkeys in a session,
+   * else of whichever the person chooses. They are valid for five minutes. Needs no session. INVALID_ARGUMENT where passkeys cannot
+   * be used at this address.
+   *
+   * @generated from rpc parley.console.v1.FactorService.GetPasskeyOptions
+   */
+  getPasskeyOptions: {
+    methodKind: "unary";
+    input: typeof GetPasskeyOptionsRequestSchema;
+    output: typeof GetPasskeyOptionsResponseSchema;
+  },
+  /**
+   * Signs in with a passkey, which is a second factor too: its device has asked for a PIN or a biometric. UNAUTHENTICATED for one that is unknown
+   * or not valid, and for a disabled account; PERMISSION_DENIED as `SessionService.SignIn`; RESOURCE_EXHAUSTED after too many failures of the network.
+   *
+   * @generated from rpc parley.console.v1.FactorService.SignInByPasskey
+   */
+  signInByPasskey: {
+    methodKind: "unary";
+    input: typeof SignInByPasskeyRequestSchema;
+    output: typeof SignInByPasskeyResponseSchema;
+  },
+  /**
+   * Lists what one has. Needs a session.
    *
    * @generated from rpc parley.console.v1.FactorService.List
    */
@@ -477,6 +622,17 @@ export declare const FactorService: GenService<{
     methodKind: "unary";
     input: typeof RenewRecoveryCodesRequestSchema;
     output: typeof RenewRecoveryCodesResponseSchema;
+  },
+  /**
+   * Removes a person's passkeys, authenticator app and recovery codes, and ends the sessions; the password stays. For administrators; those of owners are
+   * reset by owners. Needs a fresh password. INVALID_ARGUMENT for an unknown account.
+   *
+   * @generated from rpc parley.console.v1.FactorService.Reset
+   */
+  reset: {
+    methodKind: "unary";
+    input: typeof ResetFactorsRequestSchema;
+    output: typeof ResetFactorsResponseSchema;
   },
 }>;
 

@@ -4,12 +4,13 @@
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_parley_console_v1_session } from "./session_pb.js";
 
 /**
  * Describes the file parley/console/v1/factor.proto.
  */
 export const file_parley_console_v1_factor = /*@__PURE__*/
-  fileDesc("Ch5wYXJsZXkvY29uc29sZS92MS9mYWN0b3IucHJvdG8SEXBhcmxleS5jb25zb2xlLnYxIocBCgdQYXNza2V5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWxhc3RfdXNlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhQKEkxpc3RGYWN0b3JzUmVxdWVzdCKvAQoTTGlzdEZhY3RvcnNSZXNwb25zZRIsCghwYXNza2V5cxgBIAMoCzIaLnBhcmxleS5jb25zb2xlLnYxLlBhc3NrZXkSLQoJdG90cF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5yZWNvdmVyeV9jb2RlcxgDIAEoBRIQCghyZXF1aXJlZBgEIAEoCBIRCglhdmFpbGFibGUYBSABKAgiFQoTQmVnaW5QYXNza2V5UmVxdWVzdCIsChRCZWdpblBhc3NrZXlSZXNwb25zZRIUCgxvcHRpb25zX2pzb24YASABKAkiOAoRQWRkUGFzc2tleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1yZXNwb25zZV9qc29uGAIgASgJIkEKEkFkZFBhc3NrZXlSZXNwb25zZRIrCgdwYXNza2V5GAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuUGFzc2tleSIiChRSZW1vdmVQYXNza2V5UmVxdWVzdBIKCgJpZBgBIAEoCSIXChVSZW1vdmVQYXNza2V5UmVzcG9uc2UiEgoQQmVnaW5Ub3RwUmVxdWVzdCJDChFCZWdpblRvdHBSZXNwb25zZRIOCgZzZWNyZXQYASABKAkSCwoDdXJpGAIgASgJEhEKCWVucm9sbWVudBgDIAEoCSI1ChJDb25maXJtVG90cFJlcXVlc3QSEQoJZW5yb2xtZW50GAEgASgJEgwKBGNvZGUYAiABKAkiLQoTQ29uZmlybVRvdHBSZXNwb25zZRIWCg5yZWNvdmVyeV9jb2RlcxgBIAMoCSITChFSZW1vdmVUb3RwUmVxdWVzdCIUChJSZW1vdmVUb3RwUmVzcG9uc2UiGwoZUmVuZXdSZWNvdmVyeUNvZGVzUmVxdWVzdCI0ChpSZW5ld1JlY292ZXJ5Q29kZXNSZXNwb25zZRIWCg5yZWNvdmVyeV9jb2RlcxgBIAMoCTKKBgoNRmFjdG9yU2VydmljZRJVCgRMaXN0EiUucGFybGV5LmNvbnNvbGUudjEuTGlzdEZhY3RvcnNSZXF1ZXN0GiYucGFybGV5LmNvbnNvbGUudjEuTGlzdEZhY3RvcnNSZXNwb25zZRJfCgxCZWdpblBhc3NrZXkSJi5wYXJsZXkuY29uc29sZS52MS5CZWdpblBhc3NrZXlSZXF1ZXN0GicucGFybGV5LmNvbnNvbGUudjEuQmVnaW5QYXNza2V5UmVzcG9uc2USWQoKQWRkUGFzc2tleRIkLnBhcmxleS5jb25zb2xlLnYxLkFkZFBhc3NrZXlSZXF1ZXN0GiUucGFybGV5LmNvbnNvbGUudjEuQWRkUGFzc2tleVJlc3BvbnNlEmIKDVJlbW92ZVBhc3NrZXkSJy5wYXJsZXkuY29uc29sZS52MS5SZW1vdmVQYXNza2V5UmVxdWVzdBooLnBhcmxleS5jb25zb2xlLnYxLlJlbW92ZVBhc3NrZXlSZXNwb25zZRJWCglCZWdpblRvdHASIy5wYXJsZXkuY29uc29sZS52MS5CZWdpblRvdHBSZXF1ZXN0GiQucGFybGV5LmNvbnNvbGUudjEuQmVnaW5Ub3RwUmVzcG9uc2USXAoLQ29uZmlybVRvdHASJS5wYXJsZXkuY29uc29sZS52MS5Db25maXJtVG90cFJlcXVlc3QaJi5wYXJsZXkuY29uc29sZS52MS5Db25maXJtVG90cFJlc3BvbnNlElkKClJlbW92ZVRvdHASJC5wYXJsZXkuY29uc29sZS52MS5SZW1vdmVUb3RwUmVxdWVzdBolLnBhcmxleS5jb25zb2xlLnYxLlJlbW92ZVRvdHBSZXNwb25zZRJxChJSZW5ld1JlY292ZXJ5Q29kZXMSLC5wYXJsZXkuY29uc29sZS52MS5SZW5ld1JlY292ZXJ5Q29kZXNSZXF1ZXN0Gi0ucGFybGV5LmNvbnNvbGUudjEuUmVuZXdSZWNvdmVyeUNvZGVzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Ch5wYXJsZXkvY29uc29sZS92MS9mYWN0b3IucHJvdG8SEXBhcmxleS5jb25zb2xlLnYxIocBCgdQYXNza2V5EgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWxhc3RfdXNlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhoKGEdldFBhc3NrZXlPcHRpb25zUmVxdWVzdCIxChlHZXRQYXNza2V5T3B0aW9uc1Jlc3BvbnNlEhQKDG9wdGlvbnNfanNvbhgBIAEoCSIvChZTaWduSW5CeVBhc3NrZXlSZXF1ZXN0EhUKDXJlc3BvbnNlX2pzb24YASABKAkiRgoXU2lnbkluQnlQYXNza2V5UmVzcG9uc2USKwoHc2Vzc2lvbhgBIAEoCzIaLnBhcmxleS5jb25zb2xlLnYxLlNlc3Npb24iFAoSTGlzdEZhY3RvcnNSZXF1ZXN0Iq8BChNMaXN0RmFjdG9yc1Jlc3BvbnNlEiwKCHBhc3NrZXlzGAEgAygLMhoucGFybGV5LmNvbnNvbGUudjEuUGFzc2tleRItCgl0b3RwX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlY292ZXJ5X2NvZGVzGAMgASgFEhAKCHJlcXVpcmVkGAQgASgIEhEKCWF2YWlsYWJsZRgFIAEoCCIVChNCZWdpblBhc3NrZXlSZXF1ZXN0IiwKFEJlZ2luUGFzc2tleVJlc3BvbnNlEhQKDG9wdGlvbnNfanNvbhgBIAEoCSI4ChFBZGRQYXNza2V5UmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDXJlc3BvbnNlX2pzb24YAiABKAkiQQoSQWRkUGFzc2tleVJlc3BvbnNlEisKB3Bhc3NrZXkYASABKAsyGi5wYXJsZXkuY29uc29sZS52MS5QYXNza2V5IiIKFFJlbW92ZVBhc3NrZXlSZXF1ZXN0EgoKAmlkGAEgASgJIhcKFVJlbW92ZVBhc3NrZXlSZXNwb25zZSISChBCZWdpblRvdHBSZXF1ZXN0IkMKEUJlZ2luVG90cFJlc3BvbnNlEg4KBnNlY3JldBgBIAEoCRILCgN1cmkYAiABKAkSEQoJZW5yb2xtZW50GAMgASgJIjUKEkNvbmZpcm1Ub3RwUmVxdWVzdBIRCgllbnJvbG1lbnQYASABKAkSDAoEY29kZRgCIAEoCSItChNDb25maXJtVG90cFJlc3BvbnNlEhYKDnJlY292ZXJ5X2NvZGVzGAEgAygJIhMKEVJlbW92ZVRvdHBSZXF1ZXN0IhQKElJlbW92ZVRvdHBSZXNwb25zZSIbChlSZW5ld1JlY292ZXJ5Q29kZXNSZXF1ZXN0IjQKGlJlbmV3UmVjb3ZlcnlDb2Rlc1Jlc3BvbnNlEhYKDnJlY292ZXJ5X2NvZGVzGAEgAygJIiEKE1Jlc2V0RmFjdG9yc1JlcXVlc3QSCgoCaWQYASABKAkiNgoUUmVzZXRGYWN0b3JzUmVzcG9uc2USEAoIcGFzc2tleXMYASABKAUSDAoEdG90cBgCIAEoCDK+CAoNRmFjdG9yU2VydmljZRJuChFHZXRQYXNza2V5T3B0aW9ucxIrLnBhcmxleS5jb25zb2xlLnYxLkdldFBhc3NrZXlPcHRpb25zUmVxdWVzdBosLnBhcmxleS5jb25zb2xlLnYxLkdldFBhc3NrZXlPcHRpb25zUmVzcG9uc2USaAoPU2lnbkluQnlQYXNza2V5EikucGFybGV5LmNvbnNvbGUudjEuU2lnbkluQnlQYXNza2V5UmVxdWVzdBoqLnBhcmxleS5jb25zb2xlLnYxLlNpZ25JbkJ5UGFzc2tleVJlc3BvbnNlElUKBExpc3QSJS5wYXJsZXkuY29uc29sZS52MS5MaXN0RmFjdG9yc1JlcXVlc3QaJi5wYXJsZXkuY29uc29sZS52MS5MaXN0RmFjdG9yc1Jlc3BvbnNlEl8KDEJlZ2luUGFzc2tleRImLnBhcmxleS5jb25zb2xlLnYxLkJlZ2luUGFzc2tleVJlcXVlc3QaJy5wYXJsZXkuY29uc29sZS52MS5CZWdpblBhc3NrZXlSZXNwb25zZRJZCgpBZGRQYXNza2V5EiQucGFybGV5LmNvbnNvbGUudjEuQWRkUGFzc2tleVJlcXVlc3QaJS5wYXJsZXkuY29uc29sZS52MS5BZGRQYXNza2V5UmVzcG9uc2USYgoNUmVtb3ZlUGFzc2tleRInLnBhcmxleS5jb25zb2xlLnYxLlJlbW92ZVBhc3NrZXlSZXF1ZXN0GigucGFybGV5LmNvbnNvbGUudjEuUmVtb3ZlUGFzc2tleVJlc3BvbnNlElYKCUJlZ2luVG90cBIjLnBhcmxleS5jb25zb2xlLnYxLkJlZ2luVG90cFJlcXVlc3QaJC5wYXJsZXkuY29uc29sZS52MS5CZWdpblRvdHBSZXNwb25zZRJcCgtDb25maXJtVG90cBIlLnBhcmxleS5jb25zb2xlLnYxLkNvbmZpcm1Ub3RwUmVxdWVzdBomLnBhcmxleS5jb25zb2xlLnYxLkNvbmZpcm1Ub3RwUmVzcG9uc2USWQoKUmVtb3ZlVG90cBIkLnBhcmxleS5jb25zb2xlLnYxLlJlbW92ZVRvdHBSZXF1ZXN0GiUucGFybGV5LmNvbnNvbGUudjEuUmVtb3ZlVG90cFJlc3BvbnNlEnEKElJlbmV3UmVjb3ZlcnlDb2RlcxIsLnBhcmxleS5jb25zb2xlLnYxLlJlbmV3UmVjb3ZlcnlDb2Rlc1JlcXVlc3QaLS5wYXJsZXkuY29uc29sZS52MS5SZW5ld1JlY292ZXJ5Q29kZXNSZXNwb25zZRJYCgVSZXNldBImLnBhcmxleS5jb25zb2xlLnYxLlJlc2V0RmFjdG9yc1JlcXVlc3QaJy5wYXJsZXkuY29uc29sZS52MS5SZXNldEZhY3RvcnNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_parley_console_v1_session]);
 
 /**
  * Describes the message parley.console.v1.Passkey.
@@ -19,120 +20,162 @@ export const PasskeySchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_factor, 0);
 
 /**
+ * Describes the message parley.console.v1.GetPasskeyOptionsRequest.
+ * Use `create(GetPasskeyOptionsRequestSchema)` to create a new message.
+ */
+export const GetPasskeyOptionsRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_factor, 1);
+
+/**
+ * Describes the message parley.console.v1.GetPasskeyOptionsResponse.
+ * Use `create(GetPasskeyOptionsResponseSchema)` to create a new message.
+ */
+export const GetPasskeyOptionsResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_factor, 2);
+
+/**
+ * Describes the message parley.console.v1.SignInByPasskeyRequest.
+ * Use `create(SignInByPasskeyRequestSchema)` to create a new message.
+ */
+export const SignInByPasskeyRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_factor, 3);
+
+/**
+ * Describes the message parley.console.v1.SignInByPasskeyResponse.
+ * Use `create(SignInByPasskeyResponseSchema)` to create a new message.
+ */
+export const SignInByPasskeyResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_factor, 4);
+
+/**
  * Describes the message parley.console.v1.ListFactorsRequest.
  * Use `create(ListFactorsRequestSchema)` to create a new message.
  */
 export const ListFactorsRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 1);
+  messageDesc(file_parley_console_v1_factor, 5);
 
 /**
  * Describes the message parley.console.v1.ListFactorsResponse.
  * Use `create(ListFactorsResponseSchema)` to create a new message.
  */
 export const ListFactorsResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 2);
+  messageDesc(file_parley_console_v1_factor, 6);
 
 /**
  * Describes the message parley.console.v1.BeginPasskeyRequest.
  * Use `create(BeginPasskeyRequestSchema)` to create a new message.
  */
 export const BeginPasskeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 3);
+  messageDesc(file_parley_console_v1_factor, 7);
 
 /**
  * Describes the message parley.console.v1.BeginPasskeyResponse.
  * Use `create(BeginPasskeyResponseSchema)` to create a new message.
  */
 export const BeginPasskeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 4);
+  messageDesc(file_parley_console_v1_factor, 8);
 
 /**
  * Describes the message parley.console.v1.AddPasskeyRequest.
  * Use `create(AddPasskeyRequestSchema)` to create a new message.
  */
 export const AddPasskeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 5);
+  messageDesc(file_parley_console_v1_factor, 9);
 
 /**
  * Describes the message parley.console.v1.AddPasskeyResponse.
  * Use `create(AddPasskeyResponseSchema)` to create a new message.
  */
 export const AddPasskeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 6);
+  messageDesc(file_parley_console_v1_factor, 10);
 
 /**
  * Describes the message parley.console.v1.RemovePasskeyRequest.
  * Use `create(RemovePasskeyRequestSchema)` to create a new message.
  */
 export const RemovePasskeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 7);
+  messageDesc(file_parley_console_v1_factor, 11);
 
 /**
  * Describes the message parley.console.v1.RemovePasskeyResponse.
  * Use `create(RemovePasskeyResponseSchema)` to create a new message.
  */
 export const RemovePasskeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 8);
+  messageDesc(file_parley_console_v1_factor, 12);
 
 /**
  * Describes the message parley.console.v1.BeginTotpRequest.
  * Use `create(BeginTotpRequestSchema)` to create a new message.
  */
 export const BeginTotpRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 9);
+  messageDesc(file_parley_console_v1_factor, 13);
 
 /**
  * Describes the message parley.console.v1.BeginTotpResponse.
  * Use `create(BeginTotpResponseSchema)` to create a new message.
  */
 export const BeginTotpResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 10);
+  messageDesc(file_parley_console_v1_factor, 14);
 
 /**
  * Describes the message parley.console.v1.ConfirmTotpRequest.
  * Use `create(ConfirmTotpRequestSchema)` to create a new message.
  */
 export const ConfirmTotpRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 11);
+  messageDesc(file_parley_console_v1_factor, 15);
 
 /**
  * Describes the message parley.console.v1.ConfirmTotpResponse.
  * Use `create(ConfirmTotpResponseSchema)` to create a new message.
  */
 export const ConfirmTotpResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 12);
+  messageDesc(file_parley_console_v1_factor, 16);
 
 /**
  * Describes the message parley.console.v1.RemoveTotpRequest.
  * Use `create(RemoveTotpRequestSchema)` to create a new message.
  */
 export const RemoveTotpRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 13);
+  messageDesc(file_parley_console_v1_factor, 17);
 
 /**
  * Describes the message parley.console.v1.RemoveTotpResponse.
  * Use `create(RemoveTotpResponseSchema)` to create a new message.
  */
 export const RemoveTotpResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 14);
+  messageDesc(file_parley_console_v1_factor, 18);
 
 /**
  * Describes the message parley.console.v1.RenewRecoveryCodesRequest.
  * Use `create(RenewRecoveryCodesRequestSchema)` to create a new message.
  */
 export const RenewRecoveryCodesRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 15);
+  messageDesc(file_parley_console_v1_factor, 19);
 
 /**
  * Describes the message parley.console.v1.RenewRecoveryCodesResponse.
  * Use `create(RenewRecoveryCodesResponseSchema)` to create a new message.
  */
 export const RenewRecoveryCodesResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_factor, 16);
+  messageDesc(file_parley_console_v1_factor, 20);
 
 /**
- * One's own passkeys, authenticator app and recovery codes. All calls need a session (see SessionService). What changes something
- * needs a fresh proof; sessions that were begun at the OpenID provider have no factors here: PERMISSION_DENIED.
+ * Describes the message parley.console.v1.ResetFactorsRequest.
+ * Use `create(ResetFactorsRequestSchema)` to create a new message.
+ */
+export const ResetFactorsRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_factor, 21);
+
+/**
+ * Describes the message parley.console.v1.ResetFactorsResponse.
+ * Use `create(ResetFactorsResponseSchema)` to create a new message.
+ */
+export const ResetFactorsResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_factor, 22);
+
+/**
+ * Passkeys, authenticator apps and recovery codes: one's own, where a call does not say else. What changes something needs a
+ * session with a fresh proof; sessions that were begun at the OpenID provider have no factors here: PERMISSION_DENIED.
  *
  * @generated from service parley.console.v1.FactorService
  */

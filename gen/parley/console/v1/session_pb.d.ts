@@ -233,155 +233,6 @@ export declare type SignInByLinkResponse = Message<"parley.console.v1.SignInByLi
 export declare const SignInByLinkResponseSchema: GenMessage<SignInByLinkResponse>;
 
 /**
- * Asks for the options of a passkey's use.
- *
- * @generated from message parley.console.v1.GetPasskeyOptionsRequest
- */
-export declare type GetPasskeyOptionsRequest = Message<"parley.console.v1.GetPasskeyOptionsRequest"> & {
-};
-
-/**
- * Describes the message parley.console.v1.GetPasskeyOptionsRequest.
- * Use `create(GetPasskeyOptionsRequestSchema)` to create a new message.
- */
-export declare const GetPasskeyOptionsRequestSchema: GenMessage<GetPasskeyOptionsRequest>;
-
-/**
- * The options of a passkey's use.
- *
- * @generated from message parley.console.v1.GetPasskeyOptionsResponse
- */
-export declare type GetPasskeyOptionsResponse = Message<"parley.console.v1.GetPasskeyOptionsResponse"> & {
-  /**
-   * `PublicKeyCredentialRequestOptionsJSON` of the Web Authentication standard.
-   *
-   * @generated from field: string options_json = 1;
-   */
-  optionsJson: string;
-};
-
-/**
- * Describes the message parley.console.v1.GetPasskeyOptionsResponse.
- * Use `create(GetPasskeyOptionsResponseSchema)` to create a new message.
- */
-export declare const GetPasskeyOptionsResponseSchema: GenMessage<GetPasskeyOptionsResponse>;
-
-/**
- * A passkey that was used.
- *
- * @generated from message parley.console.v1.SignInByPasskeyRequest
- */
-export declare type SignInByPasskeyRequest = Message<"parley.console.v1.SignInByPasskeyRequest"> & {
-  /**
-   * Required. `AuthenticationResponseJSON` of the Web Authentication standard, at most 16 KiB.
-   *
-   * @generated from field: string response_json = 1;
-   */
-  responseJson: string;
-};
-
-/**
- * Describes the message parley.console.v1.SignInByPasskeyRequest.
- * Use `create(SignInByPasskeyRequestSchema)` to create a new message.
- */
-export declare const SignInByPasskeyRequestSchema: GenMessage<SignInByPasskeyRequest>;
-
-/**
- * The sign-in worked.
- *
- * @generated from message parley.console.v1.SignInByPasskeyResponse
- */
-export declare type SignInByPasskeyResponse = Message<"parley.console.v1.SignInByPasskeyResponse"> & {
-  /**
-   * The new session.
-   *
-   * @generated from field: parley.console.v1.Session session = 1;
-   */
-  session?: Session | undefined;
-};
-
-/**
- * Describes the message parley.console.v1.SignInByPasskeyResponse.
- * Use `create(SignInByPasskeyResponseSchema)` to create a new message.
- */
-export declare const SignInByPasskeyResponseSchema: GenMessage<SignInByPasskeyResponse>;
-
-/**
- * Whose password was lost.
- *
- * @generated from message parley.console.v1.RequestPasswordResetRequest
- */
-export declare type RequestPasswordResetRequest = Message<"parley.console.v1.RequestPasswordResetRequest"> & {
-  /**
-   * Required. Case does not matter.
-   *
-   * @generated from field: string email = 1;
-   */
-  email: string;
-};
-
-/**
- * Describes the message parley.console.v1.RequestPasswordResetRequest.
- * Use `create(RequestPasswordResetRequestSchema)` to create a new message.
- */
-export declare const RequestPasswordResetRequestSchema: GenMessage<RequestPasswordResetRequest>;
-
-/**
- * If there is an account, a link is on its way.
- *
- * @generated from message parley.console.v1.RequestPasswordResetResponse
- */
-export declare type RequestPasswordResetResponse = Message<"parley.console.v1.RequestPasswordResetResponse"> & {
-};
-
-/**
- * Describes the message parley.console.v1.RequestPasswordResetResponse.
- * Use `create(RequestPasswordResetResponseSchema)` to create a new message.
- */
-export declare const RequestPasswordResetResponseSchema: GenMessage<RequestPasswordResetResponse>;
-
-/**
- * A link and a new password.
- *
- * @generated from message parley.console.v1.ResetPasswordRequest
- */
-export declare type ResetPasswordRequest = Message<"parley.console.v1.ResetPasswordRequest"> & {
-  /**
-   * Required. The token after `#reset=`.
-   *
-   * @generated from field: string token = 1;
-   */
-  token: string;
-
-  /**
-   * Required. 12 to 128 characters.
-   *
-   * @generated from field: string new_password = 2;
-   */
-  newPassword: string;
-};
-
-/**
- * Describes the message parley.console.v1.ResetPasswordRequest.
- * Use `create(ResetPasswordRequestSchema)` to create a new message.
- */
-export declare const ResetPasswordRequestSchema: GenMessage<ResetPasswordRequest>;
-
-/**
- * The password was set.
- *
- * @generated from message parley.console.v1.ResetPasswordResponse
- */
-export declare type ResetPasswordResponse = Message<"parley.console.v1.ResetPasswordResponse"> & {
-};
-
-/**
- * Describes the message parley.console.v1.ResetPasswordResponse.
- * Use `create(ResetPasswordResponseSchema)` to create a new message.
- */
-export declare const ResetPasswordResponseSchema: GenMessage<ResetPasswordResponse>;
-
-/**
  * Asks to be signed out.
  *
  * @generated from message parley.console.v1.SignOutRequest
@@ -487,7 +338,7 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
   acceptsPasskeys: boolean;
 
   /**
-   * `RequestPasswordReset` sends e-mail: `smtp` and `http.public_url` are configured.
+   * `PasswordService.RequestReset` sends e-mail: `smtp` and `http.public_url` are configured.
    *
    * @generated from field: bool offers_password_reset = 8;
    */
@@ -857,52 +708,6 @@ export declare const SessionService: GenService<{
     methodKind: "unary";
     input: typeof SignInByLinkRequestSchema;
     output: typeof SignInByLinkResponseSchema;
-  },
-  /**
-   * Makes the options for the use of a passkey, for the browser's `navigator.credentials.get`: of one's own passkeys in a session,
-   * else of whichever the person chooses. They are valid for five minutes. Needs no session. INVALID_ARGUMENT where passkeys cannot
-   * be used at this address.
-   *
-   * @generated from rpc parley.console.v1.SessionService.GetPasskeyOptions
-   */
-  getPasskeyOptions: {
-    methodKind: "unary";
-    input: typeof GetPasskeyOptionsRequestSchema;
-    output: typeof GetPasskeyOptionsResponseSchema;
-  },
-  /**
-   * Signs in with a passkey, which is a second factor too: its device has asked for a PIN or a biometric. UNAUTHENTICATED for one that is unknown
-   * or not valid, and for a disabled account; PERMISSION_DENIED as `SignIn`; RESOURCE_EXHAUSTED after too many failures of the network.
-   *
-   * @generated from rpc parley.console.v1.SessionService.SignInByPasskey
-   */
-  signInByPasskey: {
-    methodKind: "unary";
-    input: typeof SignInByPasskeyRequestSchema;
-    output: typeof SignInByPasskeyResponseSchema;
-  },
-  /**
-   * Sends a link for a new password to an address that signs in with a password here. The answer is the same whether or not there is such an account.
-   * PERMISSION_DENIED as `SignIn`, and where no e-mail can be sent; RESOURCE_EXHAUSTED after too many attempts. Needs no session.
-   *
-   * @generated from rpc parley.console.v1.SessionService.RequestPasswordReset
-   */
-  requestPasswordReset: {
-    methodKind: "unary";
-    input: typeof RequestPasswordResetRequestSchema;
-    output: typeof RequestPasswordResetResponseSchema;
-  },
-  /**
-   * Sets a new password with such a link, which is valid once, for an hour. All sessions of the account end; a second factor stays and is
-   * asked for at the next sign-in. INVALID_ARGUMENT for a text that is no token and for a password that may not be, UNAUTHENTICATED for any
-   * other token; RESOURCE_EXHAUSTED after too many attempts. Needs no session.
-   *
-   * @generated from rpc parley.console.v1.SessionService.ResetPassword
-   */
-  resetPassword: {
-    methodKind: "unary";
-    input: typeof ResetPasswordRequestSchema;
-    output: typeof ResetPasswordResponseSchema;
   },
   /**
    * Ends the session, if there is one.

@@ -11,7 +11,7 @@ import { file_parley_console_v1_team } from "./team_pb.js";
  * Describes the file parley/console/v1/session.proto.
  */
 export const file_parley_console_v1_session = /*@__PURE__*/
-  fileDesc("Ch9wYXJsZXkvY29uc29sZS92MS9zZXNzaW9uLnByb3RvEhFwYXJsZXkuY29uc29sZS52MSL6AQoHU2Vzc2lvbhIrCgdhY2NvdW50GAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuQWNjb3VudBIvCgtmcmVzaF91bnRpbBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKBXRlYW1zGAQgAygLMiEucGFybGV5LmNvbnNvbGUudjEuVGVhbU1lbWJlcnNoaXASEwoLYnlfcHJvdmlkZXIYBSABKAgSGQoRc2Vjb25kX2ZhY3Rvcl9kdWUYBiABKAgibQoNU2lnblVwUmVxdWVzdBINCgVlbWFpbBgBIAEoCRIQCghwYXNzd29yZBgCIAEoCRIMCgRuYW1lGAMgASgJEhgKEGludml0YXRpb25fdG9rZW4YBCABKAkSEwoLc2V0dXBfdG9rZW4YBSABKAkiPQoOU2lnblVwUmVzcG9uc2USKwoHc2Vzc2lvbhgBIAEoCzIaLnBhcmxleS5jb25zb2xlLnYxLlNlc3Npb24iPgoNU2lnbkluUmVxdWVzdBINCgVlbWFpbBgBIAEoCRIQCghwYXNzd29yZBgCIAEoCRIMCgRjb2RlGAMgASgJIj0KDlNpZ25JblJlc3BvbnNlEisKB3Nlc3Npb24YASABKAsyGi5wYXJsZXkuY29uc29sZS52MS5TZXNzaW9uIiQKE1NpZ25JbkJ5TGlua1JlcXVlc3QSDQoFdG9rZW4YASABKAkiQwoUU2lnbkluQnlMaW5rUmVzcG9uc2USKwoHc2Vzc2lvbhgBIAEoCzIaLnBhcmxleS5jb25zb2xlLnYxLlNlc3Npb24iGgoYR2V0UGFzc2tleU9wdGlvbnNSZXF1ZXN0IjEKGUdldFBhc3NrZXlPcHRpb25zUmVzcG9uc2USFAoMb3B0aW9uc19qc29uGAEgASgJIi8KFlNpZ25JbkJ5UGFzc2tleVJlcXVlc3QSFQoNcmVzcG9uc2VfanNvbhgBIAEoCSJGChdTaWduSW5CeVBhc3NrZXlSZXNwb25zZRIrCgdzZXNzaW9uGAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuU2Vzc2lvbiIsChtSZXF1ZXN0UGFzc3dvcmRSZXNldFJlcXVlc3QSDQoFZW1haWwYASABKAkiHgocUmVxdWVzdFBhc3N3b3JkUmVzZXRSZXNwb25zZSI7ChRSZXNldFBhc3N3b3JkUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIUCgxuZXdfcGFzc3dvcmQYAiABKAkiFwoVUmVzZXRQYXNzd29yZFJlc3BvbnNlIhAKDlNpZ25PdXRSZXF1ZXN0IicKD1NpZ25PdXRSZXNwb25zZRIUCgxwcm92aWRlcl91cmwYASABKAkiEwoRR2V0U2Vzc2lvblJlcXVlc3QikQIKEkdldFNlc3Npb25SZXNwb25zZRIrCgdzZXNzaW9uGAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuU2Vzc2lvbhIzCgxzaWduX3VwX21vZGUYAiABKA4yHS5wYXJsZXkuY29uc29sZS52MS5TaWduVXBNb2RlEhMKC25lZWRzX293bmVyGAMgASgIEhkKEW5lZWRzX3NldHVwX3Rva2VuGAQgASgIEhUKDXByb3ZpZGVyX25hbWUYBSABKAkSGQoRYWNjZXB0c19wYXNzd29yZHMYBiABKAgSGAoQYWNjZXB0c19wYXNza2V5cxgHIAEoCBIdChVvZmZlcnNfcGFzc3dvcmRfcmVzZXQYCCABKAgiJQoUR2V0SW52aXRhdGlvblJlcXVlc3QSDQoFdG9rZW4YASABKAkiNQoVR2V0SW52aXRhdGlvblJlc3BvbnNlEg0KBXZhbGlkGAEgASgIEg0KBWVtYWlsGAIgASgJIj8KFVJlYXV0aGVudGljYXRlUmVxdWVzdBIQCghwYXNzd29yZBgBIAEoCRIUCgxwYXNza2V5X2pzb24YAiABKAkiRQoWUmVhdXRoZW50aWNhdGVSZXNwb25zZRIrCgdzZXNzaW9uGAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuU2Vzc2lvbiJdChVDaGFuZ2VQYXNzd29yZFJlcXVlc3QSGAoQY3VycmVudF9wYXNzd29yZBgBIAEoCRIUCgxuZXdfcGFzc3dvcmQYAiABKAkSFAoMcGFzc2tleV9qc29uGAMgASgJIkUKFkNoYW5nZVBhc3N3b3JkUmVzcG9uc2USKwoHc2Vzc2lvbhgBIAEoCzIaLnBhcmxleS5jb25zb2xlLnYxLlNlc3Npb24iFQoTTGlzdFNlc3Npb25zUmVxdWVzdCKkAQoLT3BlblNlc3Npb24SLwoLY3JlYXRlX3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWxhc3RfdXNlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB25ldHdvcmsYAyABKAkSDwoHYnJvd3NlchgEIAEoCRIPCgdjdXJyZW50GAUgASgIIkgKFExpc3RTZXNzaW9uc1Jlc3BvbnNlEjAKCHNlc3Npb25zGAEgAygLMh4ucGFybGV5LmNvbnNvbGUudjEuT3BlblNlc3Npb24iGQoXU2lnbk91dEVsc2V3aGVyZVJlcXVlc3QiKQoYU2lnbk91dEVsc2V3aGVyZVJlc3BvbnNlEg0KBWVuZGVkGAEgASgFKnQKClNpZ25VcE1vZGUSHAoYU0lHTl9VUF9NT0RFX1VOU1BFQ0lGSUVEEAASFQoRU0lHTl9VUF9NT0RFX09QRU4QARIYChRTSUdOX1VQX01PREVfSU5WSVRFRBACEhcKE1NJR05fVVBfTU9ERV9DTE9TRUQQAzLzCgoOU2Vzc2lvblNlcnZpY2USTQoGU2lnblVwEiAucGFybGV5LmNvbnNvbGUudjEuU2lnblVwUmVxdWVzdBohLnBhcmxleS5jb25zb2xlLnYxLlNpZ25VcFJlc3BvbnNlEk0KBlNpZ25JbhIgLnBhcmxleS5jb25zb2xlLnYxLlNpZ25JblJlcXVlc3QaIS5wYXJsZXkuY29uc29sZS52MS5TaWduSW5SZXNwb25zZRJfCgxTaWduSW5CeUxpbmsSJi5wYXJsZXkuY29uc29sZS52MS5TaWduSW5CeUxpbmtSZXF1ZXN0GicucGFybGV5LmNvbnNvbGUudjEuU2lnbkluQnlMaW5rUmVzcG9uc2USbgoRR2V0UGFzc2tleU9wdGlvbnMSKy5wYXJsZXkuY29uc29sZS52MS5HZXRQYXNza2V5T3B0aW9uc1JlcXVlc3QaLC5wYXJsZXkuY29uc29sZS52MS5HZXRQYXNza2V5T3B0aW9uc1Jlc3BvbnNlEmgKD1NpZ25JbkJ5UGFzc2tleRIpLnBhcmxleS5jb25zb2xlLnYxLlNpZ25JbkJ5UGFzc2tleVJlcXVlc3QaKi5wYXJsZXkuY29uc29sZS52MS5TaWduSW5CeVBhc3NrZXlSZXNwb25zZRJ3ChRSZXF1ZXN0UGFzc3dvcmRSZXNldBIuLnBhcmxleS5jb25zb2xlLnYxLlJlcXVlc3RQYXNzd29yZFJlc2V0UmVxdWVzdBovLnBhcmxleS5jb25zb2xlLnYxLlJlcXVlc3RQYXNzd29yZFJlc2V0UmVzcG9uc2USYgoNUmVzZXRQYXNzd29yZBInLnBhcmxleS5jb25zb2xlLnYxLlJlc2V0UGFzc3dvcmRSZXF1ZXN0GigucGFybGV5LmNvbnNvbGUudjEuUmVzZXRQYXNzd29yZFJlc3BvbnNlElAKB1NpZ25PdXQSIS5wYXJsZXkuY29uc29sZS52MS5TaWduT3V0UmVxdWVzdBoiLnBhcmxleS5jb25zb2xlLnYxLlNpZ25PdXRSZXNwb25zZRJZCgpHZXRTZXNzaW9uEiQucGFybGV5LmNvbnNvbGUudjEuR2V0U2Vzc2lvblJlcXVlc3QaJS5wYXJsZXkuY29uc29sZS52MS5HZXRTZXNzaW9uUmVzcG9uc2USYgoNR2V0SW52aXRhdGlvbhInLnBhcmxleS5jb25zb2xlLnYxLkdldEludml0YXRpb25SZXF1ZXN0GigucGFybGV5LmNvbnNvbGUudjEuR2V0SW52aXRhdGlvblJlc3BvbnNlEmUKDlJlYXV0aGVudGljYXRlEigucGFybGV5LmNvbnNvbGUudjEuUmVhdXRoZW50aWNhdGVSZXF1ZXN0GikucGFybGV5LmNvbnNvbGUudjEuUmVhdXRoZW50aWNhdGVSZXNwb25zZRJlCg5DaGFuZ2VQYXNzd29yZBIoLnBhcmxleS5jb25zb2xlLnYxLkNoYW5nZVBhc3N3b3JkUmVxdWVzdBopLnBhcmxleS5jb25zb2xlLnYxLkNoYW5nZVBhc3N3b3JkUmVzcG9uc2USXwoMTGlzdFNlc3Npb25zEiYucGFybGV5LmNvbnNvbGUudjEuTGlzdFNlc3Npb25zUmVxdWVzdBonLnBhcmxleS5jb25zb2xlLnYxLkxpc3RTZXNzaW9uc1Jlc3BvbnNlEmsKEFNpZ25PdXRFbHNld2hlcmUSKi5wYXJsZXkuY29uc29sZS52MS5TaWduT3V0RWxzZXdoZXJlUmVxdWVzdBorLnBhcmxleS5jb25zb2xlLnYxLlNpZ25PdXRFbHNld2hlcmVSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_parley_console_v1_account, file_parley_console_v1_team]);
+  fileDesc("Ch9wYXJsZXkvY29uc29sZS92MS9zZXNzaW9uLnByb3RvEhFwYXJsZXkuY29uc29sZS52MSL6AQoHU2Vzc2lvbhIrCgdhY2NvdW50GAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuQWNjb3VudBIvCgtmcmVzaF91bnRpbBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKBXRlYW1zGAQgAygLMiEucGFybGV5LmNvbnNvbGUudjEuVGVhbU1lbWJlcnNoaXASEwoLYnlfcHJvdmlkZXIYBSABKAgSGQoRc2Vjb25kX2ZhY3Rvcl9kdWUYBiABKAgibQoNU2lnblVwUmVxdWVzdBINCgVlbWFpbBgBIAEoCRIQCghwYXNzd29yZBgCIAEoCRIMCgRuYW1lGAMgASgJEhgKEGludml0YXRpb25fdG9rZW4YBCABKAkSEwoLc2V0dXBfdG9rZW4YBSABKAkiPQoOU2lnblVwUmVzcG9uc2USKwoHc2Vzc2lvbhgBIAEoCzIaLnBhcmxleS5jb25zb2xlLnYxLlNlc3Npb24iPgoNU2lnbkluUmVxdWVzdBINCgVlbWFpbBgBIAEoCRIQCghwYXNzd29yZBgCIAEoCRIMCgRjb2RlGAMgASgJIj0KDlNpZ25JblJlc3BvbnNlEisKB3Nlc3Npb24YASABKAsyGi5wYXJsZXkuY29uc29sZS52MS5TZXNzaW9uIiQKE1NpZ25JbkJ5TGlua1JlcXVlc3QSDQoFdG9rZW4YASABKAkiQwoUU2lnbkluQnlMaW5rUmVzcG9uc2USKwoHc2Vzc2lvbhgBIAEoCzIaLnBhcmxleS5jb25zb2xlLnYxLlNlc3Npb24iEAoOU2lnbk91dFJlcXVlc3QiJwoPU2lnbk91dFJlc3BvbnNlEhQKDHByb3ZpZGVyX3VybBgBIAEoCSITChFHZXRTZXNzaW9uUmVxdWVzdCKRAgoSR2V0U2Vzc2lvblJlc3BvbnNlEisKB3Nlc3Npb24YASABKAsyGi5wYXJsZXkuY29uc29sZS52MS5TZXNzaW9uEjMKDHNpZ25fdXBfbW9kZRgCIAEoDjIdLnBhcmxleS5jb25zb2xlLnYxLlNpZ25VcE1vZGUSEwoLbmVlZHNfb3duZXIYAyABKAgSGQoRbmVlZHNfc2V0dXBfdG9rZW4YBCABKAgSFQoNcHJvdmlkZXJfbmFtZRgFIAEoCRIZChFhY2NlcHRzX3Bhc3N3b3JkcxgGIAEoCBIYChBhY2NlcHRzX3Bhc3NrZXlzGAcgASgIEh0KFW9mZmVyc19wYXNzd29yZF9yZXNldBgIIAEoCCIlChRHZXRJbnZpdGF0aW9uUmVxdWVzdBINCgV0b2tlbhgBIAEoCSI1ChVHZXRJbnZpdGF0aW9uUmVzcG9uc2USDQoFdmFsaWQYASABKAgSDQoFZW1haWwYAiABKAkiPwoVUmVhdXRoZW50aWNhdGVSZXF1ZXN0EhAKCHBhc3N3b3JkGAEgASgJEhQKDHBhc3NrZXlfanNvbhgCIAEoCSJFChZSZWF1dGhlbnRpY2F0ZVJlc3BvbnNlEisKB3Nlc3Npb24YASABKAsyGi5wYXJsZXkuY29uc29sZS52MS5TZXNzaW9uIl0KFUNoYW5nZVBhc3N3b3JkUmVxdWVzdBIYChBjdXJyZW50X3Bhc3N3b3JkGAEgASgJEhQKDG5ld19wYXNzd29yZBgCIAEoCRIUCgxwYXNza2V5X2pzb24YAyABKAkiRQoWQ2hhbmdlUGFzc3dvcmRSZXNwb25zZRIrCgdzZXNzaW9uGAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuU2Vzc2lvbiIVChNMaXN0U2Vzc2lvbnNSZXF1ZXN0IqQBCgtPcGVuU2Vzc2lvbhIvCgtjcmVhdGVfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNbGFzdF91c2VfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbmV0d29yaxgDIAEoCRIPCgdicm93c2VyGAQgASgJEg8KB2N1cnJlbnQYBSABKAgiSAoUTGlzdFNlc3Npb25zUmVzcG9uc2USMAoIc2Vzc2lvbnMYASADKAsyHi5wYXJsZXkuY29uc29sZS52MS5PcGVuU2Vzc2lvbiIZChdTaWduT3V0RWxzZXdoZXJlUmVxdWVzdCIpChhTaWduT3V0RWxzZXdoZXJlUmVzcG9uc2USDQoFZW5kZWQYASABKAUqdAoKU2lnblVwTW9kZRIcChhTSUdOX1VQX01PREVfVU5TUEVDSUZJRUQQABIVChFTSUdOX1VQX01PREVfT1BFThABEhgKFFNJR05fVVBfTU9ERV9JTlZJVEVEEAISFwoTU0lHTl9VUF9NT0RFX0NMT1NFRBADMrwHCg5TZXNzaW9uU2VydmljZRJNCgZTaWduVXASIC5wYXJsZXkuY29uc29sZS52MS5TaWduVXBSZXF1ZXN0GiEucGFybGV5LmNvbnNvbGUudjEuU2lnblVwUmVzcG9uc2USTQoGU2lnbkluEiAucGFybGV5LmNvbnNvbGUudjEuU2lnbkluUmVxdWVzdBohLnBhcmxleS5jb25zb2xlLnYxLlNpZ25JblJlc3BvbnNlEl8KDFNpZ25JbkJ5TGluaxImLnBhcmxleS5jb25zb2xlLnYxLlNpZ25JbkJ5TGlua1JlcXVlc3QaJy5wYXJsZXkuY29uc29sZS52MS5TaWduSW5CeUxpbmtSZXNwb25zZRJQCgdTaWduT3V0EiEucGFybGV5LmNvbnNvbGUudjEuU2lnbk91dFJlcXVlc3QaIi5wYXJsZXkuY29uc29sZS52MS5TaWduT3V0UmVzcG9uc2USWQoKR2V0U2Vzc2lvbhIkLnBhcmxleS5jb25zb2xlLnYxLkdldFNlc3Npb25SZXF1ZXN0GiUucGFybGV5LmNvbnNvbGUudjEuR2V0U2Vzc2lvblJlc3BvbnNlEmIKDUdldEludml0YXRpb24SJy5wYXJsZXkuY29uc29sZS52MS5HZXRJbnZpdGF0aW9uUmVxdWVzdBooLnBhcmxleS5jb25zb2xlLnYxLkdldEludml0YXRpb25SZXNwb25zZRJlCg5SZWF1dGhlbnRpY2F0ZRIoLnBhcmxleS5jb25zb2xlLnYxLlJlYXV0aGVudGljYXRlUmVxdWVzdBopLnBhcmxleS5jb25zb2xlLnYxLlJlYXV0aGVudGljYXRlUmVzcG9uc2USZQoOQ2hhbmdlUGFzc3dvcmQSKC5wYXJsZXkuY29uc29sZS52MS5DaGFuZ2VQYXNzd29yZFJlcXVlc3QaKS5wYXJsZXkuY29uc29sZS52MS5DaGFuZ2VQYXNzd29yZFJlc3BvbnNlEl8KDExpc3RTZXNzaW9ucxImLnBhcmxleS5jb25zb2xlLnYxLkxpc3RTZXNzaW9uc1JlcXVlc3QaJy5wYXJsZXkuY29uc29sZS52MS5MaXN0U2Vzc2lvbnNSZXNwb25zZRJrChBTaWduT3V0RWxzZXdoZXJlEioucGFybGV5LmNvbnNvbGUudjEuU2lnbk91dEVsc2V3aGVyZVJlcXVlc3QaKy5wYXJsZXkuY29uc29sZS52MS5TaWduT3V0RWxzZXdoZXJlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_parley_console_v1_account, file_parley_console_v1_team]);
 
 /**
  * Describes the message parley.console.v1.Session.
@@ -63,165 +63,109 @@ export const SignInByLinkResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_session, 6);
 
 /**
- * Describes the message parley.console.v1.GetPasskeyOptionsRequest.
- * Use `create(GetPasskeyOptionsRequestSchema)` to create a new message.
- */
-export const GetPasskeyOptionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 7);
-
-/**
- * Describes the message parley.console.v1.GetPasskeyOptionsResponse.
- * Use `create(GetPasskeyOptionsResponseSchema)` to create a new message.
- */
-export const GetPasskeyOptionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 8);
-
-/**
- * Describes the message parley.console.v1.SignInByPasskeyRequest.
- * Use `create(SignInByPasskeyRequestSchema)` to create a new message.
- */
-export const SignInByPasskeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 9);
-
-/**
- * Describes the message parley.console.v1.SignInByPasskeyResponse.
- * Use `create(SignInByPasskeyResponseSchema)` to create a new message.
- */
-export const SignInByPasskeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 10);
-
-/**
- * Describes the message parley.console.v1.RequestPasswordResetRequest.
- * Use `create(RequestPasswordResetRequestSchema)` to create a new message.
- */
-export const RequestPasswordResetRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 11);
-
-/**
- * Describes the message parley.console.v1.RequestPasswordResetResponse.
- * Use `create(RequestPasswordResetResponseSchema)` to create a new message.
- */
-export const RequestPasswordResetResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 12);
-
-/**
- * Describes the message parley.console.v1.ResetPasswordRequest.
- * Use `create(ResetPasswordRequestSchema)` to create a new message.
- */
-export const ResetPasswordRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 13);
-
-/**
- * Describes the message parley.console.v1.ResetPasswordResponse.
- * Use `create(ResetPasswordResponseSchema)` to create a new message.
- */
-export const ResetPasswordResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 14);
-
-/**
  * Describes the message parley.console.v1.SignOutRequest.
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 15);
+  messageDesc(file_parley_console_v1_session, 7);
 
 /**
  * Describes the message parley.console.v1.SignOutResponse.
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 16);
+  messageDesc(file_parley_console_v1_session, 8);
 
 /**
  * Describes the message parley.console.v1.GetSessionRequest.
  * Use `create(GetSessionRequestSchema)` to create a new message.
  */
 export const GetSessionRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 17);
+  messageDesc(file_parley_console_v1_session, 9);
 
 /**
  * Describes the message parley.console.v1.GetSessionResponse.
  * Use `create(GetSessionResponseSchema)` to create a new message.
  */
 export const GetSessionResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 18);
+  messageDesc(file_parley_console_v1_session, 10);
 
 /**
  * Describes the message parley.console.v1.GetInvitationRequest.
  * Use `create(GetInvitationRequestSchema)` to create a new message.
  */
 export const GetInvitationRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 19);
+  messageDesc(file_parley_console_v1_session, 11);
 
 /**
  * Describes the message parley.console.v1.GetInvitationResponse.
  * Use `create(GetInvitationResponseSchema)` to create a new message.
  */
 export const GetInvitationResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 20);
+  messageDesc(file_parley_console_v1_session, 12);
 
 /**
  * Describes the message parley.console.v1.ReauthenticateRequest.
  * Use `create(ReauthenticateRequestSchema)` to create a new message.
  */
 export const ReauthenticateRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 21);
+  messageDesc(file_parley_console_v1_session, 13);
 
 /**
  * Describes the message parley.console.v1.ReauthenticateResponse.
  * Use `create(ReauthenticateResponseSchema)` to create a new message.
  */
 export const ReauthenticateResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 22);
+  messageDesc(file_parley_console_v1_session, 14);
 
 /**
  * Describes the message parley.console.v1.ChangePasswordRequest.
  * Use `create(ChangePasswordRequestSchema)` to create a new message.
  */
 export const ChangePasswordRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 23);
+  messageDesc(file_parley_console_v1_session, 15);
 
 /**
  * Describes the message parley.console.v1.ChangePasswordResponse.
  * Use `create(ChangePasswordResponseSchema)` to create a new message.
  */
 export const ChangePasswordResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 24);
+  messageDesc(file_parley_console_v1_session, 16);
 
 /**
  * Describes the message parley.console.v1.ListSessionsRequest.
  * Use `create(ListSessionsRequestSchema)` to create a new message.
  */
 export const ListSessionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 25);
+  messageDesc(file_parley_console_v1_session, 17);
 
 /**
  * Describes the message parley.console.v1.OpenSession.
  * Use `create(OpenSessionSchema)` to create a new message.
  */
 export const OpenSessionSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 26);
+  messageDesc(file_parley_console_v1_session, 18);
 
 /**
  * Describes the message parley.console.v1.ListSessionsResponse.
  * Use `create(ListSessionsResponseSchema)` to create a new message.
  */
 export const ListSessionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 27);
+  messageDesc(file_parley_console_v1_session, 19);
 
 /**
  * Describes the message parley.console.v1.SignOutElsewhereRequest.
  * Use `create(SignOutElsewhereRequestSchema)` to create a new message.
  */
 export const SignOutElsewhereRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 28);
+  messageDesc(file_parley_console_v1_session, 20);
 
 /**
  * Describes the message parley.console.v1.SignOutElsewhereResponse.
  * Use `create(SignOutElsewhereResponseSchema)` to create a new message.
  */
 export const SignOutElsewhereResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_session, 29);
+  messageDesc(file_parley_console_v1_session, 21);
 
 /**
  * Describes the enum parley.console.v1.SignUpMode.
