@@ -71,6 +71,7 @@ export function valuesProblem(values: readonly string[]): string | undefined {
 
 /** Violations of the contract's field `required_labels`. */
 export function labelViolations(message: Message | undefined): FieldViolation[] {
+  if (message === undefined) return [];
   const { region = [], retention = [] } = fromMessage(message);
   return Object.entries({ regions: region, retentions: retention }).flatMap(([name, values]) => {
     const description = valuesProblem(values);

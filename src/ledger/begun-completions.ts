@@ -1,20 +1,26 @@
 import type { Clock } from "../core/clock.ts";
 import type { NewLedgerEntry } from "../core/ledger.ts";
 import { gather } from "./gather.ts";
-import type { LedgerStore } from "./ledger-store.ts";
+import { type LedgerStore, MAX_NOTED, type Note } from "./ledger-store.ts";
 
-/** Notes of a batch at most. */
-const MAX_BATCH = 500;
 /** Pause after a failed write. */
 const RETRY_MS = 1_000;
+/** Delay after which notes that are done are removed, unless a new note comes before. */
+const REMOVE_AFTER_MS = 1_000;
 
 interface Unnoted {
   readonly entry: NewLedgerEntry;
   /** By the clock's `monotonic`. */
   readonly sinceMs: number;
   readonly resolve: () => void;
-  /** The last statement that had this note. */
-  statement?: Promise<unknown>;
+}
+
+/** A row of the database. */
+interface Noted {
+  readonly id: string;
+  /** Completions without an entry. */
+  left: number;
+  isStored: boolean;
 }
 
 export interface BegunCompletionsOptions {
@@ -27,16 +33,22 @@ export interface BegunCompletionsOptions {
 }
 
 /**
- * Notes the completions of this process in the database, many at a time. While that is unavailable nobody waits, and those
- * that are still in flight are noted when it is back.
+ * Notes the completions of this process in the database, many in one row, and removes the row when all of them have entries.
+ * While the database is unavailable nobody waits, and those that are still in flight are noted when it is back.
  */
 export class BegunCompletions {
   readonly #options: BegunCompletionsOptions;
   readonly #unnoted = new Map<string, Unnoted>();
-  #isNoting = false;
+  /** By completion. */
+  readonly #noted = new Map<string, Noted>();
+  /** IDs of notes to remove. */
+  #done: string[] = [];
+  #lastNote = 0;
+  #isWriting = false;
   #away = false;
   #closed = false;
   #cancelRetry = (): void => undefined;
+  #cancelRemoval: (() => void) | undefined;
 
   constructor(options: BegunCompletionsOptions) {
     this.#options = options;
@@ -51,58 +63,87 @@ export class BegunCompletions {
     return noted;
   }
 
-  /**
-   * To be called before the entry of a completion is written. Returns the statement that may note it at this moment: a note
-   * that is stored after the entry remains in the database until this process has ended. Nothing else comes of it, so nobody
-   * waits while the database is unavailable.
-   */
-  end(id: string): Promise<unknown> | undefined {
-    const unnoted = this.#unnoted.get(id);
-    if (unnoted === undefined) return undefined;
+  /** To be called when a completion has ended: it need no longer be noted. */
+  end(id: string): void {
+    this.#unnoted.get(id)?.resolve();
     this.#unnoted.delete(id);
-    unnoted.resolve();
-    return this.#away ? undefined : unnoted.statement;
   }
 
-  close(): void {
+  /** To be called when the database has the entries of these completions, whose notes can then be removed. */
+  entered(ids: readonly string[]): void {
+    for (const id of ids) {
+      const note = this.#noted.get(id);
+      if (note === undefined) continue;
+      this.#noted.delete(id);
+      note.left -= 1;
+      this.#removeIfDone(note);
+    }
+  }
+
+  /** Removes the notes that are done. To be called after the last entry. Never rejects. */
+  async close(): Promise<void> {
     this.#closed = true;
     this.#cancelRetry();
+    this.#cancelRemoval?.();
+    if (this.#done.length > 0 && !this.#away) await this.#store(undefined);
+  }
+
+  #removeIfDone(note: Noted): void {
+    if (!note.isStored || note.left > 0) return;
+    this.#done.push(note.id);
+    this.#cancelRemoval ??= this.#options.clock.after(REMOVE_AFTER_MS, () => {
+      this.#cancelRemoval = undefined;
+      // A note that is being written takes them along, or the next one.
+      if (this.#done.length > 0 && !this.#isWriting && !this.#away && !this.#closed) void this.#store(undefined);
+    });
   }
 
   async #note(): Promise<void> {
-    if (this.#isNoting) return;
-    this.#isNoting = true;
+    if (this.#isWriting) return;
+    this.#isWriting = true;
     const { clock, intervalMs = 0 } = this.#options;
     for (let [oldest] = this.#unnoted.values(); oldest !== undefined; [oldest] = this.#unnoted.values()) {
       await gather(oldest, { clock, intervalMs });
       if (this.#closed) break;
       // It has ended meanwhile.
       if (!this.#unnoted.has(oldest.entry.completionId)) continue;
-      const batch = [...this.#unnoted.values()].slice(0, MAX_BATCH);
-      const statement = this.#write(batch);
-      for (const unnoted of batch) unnoted.statement = statement;
-      this.#away = !(await statement);
+      this.#away = !(await this.#write([...this.#unnoted.values()].slice(0, MAX_NOTED)));
       if (this.#away) break;
     }
-    this.#isNoting = false;
+    this.#isWriting = false;
     if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#note());
   }
 
   /** Notes a batch, and answers whether that succeeded. */
   async #write(batch: readonly Unnoted[]): Promise<boolean> {
-    const { store, process } = this.#options;
-    try {
-      await store.begin(
-        batch.map(({ entry }) => entry),
-        process,
-      );
-    } catch {
+    const { process } = this.#options;
+    const noted: Noted = { id: `${process}/${++this.#lastNote}`, left: batch.length, isStored: false };
+    // Their entries may be written before the note is stored.
+    for (const { entry } of batch) this.#noted.set(entry.completionId, noted);
+    if (!(await this.#store({ id: noted.id, process, entries: batch.map(({ entry }) => entry) }))) {
+      // It may have been stored all the same.
+      this.#done.push(noted.id);
       for (const { resolve } of this.#unnoted.values()) resolve();
       return false;
     }
     for (const { entry, resolve } of batch) {
       this.#unnoted.delete(entry.completionId);
       resolve();
+    }
+    noted.isStored = true;
+    this.#removeIfDone(noted);
+    return true;
+  }
+
+  /** Stores a note, removes those that are done, and answers whether that succeeded. */
+  async #store(note: Note | undefined): Promise<boolean> {
+    const done = this.#done;
+    this.#done = [];
+    try {
+      await this.#options.store.begin(note, done);
+    } catch {
+      this.#done.push(...done);
+      return false;
     }
     return true;
   }

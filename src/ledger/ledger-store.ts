@@ -59,13 +59,26 @@ export interface LogPage {
 /** Time after which a process counts as ended that has not renewed its lease. */
 export const PROCESS_LEASE_MS = 30_000;
 
+/** Completions of a note at most. */
+export const MAX_NOTED = 100;
+
+/** A batch of completions that a process begins together. */
+export interface Note {
+  /** Unique among all processes. */
+  readonly id: string;
+  /** ID of the process. */
+  readonly process: string;
+  /** The entries that they get if the process ends without inserting them; at most MAX_NOTED. */
+  readonly entries: readonly NewLedgerEntry[];
+}
+
 /** The store of the ledger. Methods answer or reject within a few seconds. */
 export interface LedgerStore {
   /**
-   * Notes completions that this process begins, with the entries that they get if it ends without inserting them. The note
-   * survives the end of the process; a crash of the database or of the machine can lose the notes of its last second.
+   * Stores a note, if there is one, and removes those with the IDs `done`, whose completions all have entries. The note survives
+   * the end of the process; a crash of the database or of the machine can lose the notes of its last second.
    */
-  begin(entries: readonly NewLedgerEntry[], process: string): Promise<void>;
+  begin(note: Note | undefined, done: readonly string[]): Promise<void>;
   /** Renews the lease of a process, PROCESS_LEASE_MS long. Its completions and holds are its own as long as it lasts. */
   renewLease(process: string): Promise<void>;
   /**

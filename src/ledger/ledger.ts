@@ -78,6 +78,8 @@ interface Waiting {
   isLetGo: boolean;
 }
 
+const idOf = ({ entry }: Waiting): string => entry.completionId;
+
 /**
  * Writes entries in batches: while one batch is written the next one collects. Under load many entries share the cost of a durable
  * commit, and none waits for more than two, and the interval. While the database is unavailable, batches go into files of the data
@@ -94,6 +96,8 @@ class BatchingLedger implements OwnedLedger {
   #waiting: Waiting[] = [];
   /** Entries in files, and since when there are some. */
   readonly #filed = { count: 0, sinceMs: 0 };
+  /** Completions of this process whose entries went into files since the database had all. */
+  readonly #filedIds: string[] = [];
   #writing: Promise<boolean> | undefined;
   #recovering: Promise<void> | undefined;
   #away: boolean;
@@ -117,12 +121,11 @@ class BatchingLedger implements OwnedLedger {
   }
 
   async append(entry: NewLedgerEntry): Promise<void> {
-    const noting = this.#begun.end(entry.completionId);
+    this.#begun.end(entry.completionId);
     const sinceMs = this.#options.clock.monotonic();
     const written = new Promise<void>((resolve) => {
       this.#waiting.push({ entry, sinceMs, resolve, isLetGo: false });
     });
-    if (noting !== undefined) await noting;
     void this.#write();
     await written;
   }
@@ -154,7 +157,6 @@ class BatchingLedger implements OwnedLedger {
   async close(): Promise<LedgerRest> {
     this.#closed = true;
     this.#cancelRetry();
-    this.#begun.close();
     await this.#writing;
     await this.#recovering;
     if (this.#away && (await this.#recover().then(...SUCCESS))) {
@@ -164,7 +166,7 @@ class BatchingLedger implements OwnedLedger {
     while (!this.#away && this.#waiting.length > 0) await this.#writeBatch();
     const waiting = this.#waiting.map(({ entry }) => entry);
     const isFiled = waiting.length === 0 || (await this.#options.files.append(waiting).then(...SUCCESS));
-    await this.#options.files.close();
+    await Promise.all([this.#options.files.close(), this.#begun.close()]);
     return { filed: this.#filed.count + (isFiled ? waiting.length : 0), left: isFiled ? [] : waiting };
   }
 
@@ -189,6 +191,7 @@ class BatchingLedger implements OwnedLedger {
       this.#noteAway(cause);
       return true;
     }
+    this.#begun.entered(batch.map(idOf));
     this.#remove(batch);
     return true;
   }
@@ -218,6 +221,7 @@ class BatchingLedger implements OwnedLedger {
     this.#isUnfiled = false;
     if (this.#filed.count === 0) this.#filed.sinceMs = batch[0]!.sinceMs;
     this.#filed.count += batch.length;
+    this.#filedIds.push(...batch.map(idOf));
     this.#remove(batch);
     return true;
   }
@@ -274,7 +278,9 @@ class BatchingLedger implements OwnedLedger {
   #noteRecovered(): void {
     this.#isRecovered = true;
     // Other processes may have written some.
-    if (this.#options.files.left === 0) this.#filed.count = 0;
+    if (this.#options.files.left > 0) return;
+    this.#filed.count = 0;
+    this.#begun.entered(this.#filedIds.splice(0));
   }
 
   /** Writes the entries of files, or without any a batch of those that wait. Rejects while the database is unavailable. */
@@ -288,6 +294,7 @@ class BatchingLedger implements OwnedLedger {
     const batch = this.#waiting.slice(0, MAX_BATCH);
     await store.insert(batch.map(({ entry }) => entry));
     this.#isUnfiled = false;
+    this.#begun.entered(batch.map(idOf));
     this.#remove(batch);
   }
 }

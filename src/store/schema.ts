@@ -290,12 +290,12 @@ export interface LedgerSegmentRow {
   readonly entries: string;
 }
 
-/** A completion that is in flight, or whose process has ended. */
+/** A note of completions that were begun together. Some of them have their entries; it stays until all have. */
 export interface BegunCompletionRow {
   readonly id: string;
-  /** Name of its process in `replicas`. */
+  /** Name of their process in `replicas`. */
   readonly replica: string;
-  /** The entry that it gets when its process ends without it, as JSON. */
+  /** The entries that they get when their process ends without them: a list in JSON. */
   readonly entry: string;
 }
 

@@ -9,14 +9,17 @@ function setUp() {
   const clock = new FakeClock();
   const noted: (readonly string[])[] = [];
   const inserted: string[] = [];
+  const removed: (readonly string[])[] = [];
   const answers: PromiseWithResolvers<void>[] = [];
   const ledger = createLedger({
     clock,
     process: "p",
     store: {
-      begin(entries, process) {
-        expect(process).toBe("p");
-        noted.push(entries.map(({ completionId }) => completionId));
+      begin(note, done) {
+        removed.push(done);
+        if (note === undefined) return Promise.resolve();
+        expect(note.process).toBe("p");
+        noted.push(note.entries.map(({ completionId }) => completionId));
         const answer = Promise.withResolvers<void>();
         answers.push(answer);
         return answer.promise;
@@ -32,7 +35,7 @@ function setUp() {
     void ledger.begin(entryOf(id)).then(() => (seen.begun = true));
     return seen;
   };
-  return { clock, ledger, noted, inserted, answers, begin };
+  return { clock, ledger, noted, inserted, removed, answers, begin };
 }
 
 const entryOf = (completionId: string): LedgerEntry => ({ completionId }) as LedgerEntry;
@@ -72,28 +75,37 @@ describe("completions that begin", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("are written only when a statement that may note them has ended", async () => {
-    const { clock, ledger, inserted, answers, begin } = setUp();
-    begin("a");
-    await clock.pass(0);
-    const written = ledger.append(entryOf("a"));
-    await clock.pass(10_000);
-    expect(inserted).toEqual([]);
-    answers[0]!.resolve();
-    await written;
-    expect(inserted).toEqual(["a"]);
-  });
-
-  it("are written at once when no statement that runs may note them", async () => {
-    const { clock, ledger, noted, inserted, answers, begin } = setUp();
+  it("are written at once, also while their note is stored, which is then removed", async () => {
+    const { clock, ledger, noted, inserted, removed, answers, begin } = setUp();
     begin("a");
     await clock.pass(0);
     begin("b");
+    await ledger.append(entryOf("a"));
     await ledger.append(entryOf("b"));
-    expect([noted, inserted]).toEqual([[["a"]], ["b"]]);
+    expect([noted, inserted]).toEqual([[["a"]], ["a", "b"]]);
     answers[0]!.resolve();
+    await clock.pass(10_000);
+    expect([noted, removed]).toEqual([[["a"]], [[], ["p/1"]]]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("lose their note when all of it have entries, with the next note or soon", async () => {
+    const { clock, ledger, removed, answers, begin } = setUp();
+    for (const id of ["a", "b"]) begin(id);
     await clock.pass(0);
-    expect(noted).toEqual([["a"]]);
+    answers[0]!.resolve();
+    await ledger.append(entryOf("a"));
+    await clock.pass(10_000);
+    expect(removed).toEqual([[]]);
+    await ledger.append(entryOf("b"));
+    begin("c");
+    await clock.pass(0);
+    answers[1]!.resolve();
+    expect(removed).toEqual([[], ["p/1"]]);
+    await clock.pass(0);
+    await ledger.append(entryOf("c"));
+    await clock.pass(10_000);
+    expect(removed).toEqual([[], ["p/1"], ["p/2"]]);
   });
 
   it("are written at once while the database is unavailable, also when a statement tries to note them again", async () => {

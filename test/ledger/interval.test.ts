@@ -21,7 +21,7 @@ function setUp() {
     process: "p",
     intervalMs: INTERVAL_MS,
     store: {
-      begin: async (entries) => void noted.push(idsOf(entries)),
+      begin: async (note) => void (note && noted.push(idsOf(note.entries))),
       async insert(entries) {
         if (database.isAway) throw new Error("connection refused");
         inserted.push(idsOf(entries));

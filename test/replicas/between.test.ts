@@ -171,7 +171,7 @@ describe("PgBouncer in front of PostgreSQL", () => {
     );
     expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(10);
     const begun = entry({ outcome: "process_lost" });
-    await listening.ledger.begin([begun], "gone");
+    await listening.ledger.begin({ id: "gone/1", process: "gone", entries: [begun] }, []);
     // Its ten holds too: no process of the test has a lease.
     expect(await deaf.ledger.settleLost()).toBe(11);
     expect(await listening.ledger.find(begun.completionId)).toMatchObject({ outcome: "process_lost" });

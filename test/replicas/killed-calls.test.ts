@@ -49,9 +49,15 @@ it("settles every call that a killed replica sent to a provider, in another repl
   await expect.poll(() => ended.length, { timeout: 30_000 }).toBeGreaterThan(3 * CALLERS);
   const begun = async (keyId: string): Promise<number> =>
     Number(
-      (await queryPostgres(databaseUrl, `select count(*) from begun_completions where entry like '%${keyId}%'`))[0]![
-        "count"
-      ],
+      (
+        await queryPostgres(
+          databaseUrl,
+          `select count(*) from begun_completions, jsonb_array_elements(entry::jsonb) as begun
+           where begun->>'keyId' = '${keyId}'
+             and not exists (select 1 from completions where id = begun->>'completionId')
+             and not exists (select 1 from ledger_segments where entries like '%' || (begun->>'completionId') || '%')`,
+        )
+      )[0]!["count"],
     );
   // Calls with a key come in waves, between which none is with the provider.
   await expect

@@ -111,7 +111,7 @@ describe("the database", () => {
     const { ledger, budgets } = await open();
     await ledger.renewLease("alive");
     query("insert into replicas (name, seen_at_ms) values ('gone', 0) returning name");
-    await ledger.begin([entry({ outcome: "process_lost" })], "gone");
+    await ledger.begin({ id: "gone/1", process: "gone", entries: [entry({ outcome: "process_lost" })] }, []);
     await budgets.hold(demand({ replica: "gone" }));
     expect(await ledger.settleLost()).toBe(2);
     expect(query("select count(*) as count from replicas")).toEqual({ count: 2 });

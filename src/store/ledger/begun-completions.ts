@@ -6,17 +6,27 @@ import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from
 import { insertEntries } from "./ledger-journal.ts";
 
 /*
- * Completions in flight. Each is noted before its provider is asked, and forgotten in the transaction that writes its entry.
- * When a process ends without writing them, another one does, once its lease has ended. The notes are locked before the
- * completions, in all transactions.
+ * Completions in flight. They are noted before their providers are asked, many in one row, which is removed when all of them
+ * have their entries. When a process ends without writing some, another one does, once its lease has ended. The notes are locked
+ * before the completions, in all transactions.
  */
 
-/** Completions or holds that are ended per transaction. */
-const MAX_ROWS = 100;
+/** Notes, and holds, that are ended per transaction. */
+const MAX_NOTES = 10;
+const MAX_HOLDS = 100;
 
-/** Notes completions that have begun. */
-export async function beginCompletions(statements: Statements, rows: readonly BegunCompletionRow[]): Promise<void> {
-  await insertRows(statements, { into: "begun_completions", rows, ending: "on conflict (id) do nothing" });
+/** A new note, if there is one, and the IDs of those that are done. */
+export interface BegunChange {
+  readonly row: BegunCompletionRow | undefined;
+  readonly done: readonly string[];
+}
+
+/** Notes completions that have begun, and removes the notes that are done. */
+export async function beginCompletions(statements: Statements, { row, done }: BegunChange): Promise<void> {
+  for (const batch of batchesOf(statements, done))
+    await statements.run(`delete from begun_completions where id in ${listOf(batch.length)}`, batch);
+  if (row === undefined) return;
+  await insertRows(statements, { into: "begun_completions", rows: [row], ending: "on conflict (id) do nothing" });
 }
 
 /** Condition for a row of a process whose lease has ended; its parameter is from `leaseBegin`. */
@@ -27,24 +37,32 @@ async function leaseBegin(statements: Statements): Promise<number> {
   return (await nowMs(statements)) - PROCESS_LEASE_MS;
 }
 
-/** Writes entries for the completions of lost processes, at most MAX_ROWS. Answers their number. */
-export async function settleLostCompletions(statements: Statements): Promise<number> {
+/** Numbers of notes that were removed, and of entries that were written for their completions. */
+export interface SettledNotes {
+  readonly notes: number;
+  readonly entries: number;
+}
+
+/** Removes notes of lost processes, at most MAX_NOTES, and writes the entries that their completions do not have. */
+export async function settleLostCompletions(statements: Statements): Promise<SettledNotes> {
   const sinceMs = await leaseBegin(statements);
-  const which = `where ${IS_LOST} order by id limit ${MAX_ROWS} ${forUpdate(statements, "skip locked")}`;
-  const rows = await statements.run<BegunCompletionRow>(`select * from begun_completions ${which}`, [sinceMs]);
-  if (rows.length === 0) return 0;
+  const oldest = `select id from begun_completions where ${IS_LOST} order by id limit ${MAX_NOTES} ${forUpdate(statements, "skip locked")}`;
+  const taken = `delete from begun_completions where id in (${oldest}) returning entry`;
+  const notes = await statements.run<Pick<BegunCompletionRow, "entry">>(taken, [sinceMs]);
+  if (notes.length === 0) return { notes: 0, entries: 0 };
+  // The release before has a note for each completion.
+  const begun = notes.flatMap(({ entry }) => JSON.parse(entry) as NewLedgerEntry | NewLedgerEntry[]);
   const held = await readHeld(
     statements,
-    rows.map(({ id }) => id),
+    begun.map(({ completionId }) => completionId),
   );
   const endedAtMs = sinceMs + PROCESS_LEASE_MS;
-  const entries = rows.map(({ id, entry }): NewLedgerEntry => {
-    const begun = JSON.parse(entry) as NewLedgerEntry;
-    const durationMs = Math.max(endedAtMs - begun.startedAtMs, 0);
-    return { ...begun, endedAtMs, durationMs, ...held.get(id) };
+  const entries = begun.map((entry): NewLedgerEntry => {
+    const durationMs = Math.max(endedAtMs - entry.startedAtMs, 0);
+    return { ...entry, endedAtMs, durationMs, ...held.get(entry.completionId) };
   });
-  await insertEntries(statements, entries);
-  return rows.length;
+  const { written } = await insertEntries(statements, entries);
+  return { notes: notes.length, entries: written };
 }
 
 type Held = Pick<NewLedgerEntry, "costMicroUsd" | "spendingMonth">;
@@ -61,10 +79,10 @@ async function readHeld(statements: Statements, ids: readonly string[]): Promise
   return held;
 }
 
-/** Releases holds of lost processes whose completions did not begin, at most MAX_ROWS. Answers their number. */
+/** Releases holds of lost processes without notes: their completions did not begin. At most MAX_HOLDS. Answers their number. */
 export async function releaseLostHolds(statements: Statements): Promise<number> {
-  const notBegun = "not exists (select 1 from begun_completions as begun where begun.id = budget_holds.id)";
-  const which = `where replica is not null and ${IS_LOST} and ${notBegun} order by id, subject limit ${MAX_ROWS}`;
+  const notBegun = "not exists (select 1 from begun_completions as begun where begun.replica = budget_holds.replica)";
+  const which = `where replica is not null and ${IS_LOST} and ${notBegun} order by id, subject limit ${MAX_HOLDS}`;
   const sql = `select * from budget_holds ${which} ${forUpdate(statements, "skip locked")}`;
   const holds = await statements.run<BudgetHoldRow>(sql, [await leaseBegin(statements)]);
   for (const { id, subject } of holds)

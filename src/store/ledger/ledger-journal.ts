@@ -22,16 +22,18 @@ interface Insertion {
   readonly fromMs: number;
 }
 
+/** Numbers of entries that are in the tables since, and that were left out because their month is being removed. */
+export interface Inserted {
+  readonly written: number;
+  readonly left: number;
+}
+
 /**
  * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys and
  * accounts and to the usage of their minutes and hours, and updates when the keys were last used. Of an entry whose month is being
- * removed only the hold is settled. Answers the number of these entries.
+ * removed only the hold is settled.
  */
-export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<number> {
-  await forgetBegun(
-    statements,
-    entries.map(({ completionId }) => completionId),
-  );
+export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<Inserted> {
   const changes = new SpendingChanges();
   const fromMs = await minutesFromMs(statements);
   const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
@@ -54,17 +56,11 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   const rows = written.map(({ row }) => row);
   await addUsage(statements, rows, { fromMs });
   await noteUse(statements, rows);
-  return leaving.length;
+  return { written: written.length, left: leaving.length };
 }
 
 function spendingMonthOf({ spending_month, started_at_ms }: CompletionRow): string {
   return spending_month ?? monthOf(started_at_ms);
-}
-
-/** Removes the notes of completions that have begun. */
-async function forgetBegun(statements: Statements, ids: readonly string[]): Promise<void> {
-  for (const batch of batchesOf(statements, ids))
-    await statements.run(`delete from begun_completions where id in ${listOf(batch.length)}`, batch);
 }
 
 /**
@@ -187,11 +183,11 @@ export async function compactJournal(statements: Statements, segmentId: number |
   const taken = `delete from ledger_segments where ${which} returning entries`;
   const segments = await statements.run<Pick<LedgerSegmentRow, "entries">>(taken, [segmentId ?? MAX_SEGMENTS]);
   if (segments.length === 0) return { hasMore: false, dropped: 0 };
-  const dropped = await insertEntries(
+  const { left } = await insertEntries(
     statements,
     segments.flatMap(({ entries }) => JSON.parse(entries) as NewLedgerEntry[]),
   );
-  return { hasMore: segments.length === MAX_SEGMENTS, dropped };
+  return { hasMore: segments.length === MAX_SEGMENTS, dropped: left };
 }
 
 /** Compacts all segments, before a decision that depends on spending. */

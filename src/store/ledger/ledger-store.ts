@@ -5,6 +5,7 @@ import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
+import type { SettledNotes } from "./begun-completions.ts";
 import { createRequestLog } from "./request-log.ts";
 import { createSortedLog } from "./sorted-log.ts";
 
@@ -29,10 +30,10 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
   // A request is looked up right after its end, when a read replica may not have it yet.
   const { find } = createRequestLog(database);
   return {
-    async begin(entries, replica) {
-      const rows = entries.map((entry) => ({ id: entry.completionId, replica, entry: JSON.stringify(entry) }));
-      if (database.kind === "sqlite") await database.perform("beginCompletions", rows);
-      else await retryWhileBusy(() => beginInOneStatement(rows).execute(query));
+    async begin(note, done) {
+      const row = note && { id: note.id, replica: note.process, entry: JSON.stringify(note.entries) };
+      if (database.kind === "sqlite") await database.perform("beginCompletions", { row, done });
+      else await retryWhileBusy(() => beginInOneStatement(row, done).execute(query));
     },
 
     async renewLease(replica) {
@@ -45,7 +46,10 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
 
     async settleLost() {
       await compaction.flush();
-      const entries = await database.perform("settleLostCompletions", undefined);
+      let lost: SettledNotes;
+      do lost = await database.perform("settleLostCompletions", undefined);
+      while (lost.notes > 0 && lost.entries === 0);
+      const { entries } = lost;
       const holds = await database.perform("releaseLostHolds", undefined);
       if (entries + holds === 0) await forgetLost(database);
       return entries + holds;
@@ -121,15 +125,17 @@ async function forgetLost(database: Database): Promise<void> {
 }
 
 /**
- * Inserts the notes in one round trip, without waiting for the disk: they have to survive the end of this process, not of the
- * server.
+ * Inserts a note and removes others in one round trip, without waiting for the disk: notes have to survive the end of this
+ * process, not of the server.
  */
-function beginInOneStatement(rows: readonly BegunCompletionRow[]): RawBuilder<unknown> {
-  const [ids, entries] = [rows.map(({ id }) => id), rows.map(({ entry }) => entry)];
+function beginInOneStatement(row: BegunCompletionRow | undefined, done: readonly string[]): RawBuilder<unknown> {
+  const { id = null, replica = null, entry = null } = row ?? {};
   return sql`
-    with unsynced as (select set_config('synchronous_commit', 'off', true))
+    with unsynced as (select set_config('synchronous_commit', 'off', true)),
+    removed as (delete from begun_completions where id = any(${done}::text[]))
     insert into begun_completions (id, replica, entry)
-    select id, ${rows[0]?.replica}, entry from unnest(${ids}::text[], ${entries}::text[]) as begun (id, entry), unsynced
+    select id, replica, entry from (select ${id}::text, ${replica}::text, ${entry}::text) as begun (id, replica, entry), unsynced
+    where id is not null
     on conflict (id) do nothing`;
 }
 

@@ -1,6 +1,6 @@
 import { type Clock, monthOf } from "../../../src/core/clock.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
-import type { LedgerStore } from "../../../src/ledger/ledger-store.ts";
+import type { LedgerStore, Note } from "../../../src/ledger/ledger-store.ts";
 import type { BudgetDecision, BudgetDemand, BudgetStore } from "../../../src/limits/budgets.ts";
 import type { Watch } from "./watch.ts";
 
@@ -44,9 +44,9 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
     this.#watch = watch;
   }
 
-  async begin(entries: readonly NewLedgerEntry[]): Promise<void> {
+  async begin(note: Note | undefined): Promise<void> {
     await this.#travel();
-    for (const { completionId } of entries) this.begun.add(completionId);
+    for (const { completionId } of note?.entries ?? []) this.begun.add(completionId);
     this.#answer();
   }
 

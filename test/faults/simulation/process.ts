@@ -100,7 +100,7 @@ export class SimulatedProcess {
     this.ledger = createLedger({
       store: {
         insert: (entries) => clock.hear(bank.insert(entries)),
-        begin: (entries) => clock.hear(bank.begin(entries)),
+        begin: (note) => clock.hear(bank.begin(note)),
         flush: () => clock.hear(bank.insert([])),
       },
       files: this.#files.files,

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { monthOf } from "../../../src/core/clock.ts";
 import { type LedgerEntry, PROCESS_LOST } from "../../../src/core/ledger.ts";
+import type { Note } from "../../../src/ledger/ledger-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { demand } from "./demands.ts";
 import { entry } from "./entries.ts";
@@ -19,6 +20,13 @@ function bound(changes: Partial<LedgerEntry> = {}): LedgerEntry {
   });
 }
 
+let notes = 0;
+
+/** A note of completions that a process begins. */
+function note(process: string, ...entries: readonly LedgerEntry[]): Note {
+  return { id: `${process}/${++notes}`, process, entries };
+}
+
 /** Sums of the last hours by outcome, without those of no completion. */
 async function outcomes({ usage }: Store): Promise<Record<string, readonly [completions: number, cost: number]>> {
   const span = { sinceMs: Date.now() - 7_200_000, untilMs: Date.now() + 7_200_000 };
@@ -33,7 +41,7 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       const store = await open();
       const { ledger } = store;
       const begun = [bound(), bound()];
-      await ledger.begin(begun, "gone");
+      await ledger.begin(note("gone", ...begun), []);
       expect(await ledger.settleLost()).toBe(2);
       expect(await ledger.settleLost()).toBe(0);
       const { entries } = await ledger.list({ limit: 9 });
@@ -56,7 +64,7 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       const first = demand({ replica: "gone" });
       await budgets.hold(first);
       await budgets.hold({ ...first, amountMicroUsd: 50, extends: true });
-      await ledger.begin([bound({ completionId: first.id, keyId: "k", costMicroUsd: 100 })], "gone");
+      await ledger.begin(note("gone", bound({ completionId: first.id, keyId: "k", costMicroUsd: 100 })), []);
       expect(await ledger.settleLost()).toBe(1);
       expect(await ledger.find(first.id)).toMatchObject({ outcome: PROCESS_LOST, costMicroUsd: 150 });
       expect(await ledger.spending(["key:k"], monthOf(Date.now()))).toEqual([{ spentMicroUsd: 150, heldMicroUsd: 0 }]);
@@ -74,21 +82,43 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
     it("stay as they are while its lease lasts, and after their entries were written", async () => {
       const { ledger } = await open();
       await ledger.renewLease("alive");
-      const [running, ended] = [bound(), bound()];
-      await ledger.begin([running], "alive");
-      await ledger.begin([ended], "gone");
+      const [running, ended, cut] = [bound(), bound(), bound()];
+      await ledger.begin(note("alive", running), []);
+      await ledger.begin(note("gone", ended, cut), []);
       const { completionId } = ended;
       await ledger.insert([entry({ completionId })]);
+      expect(await ledger.settleLost()).toBe(1);
       expect(await ledger.settleLost()).toBe(0);
       expect(await ledger.find(completionId)).toMatchObject({ outcome: "served", costMicroUsd: 30 });
+      expect(await ledger.find(cut.completionId)).toMatchObject({ outcome: PROCESS_LOST });
       expect(await ledger.find(running.completionId)).toBeUndefined();
+    });
+
+    it("are looked for behind notes whose completions all have entries", async () => {
+      const { ledger } = await open();
+      const ended = Array.from({ length: 25 }, () => bound());
+      for (const each of ended) await ledger.begin(note("a", each), []);
+      await ledger.insert(ended.map(({ completionId }) => entry({ completionId })));
+      await ledger.begin(note("b", bound()), []);
+      expect(await ledger.settleLost()).toBe(1);
+    });
+
+    it("have no note once it was removed, alone or with the next note", async () => {
+      const { ledger } = await open();
+      const [first, second, third] = [note("gone", bound()), note("gone", bound()), note("gone", bound())];
+      await ledger.begin(first, []);
+      await ledger.begin(second, [first.id]);
+      await ledger.begin(undefined, [second.id]);
+      await ledger.begin(third, []);
+      expect(await ledger.settleLost()).toBe(1);
+      expect(await ledger.find(third.entries[0]!.completionId)).toMatchObject({ outcome: PROCESS_LOST });
     });
 
     it("are replaced by an entry that is written later, in sums and spending too", async () => {
       const store = await open();
       const { ledger } = store;
       const lost = bound({ keyId: "k" });
-      await ledger.begin([lost], "late");
+      await ledger.begin(note("late", lost), []);
       expect(await ledger.settleLost()).toBe(1);
       const { completionId, startedAtMs, keyId } = lost;
       const real = entry({ completionId, startedAtMs, keyId });
@@ -99,7 +129,7 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       expect(await ledger.spending(["key:k"], monthOf(startedAtMs))).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
       expect(await outcomes(store)).toEqual({ served: [1, 30] });
       // And not by that of a lost process again.
-      await ledger.begin([lost], "late");
+      await ledger.begin(note("late", lost), []);
       await ledger.settleLost();
       expect(await ledger.find(completionId)).toEqual(real);
       expect(await outcomes(store)).toEqual({ served: [1, 30] });
@@ -118,11 +148,11 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
         const found = await Promise.all(months.map((each) => ledger.spending(["key:k"], each)));
         return found.map(([one]) => one!.spentMicroUsd);
       };
-      await ledger.begin([lost], "gone");
+      await ledger.begin(note("gone", lost), []);
       await ledger.settleLost();
       expect(await spent()).toEqual([100, 0]);
       // Its process was only late, and is lost again.
-      await ledger.begin([lost], "gone");
+      await ledger.begin(note("gone", lost), []);
       await ledger.settleLost();
       expect(await spent()).toEqual([700, 0]);
       await ledger.insert([entry({ completionId: id, keyId: "k", startedAtMs })]);
@@ -133,7 +163,7 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       const store = await open();
       const { ledger } = store;
       const begun = Array.from({ length: 250 }, () => bound({ costMicroUsd: 1 }));
-      await ledger.begin(begun, "gone");
+      await ledger.begin(note("gone", ...begun), []);
       const counts = await Promise.all([ledger.settleLost(), ledger.settleLost(), ledger.settleLost()]);
       expect(counts.reduce((sum, count) => sum + count, 0)).toBe(250);
       expect(await outcomes(store)).toEqual({ [PROCESS_LOST]: [250, 250] });
