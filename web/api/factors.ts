@@ -1,5 +1,4 @@
 import { createClient } from "@connectrpc/connect";
-import { queryOptions } from "@tanstack/react-query";
 import { FactorService } from "../../gen/parley/console/v1/factor_pb.js";
 import { queryClient } from "./query-client.ts";
 import { openSessionsQuery, sessionQuery } from "./session.ts";
@@ -8,10 +7,10 @@ import { transport } from "./transport.ts";
 export const factors = createClient(FactorService, transport);
 
 /** Passkeys, authenticator app and recovery codes of the signed-in account. */
-export const factorsQuery = queryOptions({
+export const factorsQuery = {
   queryKey: ["factors"],
-  queryFn: ({ signal }) => factors.list({}, { signal }),
-});
+  queryFn: ({ signal }: { readonly signal: AbortSignal }) => factors.list({}, { signal }),
+};
 
 /** Refetches the factors after a change, and what depends on them. */
 export async function refreshFactors(): Promise<void> {

@@ -25,11 +25,6 @@ export function needsPassword(error: ConnectError): boolean {
   return infoOf(error)?.metadata["error_code"] === "reauthentication_required";
 }
 
-/** Whether a sign-in failed because it needs a code too. */
-export function needsCode(error: unknown): boolean {
-  return infoOf(ConnectError.from(error))?.metadata["error_code"] === "second_factor_required";
-}
-
 /** Whether a retry of the call may succeed. */
 export function isTransient(error: unknown): boolean {
   const failure = ConnectError.from(error);

@@ -1,8 +1,9 @@
+import { ConnectError } from "@connectrpc/connect";
 import { useMutation } from "@tanstack/react-query";
 import { lazy, useState } from "react";
 import { Link } from "wouter";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { type GetSessionResponse, SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
-import { needsCode } from "../api/failure.ts";
 import { enter, sessions } from "../api/session.ts";
 import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
@@ -97,6 +98,12 @@ function PasswordForm({ look }: { readonly look: "primary" | "secondary" }) {
       )}
     </Form>
   );
+}
+
+/** Whether the sign-in failed because it needs a code too. */
+function needsCode(error: unknown): boolean {
+  const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
+  return info?.metadata["error_code"] === "second_factor_required";
 }
 
 function focus(input: HTMLInputElement | null): void {

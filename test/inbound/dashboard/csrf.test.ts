@@ -211,8 +211,10 @@ describe("who may call what", () => {
     ...["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
       (name) => `SessionService/${name}`,
     ),
-    ...["FactorService/GetPasskeyOptions", "FactorService/SignInByPasskey"],
-    ...["PasswordService/RequestReset", "PasswordService/Reset"],
+    "FactorService/GetPasskeyOptions",
+    "FactorService/SignInByPasskey",
+    "PasswordService/RequestReset",
+    "PasswordService/Reset",
   ];
   /** For everybody who has signed in: the sign-in itself, and what pages need. */
   const SIGNED_IN = [
