@@ -1,5 +1,5 @@
 import { useMutation } from "@tanstack/react-query";
-import { passwords } from "../api/passwords.ts";
+import { resetPassword } from "../api/passwords.ts";
 import { Button } from "../components/button.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
@@ -15,7 +15,7 @@ interface ResetProps {
 /** Sets a new password by a link. */
 export default function Reset({ token, onDone }: ResetProps) {
   const reset = useMutation({
-    mutationFn: (newPassword: string) => passwords.reset({ token, newPassword }),
+    mutationFn: (newPassword: string) => resetPassword(token, newPassword),
     onSuccess: forgetLinkTokens,
   });
   const done = (): void => {
