@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { Redirect, Route, Switch, useLocation } from "wouter";
 import type { GetSessionResponse } from "../gen/parley/console/v1/session_pb.js";
@@ -18,6 +18,7 @@ const Administration = lazy(() => import("./administration/pages.tsx"));
 const SignIn = lazy(() => import("./sign-in/sign-in.tsx"));
 const SignUp = lazy(() => import("./sign-in/sign-up.tsx"));
 const Confirmed = lazy(() => import("./sign-in/confirmed.tsx"));
+const SecondFactorDue = lazy(() => import("./sign-in/second-factor-due.tsx"));
 const Invited = lazy(() => import("./sign-in/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
@@ -31,7 +32,8 @@ const NotFound = lazy(() => import("./layout/not-found.tsx"));
 export function App() {
   const session = useQuery(sessionQuery);
   if (session.data !== undefined) {
-    return session.data.session === undefined ? <Outside known={session.data} /> : <Inside />;
+    const { session: own } = session.data;
+    return own === undefined ? <Outside known={session.data} /> : <Inside isDue={own.secondFactorDue} />;
   }
   if (session.isPending) return <Starting />;
   return (
@@ -45,7 +47,8 @@ export function App() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  const signsIn = path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") !== "");
+  const signsIn =
+    path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") + readLinkToken("reset") !== "");
   const isNew = known.acceptsPasswords && !signsIn && (known.needsOwner || path === PATHS.signUp);
   return (
     <Breakage path={path}>
@@ -56,8 +59,18 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
   );
 }
 
-function Inside() {
+function Inside({ isDue }: { readonly isDue: boolean }) {
   const [path] = useLocation();
+  // Stays when the factor is set up: the page shows recovery codes, once.
+  const [isSettingUp, setSettingUp] = useState(isDue);
+  if (isDue && !isSettingUp) setSettingUp(true);
+  if (isSettingUp) {
+    return (
+      <Suspense fallback={<Starting />}>
+        <SecondFactorDue isDue={isDue} onDone={() => setSettingUp(false)} />
+      </Suspense>
+    );
+  }
   return (
     <Shell>
       <Breakage path={path}>

@@ -1,5 +1,6 @@
 import type { AccountRouting, Limits, SealedCredential } from "../core/principal.ts";
 import type { AdminKeyRecord, AdminKeyStore } from "./admin-key-store.ts";
+import type { FactorStore } from "./factors/factor-store.ts";
 import type { Page } from "./key-store.ts";
 import type { CustomRole, CustomRoleId, RoleStore } from "./role-store.ts";
 import type { Membership, TeamStore } from "./team-store.ts";
@@ -60,8 +61,8 @@ export interface LinkedIdentity extends Identity {
   readonly linkedAtMs: number;
 }
 
-/** What a session began with: a password, an OpenID provider, or a link of the command line. */
-export type SignInMethod = "password" | "oidc" | "link";
+/** What a session began with: a password, a passkey, an OpenID provider, or a link of the command line. */
+export type SignInMethod = "password" | "passkey" | "oidc" | "link";
 
 /** A person who has signed in. All times are Unix milliseconds. */
 export interface SessionRecord {
@@ -70,9 +71,11 @@ export interface SessionRecord {
   readonly accountId: string;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
-  /** Time at which the password was last confirmed, or the provider last asked who it is; 0 when that is not known. */
+  /** Time of the last proof by password or passkey, or at which the provider last asked who it is; 0 when that is not known. */
   readonly authenticatedAtMs: number;
   readonly method: SignInMethod;
+  /** True when a code of an authenticator app, a recovery code or a passkey was used, or one of them set up, in it. */
+  readonly secondFactor?: true | undefined;
   /** Network of the sign-in, such as `192.0.2.0/24`; undefined when not recorded. */
   readonly network: string | undefined;
   /** Browser of the sign-in, such as `Firefox on Linux`. */
@@ -190,7 +193,7 @@ export interface ThrottleState {
 }
 
 /** The store of accounts, sessions and invitations. Every method answers, or rejects within a few seconds. */
-export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore {
+export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore, FactorStore {
   /** False when the e-mail address or the identity is taken. */
   insert(account: AccountRecord, identity?: LinkedIdentity): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
@@ -238,7 +241,7 @@ export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore {
   listSessions(accountId: string, limit: number): Promise<readonly SessionRecord[]>;
   touchSession(
     hash: string,
-    changes: Partial<Pick<SessionRecord, "lastSeenAtMs" | "authenticatedAtMs">>,
+    changes: Partial<Pick<SessionRecord, "lastSeenAtMs" | "authenticatedAtMs" | "secondFactor">>,
   ): Promise<void>;
   removeSession(hash: string): Promise<void>;
   /** Removes all sessions of an account except one; answers how many. */

@@ -9,12 +9,27 @@ import type { Turns } from "./turns.ts";
 /** Who may make an account. While there is no owner, the first person may, unless sign-up is closed. */
 export type SignUpMode = "open" | "invited" | "closed";
 
+/** What second factors are kept with. */
+export interface FactorSecrets {
+  /** Encrypts the secret of an account's authenticator app. */
+  seal(secret: string, accountId: string): string;
+  /** Undefined for that of another key or account. */
+  open(sealed: string, accountId: string): string | undefined;
+  /** Why nothing can be encrypted here; undefined when it can. */
+  sealProblem(): string | undefined;
+  /** The key of challenges for passkeys, the same for all processes of the database. */
+  challengeKey(): Promise<Buffer>;
+}
+
 /** Dependencies of everything about accounts. */
 export interface AccessContext {
   readonly store: AccountStore;
   readonly throttle: Throttle;
   readonly turns: Turns;
   readonly passwords: PasswordHasher;
+  readonly factors: FactorSecrets;
+  /** What sends the token of a link for a new password to an address; undefined where no e-mail can be sent. */
+  readonly resetMail: () => ((to: string, token: string) => Promise<void>) | undefined;
   readonly log: AuditLog;
   readonly clock: Clock;
   readonly signUp: SignUpMode;

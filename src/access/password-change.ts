@@ -3,11 +3,13 @@ import type { AccountRecord } from "./account-store.ts";
 import type { AccessContext, Origin } from "./context.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import { startSession, type SignedIn, type StartedSession } from "./sessions.ts";
-import { checkOwnPassword } from "./sign-in.ts";
+import { checkOwnProof, type UsedPasskey } from "./sign-in.ts";
 
 export interface PasswordChange {
   readonly signedIn: SignedIn;
   readonly current: string;
+  /** In place of the current password. */
+  readonly passkey?: UsedPasskey | undefined;
   readonly next: string;
 }
 
@@ -17,22 +19,25 @@ export interface PasswordChange {
  */
 export async function changePassword(
   context: AccessContext,
-  { signedIn, current, next }: PasswordChange,
+  { signedIn, current, passkey, next }: PasswordChange,
   origin: Origin,
 ): Promise<StartedSession> {
   const { account } = signedIn;
   const password = toPassword(next, "new_password");
   checkPassword(password, account.email ?? "", "new_password");
   const old = toPassword(current, "current_password");
-  await checkOwnPassword(context, { signedIn, password: old, field: "current_password" }, origin);
-  if (password === old) throw invalidField("new_password", "must differ from the current password");
+  await checkOwnProof(context, { signedIn, password: old, passkey, field: "current_password" }, origin);
+  if (passkey === undefined && password === old)
+    throw invalidField("new_password", "must differ from the current password");
   const changed = await setPassword(context, account, { password, replaces: account.passwordHash });
   // Changed meanwhile, by an owner who keeps somebody else out.
   if (changed === undefined) throw invalidField("current_password", "wrong password");
   const { id } = account;
   const { network, browser: client } = origin;
   await context.log.record({ action: "password_changed", actorId: id, accountId: id, network, client });
-  return startSession(context, changed, origin);
+  const { method, secondFactor } = signedIn.session;
+  const proven = passkey === undefined ? secondFactor : true;
+  return startSession(context, changed, { ...origin, method, secondFactor: proven });
 }
 
 /**
@@ -50,10 +55,10 @@ export async function resetPassword(context: AccessContext, account: AccountReco
 }
 
 /**
- * Removes sessions after the change: a simultaneous sign-in with the old password ends its own session (see `confirm`). Undefined,
+ * Removes links for a new password, and sessions after the change: a simultaneous sign-in with the old password ends its own session (see `confirm`). Undefined,
  * without effect, when `replaces` is given and is no longer the hash of the account's password.
  */
-async function setPassword(
+export async function setPassword(
   context: AccessContext,
   account: AccountRecord,
   { password, replaces }: { readonly password: string; readonly replaces?: string | undefined },
@@ -61,6 +66,7 @@ async function setPassword(
   const passwordHash = await context.passwords.hash(password, "known");
   const expected = replaces === undefined ? undefined : { passwordHash: replaces };
   if (!(await context.store.update(account.id, { passwordHash }, expected))) return undefined;
+  await context.store.removeResetLinks(account.id);
   await context.store.removeSessions(account.id);
   await context.store.removeBrowsers(account.id);
   return { ...account, passwordHash };

@@ -3,7 +3,7 @@ import type { AccountRecord, SessionRecord, SignedIn, SignInMethod } from "./acc
 import type { AccessContext, Origin, PruneContext } from "./context.ts";
 import { isCustom, lacks, type Permission, permitsEverywhere, permitsIn } from "./permissions.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
-import { type SignInRules, takesPassword } from "./sign-in-rules.ts";
+import { type SignInRules, signsInHere } from "./sign-in-rules.ts";
 
 const MINUTE_MS = 60_000;
 /** Time after confirming the password in which sensitive actions need no further proof. */
@@ -26,6 +26,7 @@ export interface SessionStart extends Origin {
   readonly method?: SignInMethod;
   /** Default: now. */
   readonly authenticatedAtMs?: number;
+  readonly secondFactor?: true | undefined;
   readonly idToken?: string | undefined;
 }
 
@@ -33,7 +34,7 @@ export interface SessionStart extends Origin {
 export async function startSession(
   { store, clock }: AccessContext,
   account: AccountRecord,
-  { network, browser, method = "password", authenticatedAtMs, idToken }: SessionStart,
+  { network, browser, method = "password", authenticatedAtMs, secondFactor, idToken }: SessionStart,
 ): Promise<StartedSession> {
   const id = generateToken();
   const nowMs = clock.now();
@@ -44,6 +45,7 @@ export async function startSession(
     lastSeenAtMs: nowMs,
     authenticatedAtMs: authenticatedAtMs ?? nowMs,
     method,
+    secondFactor,
     network,
     browser,
   };
@@ -74,13 +76,14 @@ export async function peekSession({ store, clock, signIn }: SessionContext, id: 
   return found !== undefined && isValid(found, signIn, clock.now()) ? found : undefined;
 }
 
-/** A session that began with a password ends where passwords have been turned off since. */
+/** A session that began with a password or a passkey ends where these have been turned off since. */
 function isValid(
   { session, account }: Pick<SignedIn, "session" | "account">,
   rules: SignInRules,
   nowMs: number,
 ): boolean {
-  if (session.method === "password" && !takesPassword(rules, account.email ?? "")) return false;
+  const isOwn = session.method === "password" || session.method === "passkey";
+  if (isOwn && !signsInHere(rules, account.email ?? "")) return false;
   return account.disabledAtMs === undefined && !hasEnded(session, rules, nowMs);
 }
 
@@ -102,6 +105,11 @@ export function requireFresh({ session, adminKey }: SignedIn, nowMs: number): vo
   throw new Failure("permission_denied", "Confirm that it is you to continue.", {
     detail: "reauthentication_required",
   });
+}
+
+/** Whether a second factor has to be set up in this session first. The provider asks for its own; a link is made by who has the server. */
+export function isSecondFactorDue({ session }: Pick<SignedIn, "session">, { secondFactor }: SignInRules): boolean {
+  return secondFactor === "required" && session.method === "password" && session.secondFactor === undefined;
 }
 
 /** Throws `permission_denied` without the permission in all accounts, or for the installation. */

@@ -6,8 +6,10 @@ export interface SignInRules {
   readonly sessionMs: number;
   /** A session ends after this time without use. */
   readonly idleMs: number;
-  /** Whether passwords are accepted. */
+  /** Whether passwords, and passkeys, are accepted. */
   readonly password: boolean;
+  /** Whether everybody who signs in with a password needs a second factor. */
+  readonly secondFactor: "optional" | "required";
   /** The OpenID provider; undefined where none is configured. */
   readonly provider: SignInProvider | undefined;
 }
@@ -29,14 +31,14 @@ export function isCaptured({ provider }: SignInRules, email: string): boolean {
   return provider?.domains.has(domainOf(email)) === true;
 }
 
-/** Whether this address may sign in with a password. */
-export function takesPassword(rules: SignInRules, email: string): boolean {
+/** Whether this address may sign in with a password or a passkey. */
+export function signsInHere(rules: SignInRules, email: string): boolean {
   return rules.password && !isCaptured(rules, email);
 }
 
-/** Throws `permission_denied` for an address that may not sign in with a password. The same with and without an account. */
+/** Throws `permission_denied` for an address that may not sign in with a password or a passkey. The same with and without an account. */
 export function requirePasswordSignIn(rules: SignInRules, email: string): void {
-  if (takesPassword(rules, email)) return;
+  if (signsInHere(rules, email)) return;
   const what = rules.password
     ? `Addresses of ${domainOf(email)} do not sign in with a password here`
     : "Passwords are off";

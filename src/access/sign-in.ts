@@ -3,6 +3,8 @@ import type { AccountRecord } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import type { AuditAction } from "./audit-log.ts";
 import type { AccessContext, Origin } from "./context.ts";
+import { type PasskeySite, requireSite, verifyPasskey } from "./factors/passkeys.ts";
+import { checkSecondFactor } from "./factors/second-factor.ts";
 import { recognizeBrowser, type Recognized } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
 import { requirePasswordSignIn } from "./sign-in-rules.ts";
@@ -12,12 +14,14 @@ import { type SignedIn, startSession, type StartedSession } from "./sessions.ts"
 export interface Credentials {
   readonly email: string;
   readonly password: string;
+  /** Of an authenticator app, or a recovery code; default: none. */
+  readonly code?: string;
 }
 
 /**
- * Starts a session. Throws the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong password
+ * Starts a session. A wrong code counts as a wrong password. Throws the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong password
  * and a disabled account; `rate_limited` after too many failures, also for unknown addresses; `invalid_request` for a
- * malformed address or password; `permission_denied` for an address that signs in at the provider; `overloaded` when its network's requests wait already. A browser in which the account has signed
+ * malformed address or password; what `checkSecondFactor` throws; `permission_denied` for an address that signs in at the provider; `overloaded` when its network's requests wait already. A browser in which the account has signed
  * in before has its own throttle and its own turns, whatever others have guessed.
  */
 export async function signIn(
@@ -44,8 +48,9 @@ export async function signIn(
       await context.log.record({ action: "sign_in_failed", accountId: account?.id, network, client, details });
     throw attempt.refusal ?? refused();
   }
+  const secondFactor = await checkSecondFactor(context, { account, code: credentials.code ?? "", attempt }, origin);
   await attempt.succeeded();
-  const started = await startSession(context, account, origin);
+  const started = await startSession(context, account, { ...origin, ...(secondFactor && { secondFactor }) });
   await confirm(context, started, password);
   // A failed rehash is repeated at the next sign-in.
   if (verdict.outdated) await rehash(context, account, password).catch(() => undefined);
@@ -76,55 +81,109 @@ async function begin(
 }
 
 /**
- * Confirms the password of a signed-in account, which allows sensitive actions for a while. Throws `invalid_request` for a
- * wrong password, `rate_limited` after too many.
+ * Starts a session with a passkey, whose device has asked for a PIN or a biometric. Throws `unauthenticated` for one that is unknown
+ * or not valid and for a disabled account, `permission_denied` for an address that signs in at the provider, `rate_limited` after too
+ * many failures of the network.
  */
-export async function reauthenticate(
+export async function signInByPasskey(
   context: AccessContext,
-  { signedIn, password }: { readonly signedIn: SignedIn; readonly password: string },
+  { response, site }: { readonly response: string; readonly site: PasskeySite },
   origin: Origin,
-): Promise<SignedIn> {
-  await checkOwnPassword(context, { signedIn, password: toPassword(password), field: "password" }, origin);
-  const authenticatedAtMs = context.clock.now();
-  await context.store.touchSession(signedIn.session.hash, { authenticatedAtMs });
-  await recordOwn(context, { signedIn, action: "reauthenticated" }, origin);
-  return { ...signedIn, session: { ...signedIn.session, authenticatedAtMs } };
+): Promise<StartedSession> {
+  const { store, throttle, turns, log } = context;
+  const { network = "none", browser: client } = origin;
+  const attempt = await turns.take(network, () => throttle.enter("passkey", { kind: "unknown", network }));
+  const use = { response, site, signedIn: undefined, field: "response_json" };
+  const { passkey, isValid } = await verifyPasskey(context, use);
+  const account = passkey && (await store.find(passkey.accountId));
+  const facts = { network: origin.network, client, details: { method: "passkey" } };
+  if (account === undefined || !isValid || account.disabledAtMs !== undefined) {
+    await log.record({ action: "sign_in_failed", accountId: account?.id, ...facts });
+    throw new Failure("unauthenticated", "This passkey is not known here, or could not be verified. Try again.");
+  }
+  requirePasswordSignIn(context.signIn, account.email ?? "");
+  await attempt.succeeded();
+  const started = await startSession(context, account, { ...origin, method: "passkey", secondFactor: true });
+  // Removed, or its account disabled, while the session began.
+  const [current, kept] = [await store.find(account.id), await store.findPasskey(passkey!.id)];
+  if (current === undefined || current.disabledAtMs !== undefined || kept === undefined) {
+    await store.removeSession(started.session.hash);
+    throw new Failure("unauthenticated", "This passkey was removed. Sign in in another way.");
+  }
+  await log.record({ action: "signed_in", actorId: account.id, accountId: account.id, ...facts });
+  return started;
 }
 
-/** A password of a signed-in account, and the request's field that contains it. */
-export interface OwnPassword {
+/** A proof of somebody who is signed in: a passkey, without which the password. */
+export interface OwnProof {
   readonly signedIn: SignedIn;
   readonly password: string;
-  readonly field: string;
+  readonly passkey?: UsedPasskey | undefined;
+}
+
+export interface UsedPasskey {
+  /** `AuthenticationResponseJSON`. */
+  readonly response: string;
+  /** Where passkeys are valid; undefined where there are none. */
+  readonly site: PasskeySite | undefined;
 }
 
 /**
- * Checks a password with the session's own throttle, so that guesses elsewhere do not block its owner. Throws
+ * Confirms that it is the signed-in person, which allows sensitive actions for a while. Throws `invalid_request` for a
+ * wrong proof, `rate_limited` after too many.
+ */
+export async function reauthenticate(context: AccessContext, proof: OwnProof, origin: Origin): Promise<SignedIn> {
+  const { signedIn, passkey } = proof;
+  await checkOwnProof(context, { ...proof, field: "password" }, origin);
+  const changes = {
+    authenticatedAtMs: context.clock.now(),
+    ...(passkey !== undefined && { secondFactor: true as const }),
+  };
+  await context.store.touchSession(signedIn.session.hash, changes);
+  await recordOwn(context, { ...proof, action: "reauthenticated" }, origin);
+  return { ...signedIn, session: { ...signedIn.session, ...changes } };
+}
+
+/**
+ * Checks a proof, whose password is in `field` of the request, with the session's own throttle, so that guesses elsewhere do not block its owner. Throws
  * `invalid_request` for a wrong one, because `unauthenticated` would mean that the session has ended.
  */
-export async function checkOwnPassword(
+export async function checkOwnProof(
   context: AccessContext,
-  { signedIn, password, field }: OwnPassword,
+  { field, ...proof }: OwnProof & { readonly field: string },
   origin: Origin,
 ): Promise<void> {
-  const { email = "", passwordHash } = signedIn.account;
+  const { signedIn } = proof;
+  const { id, email = "", passwordHash } = signedIn.account;
   requirePasswordSignIn(context.signIn, email);
+  const password = toPassword(proof.password, field);
   const attempt = await context.throttle.attempt(email, { kind: "session", hash: signedIn.session.hash }, true);
-  const { matches } = await context.passwords.verify(password, passwordHash, "known");
-  if (!matches) {
-    await recordOwn(context, { signedIn, action: "reauthentication_failed" }, origin);
-    throw invalidField(field, "wrong password");
+  let wrong: Failure | undefined;
+  if (proof.passkey !== undefined) {
+    const { response, site } = proof.passkey;
+    const use = { response, site: requireSite(site), signedIn, field: "passkey_json" };
+    const { passkey, isValid } = await verifyPasskey(context, use);
+    if (!isValid || passkey?.accountId !== id)
+      wrong = invalidField("passkey_json", "is not one of your passkeys, or could not be verified");
+  } else {
+    const { matches } = await context.passwords.verify(password, passwordHash, "known");
+    if (!matches) wrong = invalidField(field, "wrong password");
+  }
+  if (wrong !== undefined) {
+    await recordOwn(context, { ...proof, action: "reauthentication_failed" }, origin);
+    throw wrong;
   }
   await attempt.succeeded();
 }
 
 function recordOwn(
   { log }: AccessContext,
-  { signedIn, action }: { readonly signedIn: SignedIn; readonly action: AuditAction },
+  { signedIn, passkey, action }: OwnProof & { readonly action: AuditAction },
   { network, browser: client }: Origin,
 ): Promise<void> {
   const { id } = signedIn.account;
-  return log.record({ action, actorId: id, accountId: id, network, client });
+  const details = passkey === undefined ? {} : { method: "passkey" };
+  return log.record({ action, actorId: id, accountId: id, network, client, details });
 }
 
 function refused(): Failure {
@@ -138,8 +197,8 @@ async function rehash({ store, passwords }: AccessContext, account: AccountRecor
 }
 
 /**
- * Ends the new session again when the account was disabled, or its password changed, while the old password was being
- * checked: whoever removed the account's sessions then missed this one.
+ * Ends the new session again when the account was disabled, its password changed, or an authenticator app set up, while the old password
+ * was being checked: whoever removed the account's sessions then missed this one.
  */
 async function confirm(context: AccessContext, started: StartedSession, password: string): Promise<void> {
   const { store, passwords } = context;
@@ -147,7 +206,8 @@ async function confirm(context: AccessContext, started: StartedSession, password
   const current = await store.find(account.id);
   const isSame = current?.passwordHash === account.passwordHash;
   const matches = isSame || (await passwords.verify(password, current?.passwordHash, "known")).matches;
-  if (matches && current !== undefined && current.disabledAtMs === undefined) return;
+  const lacksCode = session.secondFactor === undefined && (await store.findTotp(account.id)) !== undefined;
+  if (matches && !lacksCode && current !== undefined && current.disabledAtMs === undefined) return;
   await store.removeSession(session.hash);
   throw refused();
 }

@@ -22,6 +22,10 @@ const NETWORK_FAILURES = 20;
 /** Attempts of a network in one minute whose password is checked: each costs about 0.1 s of one core. */
 const NETWORK_ATTEMPTS = 120;
 const NETWORK_SIGN_UPS = 20;
+const NETWORK_RESETS = 20;
+const HOUR_MS = 60 * WINDOW_MS;
+/** Links for a new password that an address gets in one hour. */
+const ADDRESS_RESETS = 3;
 
 /** Origin of an attempt to sign in: an unknown browser in a network, or a browser or session known for the account. */
 export type Guesser =
@@ -39,6 +43,8 @@ export interface Attempt {
   readonly refusal: Failure | undefined;
   /** To be called when the password was right. */
   succeeded(): Promise<void>;
+  /** To be called when nothing was guessed: takes the count of this attempt back, and leaves earlier failures. */
+  withdraw(): Promise<void>;
 }
 
 /**
@@ -54,10 +60,16 @@ export interface Throttle {
    */
   attempt(email: string, guesser: Guesser, hasAccount: boolean): Promise<Attempt>;
   /**
-   * Counts a sign-in at the provider as failed until its `succeeded` is called. Throws `rate_limited` from the 21st failure in a minute on
-   * of a network's unknown browsers, of a known browser, or of a session.
+  /**
+   * Counts a sign-in at the provider, or with a passkey, as failed until its `succeeded` is called. Throws `rate_limited` from the 21st
+   * failure in a minute on of a network's unknown browsers, of a known browser, or of a session.
    */
-  enterProvider(guesser: Guesser): Promise<Pick<Attempt, "succeeded">>;
+  enter(method: "provider" | "passkey", guesser: Guesser): Promise<Pick<Attempt, "succeeded">>;
+  /**
+   * Counts a request for a new password. Throws `rate_limited` from a network's 21st in a minute on, and from an address's fourth in an
+   * hour on, with an account or without.
+   */
+  enterReset(network: string, email: string): Promise<void>;
   /** Forgets all failures at one account. */
   forget(email: string): Promise<void>;
 }
@@ -75,10 +87,14 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     if (refusedMs > 0) throw tooMany(refusedMs);
   };
   /** Adds to the count of the current minute. */
-  const countInWindow = async (subject: string, by: number): Promise<{ count: number; leftMs: number }> => {
+  const countInWindow = async (
+    subject: string,
+    by: number,
+    windowMs = WINDOW_MS,
+  ): Promise<{ count: number; leftMs: number }> => {
     const nowMs = clock.now();
-    const { count, changedAtMs } = await store.update(subject, (state) => addInWindow(state, { nowMs, by }));
-    return { count, leftMs: changedAtMs + WINDOW_MS - nowMs };
+    const { count, changedAtMs } = await store.update(subject, (state) => addInWindow(state, { nowMs, by, windowMs }));
+    return { count, leftMs: changedAtMs + windowMs - nowMs };
   };
 
   const attemptUnknown = async (email: string, network = "none", hasAccount: boolean): Promise<Attempt> => {
@@ -96,14 +112,21 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     }
     // Written for unknown addresses too, so that the work is the same.
     const atAccounts = await countInWindow(`accounts-of:${network}`, hasAccount ? 1 : 0);
+    const takeBackAtAll = async (): Promise<void> => {
+      await store.update(account, (state) => takeBack(state, clock.now()));
+      await countInWindow(`network:${network}`, -1);
+      await countInWindow(`accounts-of:${network}`, -1);
+    };
     return {
       counts: atAccounts.count <= NETWORK_FAILURES,
       refusal: all.count > NETWORK_FAILURES ? tooMany(all.leftMs) : undefined,
       async succeeded() {
         await store.remove(own);
-        await store.update(account, (state) => takeBack(state, clock.now()));
-        await countInWindow(`network:${network}`, -1);
-        await countInWindow(`accounts-of:${network}`, -1);
+        await takeBackAtAll();
+      },
+      async withdraw() {
+        await store.update(own, (state) => takeBack(state, clock.now()));
+        await takeBackAtAll();
       },
     };
   };
@@ -113,8 +136,14 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
       const { count, leftMs } = await countInWindow(`sign-up:${network}`, 1);
       if (count > NETWORK_SIGN_UPS) throw tooMany(leftMs);
     },
-    async enterProvider(guesser) {
-      const subject = `provider:${guesser.kind === "unknown" ? guesser.network : `${guesser.kind}:${guesser.hash}`}`;
+    async enterReset(network, email) {
+      const all = await countInWindow(`reset:${network}`, 1);
+      if (all.count > NETWORK_RESETS) throw tooMany(all.leftMs);
+      const own = await countInWindow(`reset-of:${subjectOf(email)}`, 1, HOUR_MS);
+      if (own.count > ADDRESS_RESETS) throw tooMany(own.leftMs);
+    },
+    async enter(method, guesser) {
+      const subject = `${method}:${guesser.kind === "unknown" ? guesser.network : `${guesser.kind}:${guesser.hash}`}`;
       const { count, leftMs } = await countInWindow(subject, 1);
       if (count > NETWORK_FAILURES) throw tooMany(leftMs);
       return { succeeded: async () => void (await countInWindow(subject, -1)) };
@@ -123,7 +152,12 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
       if (guesser.kind === "unknown") return attemptUnknown(email, guesser.network, hasAccount);
       const own = `${subjectOf(email)}/${guesser.kind}:${guesser.hash}`;
       await countAt(own, FIRST_WAIT.known);
-      return { counts: true, refusal: undefined, succeeded: () => store.remove(own) };
+      return {
+        counts: true,
+        refusal: undefined,
+        succeeded: () => store.remove(own),
+        withdraw: async () => void (await store.update(own, (state) => takeBack(state, clock.now()))),
+      };
     },
     forget: (email) => store.remove(subjectOf(email)),
   };
@@ -152,12 +186,12 @@ function takeBack(state: ThrottleState | undefined, nowMs: number): ThrottleStat
   return { count: Math.max((state?.count ?? 0) - 1, 0), blockedUntilMs: 0, changedAtMs: state?.changedAtMs ?? nowMs };
 }
 
-/** Adds to a window: a minute of the clock, the same for all subjects, whose beginning is `changedAtMs`. */
+/** Adds to a window: a minute or an hour of the clock, the same for all subjects, whose beginning is `changedAtMs`. */
 function addInWindow(
   state: ThrottleState | undefined,
-  { nowMs, by }: { readonly nowMs: number; readonly by: number },
+  { nowMs, by, windowMs }: { readonly nowMs: number; readonly by: number; readonly windowMs: number },
 ): ThrottleState {
-  const changedAtMs = nowMs - (nowMs % WINDOW_MS);
+  const changedAtMs = nowMs - (nowMs % windowMs);
   const before = state?.changedAtMs === changedAtMs ? state.count : 0;
   return { count: Math.max(before + by, 0), blockedUntilMs: 0, changedAtMs };
 }

@@ -2,13 +2,15 @@ import { createAccount, requireFirstOwner, updateAccount } from "../access/accou
 import type { AccessContext } from "../access/context.ts";
 import { createInvitation } from "../access/invitations.ts";
 import { ROLES } from "../access/permissions.ts";
+import { resetFactors } from "../access/factors/reset-factors.ts";
 import { offboard } from "../access/offboarding.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
-import { signInRulesOf } from "../gateway/access.ts";
+import { factorSecretsOf, signInRulesOf } from "../gateway/access.ts";
+import { credentialCipherOf } from "../gateway/account-credentials.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, UsageError, writeJson } from "./command.ts";
@@ -150,6 +152,23 @@ export const accountsResetPassword: Command = {
     }),
 };
 
+export const accountsResetFactors: Command = {
+  name: "accounts reset-factors",
+  summary: "remove a person's passkeys, authenticator app and recovery codes, and end all sessions",
+  positionals: ["ID|EMAIL"],
+  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async (access) => {
+      const account = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
+      const { passkeys, totp } = await resetFactors(access, account, ACTOR);
+      if (invocation.switches.has("json")) writeJson(context.stdout, { id: account.id, passkeys, totp });
+      else
+        context.stdout.write(
+          `Removed ${passkeys} passkeys and ${totp ? "the" : "no"} authenticator app of ${account.id}.\n`,
+        );
+    }),
+};
+
 function switching({ name, summary, disabled }: { name: string; summary: string; disabled: boolean }): Command {
   return {
     name,
@@ -172,14 +191,16 @@ export function withAccounts(
   action: (access: AccessContext, config: Config) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(invocation, context, ({ accounts, throttles, audit }, config) =>
+  return withStore(invocation, context, (store, config) =>
     action(
       {
-        store: accounts,
-        throttle: createThrottle(throttles, clock),
+        store: store.accounts,
+        throttle: createThrottle(store.throttles, clock),
         turns: new Turns(),
         passwords: createPasswordHasher(),
-        log: commandLog(audit, context),
+        factors: factorSecretsOf({ store, inForce: () => config, cipher: () => credentialCipherOf(config) }),
+        resetMail: () => undefined,
+        log: commandLog(store.audit, context),
         clock,
         signUp: config.signUp,
         signIn: signInRulesOf(config),

@@ -10,6 +10,7 @@ import {
   accountsLimit,
   accountsList,
   accountsOffboard,
+  accountsResetFactors,
   accountsResetPassword,
 } from "./accounts-commands.ts";
 import { adminKeyCreate, adminKeyList, adminKeyRevoke } from "./admin-key-commands.ts";
@@ -112,6 +113,7 @@ const COMMANDS: readonly Command[] = [
   accountsLimit,
   accountsOffboard,
   accountsResetPassword,
+  accountsResetFactors,
   accountsSignInLink,
   accountsLink,
   accountsUnlink,

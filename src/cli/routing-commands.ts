@@ -107,7 +107,15 @@ export const credentialsReseal: Command = {
         const secrets = cipher.openChannel(sealed, id);
         return secrets && cipher.sealChannel(secrets, id);
       };
-      for (const counts of [await alerts.resealChannels(sealAgain), await auditStreams.resealStreams(sealAgain)]) {
+      const sealTotpAgain = (sealed: string, accountId: string): string | undefined => {
+        const secret = cipher.openTotp(sealed, accountId);
+        return secret && cipher.sealTotp(secret, accountId);
+      };
+      for (const counts of [
+        await alerts.resealChannels(sealAgain),
+        await auditStreams.resealStreams(sealAgain),
+        await accounts.resealTotp(sealTotpAgain),
+      ]) {
         resealed += counts.resealed;
         unreadable += counts.unreadable;
       }

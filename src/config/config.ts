@@ -375,6 +375,8 @@ export interface Config {
   /** Whether passwords are accepted; how long a session lives at most, and without use. */
   readonly signIn: {
     readonly password: boolean;
+    /** Whether everybody who signs in with a password needs a second factor. */
+    readonly secondFactor: "optional" | "required";
     readonly sessionMs: number;
     readonly idleMs: number;
     /** Undefined: none. */

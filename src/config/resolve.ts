@@ -184,11 +184,21 @@ function resolveAliases(
 }
 
 function resolveSignIn(
-  { sign_in: input, http: { public_url: publicUrl } }: FileInput,
+  {
+    sign_in: input,
+    http: { public_url: publicUrl },
+    database: { url: databaseUrl },
+    account_credentials: { encryption_key: encryptionKey },
+  }: FileInput,
   listen: ListenAddress,
   report: Report,
 ): Config["signIn"] {
-  const { password, session_hours: hours, idle_minutes: minutes, oidc } = input;
+  const { password, second_factor: secondFactor, session_hours: hours, idle_minutes: minutes, oidc } = input;
+  if (secondFactor === "required" && databaseUrl !== undefined && encryptionKey === undefined)
+    report(
+      ["sign_in", "second_factor"],
+      "required with database.url needs account_credentials.encryption_key: without it nobody can set up an authenticator app",
+    );
   if (!password && oidc === undefined) report(["sign_in", "password"], "can be false only with sign_in.oidc");
   if (oidc !== undefined) {
     const { client_secret: secret } = oidc;
@@ -201,6 +211,7 @@ function resolveSignIn(
   }
   return {
     password,
+    secondFactor,
     sessionMs: hours * HOUR_MS,
     idleMs: minutes * MINUTE_MS,
     oidc: oidc && camelKeys(oidc),

@@ -361,6 +361,7 @@ export const fileSchema = section({
   sign_up: z.enum(["open", "invited", "closed"]).default("invited"),
   sign_in: section({
     password: z.boolean().default(true),
+    second_factor: z.enum(["optional", "required"]).default("optional"),
     session_hours: z.int().min(1).max(720).default(24),
     idle_minutes: z.int().min(5).max(43_200).default(120),
     oidc: z.exactOptional(oidc),

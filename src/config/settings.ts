@@ -120,12 +120,14 @@ export function listSettings(config: Config): Setting[] {
 
 function signInSettings({
   password,
+  secondFactor,
   sessionMs,
   idleMs,
   oidc,
 }: Config["signIn"]): Record<string, string | number | readonly string[] | undefined> {
   return {
     "sign_in.password": String(password),
+    "sign_in.second_factor": secondFactor,
     "sign_in.session_hours": sessionMs / HOUR_MS,
     "sign_in.idle_minutes": idleMs / MINUTE_MS,
     "sign_in.oidc.issuer": oidc?.issuer,

@@ -31,6 +31,7 @@ export type FailureDetail =
   | "context_length_exceeded"
   | "upstream_overloaded"
   | "reauthentication_required"
+  | "second_factor_required"
   | "previous_response_not_found"
   | "unsupported_value";
 

@@ -1,10 +1,12 @@
+import { randomUUID } from "node:crypto";
 import type { Bindings, ShownCredentials } from "../access/bound-keys.ts";
 import { createAuditLog } from "../access/audit-log.ts";
-import type { AccessContext } from "../access/context.ts";
+import type { AccessContext, FactorSecrets } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import type { SignInRules } from "../access/sign-in-rules.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
+import { sendMail } from "../alerts/mail.ts";
 import type { Config } from "../config/config.ts";
 import { isExposed } from "../config/warnings.ts";
 import type { Clock } from "../core/clock.ts";
@@ -13,6 +15,7 @@ import { bearerToken } from "../inbound/current-key.ts";
 import type { Credentials } from "../inbound/services.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type CredentialCipher, sealProblem } from "./account-credentials.ts";
 import { tokenVerifierOf } from "./token-issuers.ts";
 
 interface AccessPorts {
@@ -21,13 +24,21 @@ interface AccessPorts {
   readonly log: Logger;
 }
 
+/** What changes with a reload. */
+interface InForce {
+  readonly inForce: () => Config;
+  readonly cipher: () => Pick<CredentialCipher, "sealTotp" | "openTotp">;
+}
+
 /** Builds the context of accounts and sessions. Entries of the audit log are written into the process's log too. */
-export function accessOf(config: Config, { store, clock, log }: AccessPorts): AccessContext {
+export function accessOf(config: Config, { store, clock, log, inForce, cipher }: AccessPorts & InForce): AccessContext {
   return {
     store: store.accounts,
     throttle: createThrottle(store.throttles, clock),
     turns: new Turns(),
     passwords: createPasswordHasher(),
+    factors: factorSecretsOf({ store, inForce, cipher }),
+    resetMail: () => resetMailOf(inForce(), log),
     log: createAuditLog({
       store: store.audit,
       clock,
@@ -50,6 +61,45 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
     signUp: config.signUp,
     signIn: signInRulesOf(config),
     isExposed: isExposed(config),
+  };
+}
+
+/** What second factors are kept with. */
+export function factorSecretsOf({ store, inForce, cipher }: Pick<AccessPorts, "store"> & InForce): FactorSecrets {
+  let key: Promise<Buffer> | undefined;
+  return {
+    seal: (secret, accountId) => cipher().sealTotp(secret, accountId),
+    open: (sealed, accountId) => cipher().openTotp(sealed, accountId),
+    sealProblem: () => sealProblem("authenticator apps", inForce()),
+    async challengeKey() {
+      key ??= store.secret("passkey challenges");
+      try {
+        return await key;
+      } catch (reason) {
+        key = undefined;
+        throw reason;
+      }
+    },
+  };
+}
+
+/** What sends a link for a new password; undefined without a server for e-mail, and without an address for the link. */
+function resetMailOf({ smtp, http: { publicUrl } }: Config, log: Logger): ReturnType<AccessContext["resetMail"]> {
+  if (smtp === undefined || publicUrl === undefined) return undefined;
+  return async (to, token) => {
+    const link = `${new URL(publicUrl).origin}/sign-in#reset=${token}`;
+    const lines = [
+      `Somebody asked for a new password for your account at ${new URL(publicUrl).origin}. To set one, open:`,
+      link,
+      "The link works once, for an hour. If it was not you, do nothing: your password stays as it is.",
+    ];
+    const mail = { to: [to], subject: "Your new password for Parley", text: lines.join("\n\n"), id: randomUUID() };
+    try {
+      await sendMail(smtp, mail);
+    } catch (cause) {
+      log.warn({ cause: String(cause) }, "a link for a new password could not be sent");
+      throw cause;
+    }
   };
 }
 

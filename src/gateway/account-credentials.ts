@@ -12,7 +12,10 @@ export interface ProviderPlace {
   readonly address: string;
 }
 
-/** Encrypts and decrypts credentials in the database: accounts' own, the API keys of stored providers, and secrets of alerts' channels. */
+/**
+ * Encrypts and decrypts secrets in the database: credentials of accounts, API keys of stored providers, secrets of alerts' channels and of
+ * authenticator apps.
+ */
 export interface CredentialCipher {
   readonly seal: RoutingRules["seal"];
   readonly open: OpenCredential;
@@ -22,6 +25,9 @@ export interface CredentialCipher {
   readonly sealChannel: (secrets: string, channelId: string) => string;
   /** Undefined for those of another key or channel. */
   readonly openChannel: (sealed: string, channelId: string) => string | undefined;
+  readonly sealTotp: (secret: string, accountId: string) => string;
+  /** Undefined for that of another key or account. */
+  readonly openTotp: (sealed: string, accountId: string) => string | undefined;
 }
 
 /** File of the key in the data directory. */
@@ -45,6 +51,7 @@ export function credentialCipherOf(
   const open = (sealed: string, boundTo: readonly string[]): string | undefined =>
     (ready().open(sealed, boundTo) ?? previous?.open(sealed, boundTo))?.toString();
   const ofAccount = ({ accountId, provider }: CredentialPlace): string[] => ["credential", accountId, provider];
+  const ofTotp = (accountId: string): string[] => ["totp", accountId];
   const ofChannel = (channelId: string): string[] => ["alert-channel", channelId];
   const ofProvider = ({ provider, address }: ProviderPlace): string[] => ["provider-credential", provider, address];
   return {
@@ -53,11 +60,22 @@ export function credentialCipherOf(
     sealKeys: (apiKeys, place) => ready().seal(Buffer.from(JSON.stringify(apiKeys)), ofProvider(place)),
     sealChannel: (secrets, channelId) => ready().seal(Buffer.from(secrets), ofChannel(channelId)),
     openChannel: (sealed, channelId) => open(sealed, ofChannel(channelId)),
+    sealTotp: (secret, accountId) => ready().seal(Buffer.from(secret), ofTotp(accountId)),
+    openTotp: (sealed, accountId) => open(sealed, ofTotp(accountId)),
     openKeys(sealed, place) {
       const text = open(sealed, ofProvider(place));
       return text === undefined ? undefined : (JSON.parse(text) as string[]);
     },
   };
+}
+
+/** Why nothing of these can be encrypted so that all replicas read it; undefined when it can. */
+export function sealProblem(
+  what: string,
+  { databaseUrl, accountCredentials }: Pick<Config, "databaseUrl" | "accountCredentials">,
+): string | undefined {
+  if (databaseUrl === undefined || accountCredentials.encryptionKey !== undefined) return undefined;
+  return `${what} need account_credentials.encryption_key in the configuration file of all replicas, because all need the same key`;
 }
 
 /** Names of the providers of a configuration for which accounts may have credentials. */

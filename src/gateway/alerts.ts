@@ -16,7 +16,7 @@ import type { AuditStreamPorts } from "../inbound/dashboard/audit-service.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
-import type { CredentialCipher } from "./account-credentials.ts";
+import { type CredentialCipher, sealProblem } from "./account-credentials.ts";
 import type { Job } from "./jobs.ts";
 
 const MINUTE_MS = 60_000;
@@ -108,11 +108,7 @@ function channelContextOf(
     log,
     addressProblem: (url) => addressProblem(url, inForce().alerts.allowPrivate),
     hasMail: () => inForce().smtp !== undefined,
-    sealProblem() {
-      const { databaseUrl, accountCredentials } = inForce();
-      if (databaseUrl === undefined || accountCredentials.encryptionKey !== undefined) return undefined;
-      return "channels need account_credentials.encryption_key in the configuration file of all replicas, because all need the same key";
-    },
+    sealProblem: () => sealProblem("channels", inForce()),
   };
 }
 

@@ -261,7 +261,7 @@ async function assemble(
     replicaId: replica,
   });
   undo.push(() => limiter.close());
-  const access = accessOf(config, { store, clock, log });
+  const access = accessOf(config, { store, clock, log, inForce: () => inForce, cipher: () => credentials });
   const answers = createAnswerMemory(config, clock);
   const calls = new Calls(clock, answers);
   const readScheduler = new ReadScheduler();

@@ -6,6 +6,7 @@ import { identities } from "./migrations/identities.ts";
 import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
+import { secondFactors } from "./migrations/second-factors.ts";
 import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
@@ -547,4 +548,5 @@ export const MIGRATIONS: readonly Migration[] = [
   audit,
   attribution,
   administrationKeys,
+  secondFactors,
 ];

@@ -12,6 +12,11 @@ export interface Schema {
   readonly known_browsers: KnownBrowserRow;
   readonly identities: IdentityRow;
   readonly sign_in_links: SignInLinkRow;
+  readonly passkeys: PasskeyRow;
+  readonly passkey_challenges: PasskeyChallengeRow;
+  readonly totp_secrets: TotpSecretRow;
+  readonly recovery_codes: RecoveryCodeRow;
+  readonly password_reset_links: SignInLinkRow;
   readonly setup_tokens: SetupTokenRow;
   readonly invitations: InvitationRow;
   readonly throttles: ThrottleRow;
@@ -169,6 +174,37 @@ export interface SessionRow {
   /** Null: `password`. */
   readonly method: string | null;
   readonly id_token: string | null;
+  /** 1 for a session with a second factor, else null. */
+  readonly second_factor: number | null;
+}
+
+export interface PasskeyRow {
+  readonly id: string;
+  readonly account_id: string;
+  readonly name: string;
+  readonly public_key: string;
+  readonly counter: number;
+  readonly transports: string;
+  readonly created_at_ms: number;
+  readonly used_at_ms: number | null;
+}
+
+/** One that was used: those that were not have no row. */
+export interface PasskeyChallengeRow {
+  readonly hash: string;
+  readonly expires_at_ms: number;
+}
+
+export interface TotpSecretRow {
+  readonly account_id: string;
+  readonly sealed: string;
+  readonly last_step: number;
+  readonly created_at_ms: number;
+}
+
+export interface RecoveryCodeRow {
+  readonly account_id: string;
+  readonly hash: string;
 }
 
 /** An account has at most one of an issuer. */

@@ -12,6 +12,7 @@ import type { CustomRole } from "../../src/access/role-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import type { ExpectedMembers, TeamRole } from "../../src/access/team-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
+import { describeFactorStore } from "./factor-store-contract.ts";
 
 /** The fresh stores under test, with only the rows that every installation begins with. */
 export interface StoreUnderTest {
@@ -65,6 +66,13 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     store = under.accounts;
   });
   afterEach(() => under.close?.());
+
+  describe(`factors in ${name}`, () => {
+    describeFactorStore(async () => {
+      for (const id of ["ada", "bob"]) await store.insert(account(id));
+      return store;
+    });
+  });
 
   describe(`accounts in ${name}`, () => {
     it("contain only the default account at first, without sign-in", async () => {

@@ -17,6 +17,7 @@ import type { Membership } from "../../src/access/team-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { pageOf } from "./fakes.ts";
+import { memoryFactors } from "./memory-factors.ts";
 
 /** The account that every installation begins with. */
 export const DEFAULT_ACCOUNT: AccountRecord = {
@@ -88,6 +89,7 @@ export function memoryAccountStore(): MemoryAccounts {
     return ended.length;
   };
   return {
+    ...memoryFactors(),
     accounts,
     sessions,
     browsers,

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { AccessContext } from "../../src/access/context.ts";
 import type { UnchainedEntry } from "../../src/access/audit-entry.ts";
 import { createAuditLog } from "../../src/access/audit-log.ts";
@@ -5,6 +6,7 @@ import { createPasswordHasher, type HashCost } from "../../src/access/password-h
 import type { SignInRules } from "../../src/access/sign-in-rules.ts";
 import { createThrottle } from "../../src/access/throttle.ts";
 import { Turns } from "../../src/access/turns.ts";
+import { createCipher } from "../../src/store/cipher.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { type MemoryAudit, memoryAuditStore } from "./memory-audit.ts";
 import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./memory-accounts.ts";
@@ -17,6 +19,7 @@ export const RULES: SignInRules = {
   sessionMs: 24 * 3_600_000,
   idleMs: 2 * 3_600_000,
   password: true,
+  secondFactor: "optional",
   provider: undefined,
 };
 
@@ -34,9 +37,11 @@ export interface AccessUnderTest extends AccessContext {
 
 /** An AccessContext on in-memory stores, a fake clock and cheap hashes, with `changes`. */
 export function setUpAccess(
-  changes: Partial<Pick<AccessContext, "signUp" | "signIn" | "isExposed" | "passwords">> = {},
+  changes: Partial<Pick<AccessContext, "signUp" | "signIn" | "isExposed" | "passwords" | "resetMail">> = {},
 ): AccessUnderTest {
   const clock = new FakeClock();
+  const key = randomBytes(32);
+  const cipher = createCipher(key);
   const store = memoryAccountStore();
   const throttles = memoryThrottleStore();
   const audit = memoryAuditStore();
@@ -50,6 +55,13 @@ export function setUpAccess(
     throttle: createThrottle(throttles, clock),
     turns: new Turns(),
     passwords: createPasswordHasher(CHEAP),
+    factors: {
+      seal: (secret, accountId) => cipher.seal(Buffer.from(secret), [accountId]),
+      open: (sealed, accountId) => cipher.open(sealed, [accountId])?.toString(),
+      sealProblem: () => undefined,
+      challengeKey: async () => key,
+    },
+    resetMail: () => undefined,
     log: createAuditLog({
       store: audit,
       clock,

@@ -4,7 +4,6 @@ import { type AddressInfo, createServer as createTcpServer, type Server as TcpSe
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ChannelKind, DeliveryRecord } from "../../src/alerts/alert.ts";
@@ -17,6 +16,7 @@ import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import { alertPortsOf, senderOf } from "../../src/gateway/alerts.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { findingOf } from "../store/contracts/alert-store.ts";
+import { startMailServer } from "../support/mail-server.ts";
 
 let dataDir: string;
 let store: Store;
@@ -241,55 +241,8 @@ describe("Slack", () => {
 });
 
 describe("e-mail", () => {
-  interface Mail {
-    readonly from: string;
-    readonly to: readonly string[];
-    readonly text: string;
-  }
-
-  async function mailServer(options: SMTPServerOptions = {}) {
-    const mails: Mail[] = [];
-    const server = new SMTPServer({
-      authOptional: true,
-      disabledCommands: ["STARTTLS"],
-      onAuth: ({ username, password }, _, done) =>
-        username === "parley" && password === "secret of the server"
-          ? done(null, { user: username })
-          : done(new Error("Wrong password")),
-      onData(stream, { envelope }, done) {
-        let text = "";
-        stream.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-        stream.on("end", () => {
-          const { mailFrom, rcptTo } = envelope;
-          mails.push({
-            from: mailFrom === false ? "" : mailFrom.address,
-            to: rcptTo.map(({ address }) => address),
-            text,
-          });
-          done();
-        });
-      },
-      ...options,
-    });
-    server.on("error", () => undefined);
-    const { promise, resolve } = Promise.withResolvers<number>();
-    const listening = server.listen(0, "127.0.0.1", () => resolve((listening.address() as AddressInfo).port));
-    const port = await promise;
-    onTestFinished(() => server.close());
-    const smtp: SmtpSettings = {
-      host: "127.0.0.1",
-      port,
-      security: "none",
-      user: undefined,
-      password: undefined,
-      from: "Parley <parley@example.com>",
-      caFile: undefined,
-    };
-    return { mails, smtp };
-  }
-
   it("is taken by a real server, for a channel and for a person", async () => {
-    const { mails, smtp } = await mailServer();
+    const { mails, smtp } = await startMailServer();
     const { sender, create } = setUp({}, { ...smtp, user: "parley", password: "secret of the server" });
     const { channel } = await create("email", "", ["Ops@example.com", "sre@example.com"]);
     expect(channel.target).toBe("ops@example.com, sre@example.com");
@@ -305,7 +258,7 @@ describe("e-mail", () => {
   });
 
   it("says that the password is wrong, and is not sent again", async () => {
-    const { smtp } = await mailServer();
+    const { smtp } = await startMailServer();
     const { sender } = setUp({}, { ...smtp, user: "parley", password: "another" });
     const { deliveries } = await openAndSend(sender, [{ recipient: "bob@example.com" }]);
     expect(deliveries).toMatchObject([{ problem: "The server for e-mail: EAUTH (535).", nextAtMs: undefined }]);
@@ -313,14 +266,14 @@ describe("e-mail", () => {
 
   it("is sent again after a temporary refusal", async () => {
     const later = Object.assign(new Error("try later"), { responseCode: 451 });
-    const { smtp } = await mailServer({ onRcptTo: (_, __, done) => done(later) });
+    const { smtp } = await startMailServer({ onRcptTo: (_, __, done) => done(later) });
     const { sender } = setUp({}, smtp);
     const { deliveries } = await openAndSend(sender, [{ recipient: "bob@example.com" }]);
     expect(deliveries).toMatchObject([{ problem: expect.stringContaining("EENVELOPE"), nextAtMs: expect.any(Number) }]);
   });
 
   it("is not sent unencrypted where encryption is demanded", async () => {
-    const { mails, smtp } = await mailServer();
+    const { mails, smtp } = await startMailServer();
     const { sender } = setUp({}, { ...smtp, security: "starttls" });
     const { deliveries } = await openAndSend(sender, [{ recipient: "bob@example.com" }]);
     expect(deliveries[0]!.problem).toMatch(/ETLS|STARTTLS/);
@@ -328,7 +281,7 @@ describe("e-mail", () => {
   });
 
   it("needs a server, and addresses", async () => {
-    const { smtp } = await mailServer();
+    const { smtp } = await startMailServer();
     await expect(setUp().create("email", "", ["a@example.com"])).rejects.toThrow("smtp");
     await expect(setUp({}, smtp).create("email", "", [])).rejects.toThrow("recipients");
   });

@@ -1,6 +1,8 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
+import { factorsQuery } from "../api/factors.ts";
+import { askForPasskey } from "../api/passkeys.ts";
 import { enter, mayWrite, openSessionsQuery, sessionQuery, sessions, useAccount, useRoleName } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
 import { settingsQuery } from "../api/settings.ts";
@@ -13,6 +15,7 @@ import { Page } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
+import { Factors } from "./factors.tsx";
 import { OwnTeams } from "./own-teams.tsx";
 import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
@@ -56,6 +59,7 @@ export default function Account() {
             <PasswordForm />
           </Panel>
         )}
+        <Factors />
         <OwnTeams />
         {mayWrite(account) && <Routing />}
         <Panel title="Sessions" description="Where you are signed in.">
@@ -95,12 +99,15 @@ function NameForm({ id, name }: { readonly id: string; readonly name: string }) 
 
 function PasswordForm() {
   const fields = useRef<HTMLDivElement>(null);
+  const acceptsPasskeys = useQuery(sessionQuery).data?.acceptsPasskeys === true;
+  const passkeys = useQuery(factorsQuery).data?.passkeys ?? [];
+  const hasPasskey = acceptsPasskeys && passkeys.length > 0;
   const change = useMutation({
-    mutationFn: (written: Written) =>
-      sessions.changePassword({
-        currentPassword: written.get("current_password"),
-        newPassword: written.get("new_password"),
-      }),
+    async mutationFn(written: Written) {
+      const currentPassword = written.get("current_password");
+      const passkeyJson = currentPassword === "" && hasPasskey ? await askForPasskey() : "";
+      return sessions.changePassword({ currentPassword, passkeyJson, newPassword: written.get("new_password") });
+    },
     onSuccess({ session }) {
       enter(session);
       notify("Password changed. Other browsers were signed out.");
@@ -122,6 +129,7 @@ function PasswordForm() {
             name="current_password"
             type="password"
             autoComplete="current-password"
+            hint={hasPasskey && "Leave it empty to use a passkey instead."}
             error={errors("current_password")}
           />
           <TextField

@@ -9,7 +9,7 @@ import { roleName } from "../format/roles.ts";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 
 /** Actions on an account. `disable` also enables a disabled account. */
-export type AccountAct = "edit" | "disable" | "offboard";
+export type AccountAct = "edit" | "reset factors" | "disable" | "offboard";
 
 /** Props of a dialog for one account. */
 export interface AccountDialogProps {
@@ -61,6 +61,16 @@ export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemPro
           <Button look="quiet" size="small" onClick={() => onAct("edit")} aria-label={`Edit ${name}`}>
             Edit
           </Button>
+          {email !== "" && !isOwn && (
+            <Button
+              look="quiet"
+              size="small"
+              onClick={() => onAct("reset factors")}
+              aria-label={`Reset the second factors of ${name}`}
+            >
+              Reset factors
+            </Button>
+          )}
           <Button
             look={isDisabled ? "quiet" : "quiet danger"}
             size="small"

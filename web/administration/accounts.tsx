@@ -15,6 +15,7 @@ import { Administration } from "./administration.tsx";
 
 const DIALOGS = {
   edit: lazy(() => import("./edit-account.tsx")),
+  "reset factors": lazy(() => import("./reset-factors.tsx")),
   disable: lazy(() => import("./disable-account.tsx")),
   offboard: lazy(() => import("./offboard-account.tsx")),
 } as const satisfies Record<AccountAct, unknown>;

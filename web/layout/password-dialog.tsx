@@ -1,4 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { factorsQuery } from "../api/factors.ts";
+import { askForPasskey } from "../api/passkeys.ts";
 import { passwordRequest } from "../api/password-request.ts";
 import { enter, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
@@ -11,8 +13,11 @@ import { ProviderConfirmation } from "./provider-confirmation.tsx";
 export default function PasswordDialog({ open }: { readonly open: boolean }) {
   const { email } = useAccount();
   const known = useQuery(sessionQuery).data;
+  const own = useQuery({ ...factorsQuery, enabled: open && known?.acceptsPasskeys === true }).data;
+  const hasPasskey = known?.acceptsPasskeys === true && own !== undefined && own.passkeys.length > 0;
   const confirm = useMutation({
-    mutationFn: (password: string) => sessions.reauthenticate({ password }),
+    mutationFn: async (password: string | undefined) =>
+      sessions.reauthenticate(password === undefined ? { passkeyJson: await askForPasskey() } : { password }),
     onSuccess({ session }) {
       enter(session);
       passwordRequest.succeed();
@@ -37,8 +42,8 @@ export default function PasswordDialog({ open }: { readonly open: boolean }) {
   return (
     <Dialog
       open={open}
-      title="Confirm your password"
-      description="You signed in a while ago. Confirm your password to continue."
+      title={hasPasskey ? "Confirm that it is you" : "Confirm your password"}
+      description={`You signed in a while ago. Confirm ${hasPasskey ? "with a passkey or your password" : "your password"} to continue.`}
       onClose={close}
     >
       <Form fields={["password"]} error={confirm.error} onSubmit={(written) => confirm.mutate(written.get("password"))}>
@@ -54,6 +59,11 @@ export default function PasswordDialog({ open }: { readonly open: boolean }) {
               error={errors("password")}
             />
             <DialogActions>
+              {hasPasskey && (
+                <Button look="secondary" busy={confirm.isPending} onClick={() => confirm.mutate(undefined)}>
+                  Use a passkey
+                </Button>
+              )}
               <Button type="submit" busy={confirm.isPending}>
                 {confirm.isPending ? "Checking …" : "Continue"}
               </Button>

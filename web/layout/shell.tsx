@@ -1,7 +1,6 @@
 import { lazy, type ReactNode, Suspense, useCallback, useMemo, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
 import { Search } from "lucide-react";
-import { passwordRequest } from "../api/password-request.ts";
 import { useAccount, usePermissions, useRoleName } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Kbd } from "../components/kbd.tsx";
@@ -13,12 +12,12 @@ import { isAround, type Place, placesOf, REFERENCE } from "./places.ts";
 import { COMMAND_KEY, type Overlay, useShortcuts } from "./shortcuts.ts";
 import { SignOutButton } from "./sign-out-button.tsx";
 import { Outdated } from "./outdated.tsx";
+import { PasswordOnDemand } from "./password-on-demand.tsx";
 import { ThemeSwitch } from "./theme-switch.tsx";
 
 const Palette = lazy(() => import("../palette/palette.tsx"));
 const ShortcutHelp = lazy(() => import("../palette/shortcut-help.tsx"));
 const Toasts = lazy(() => import("./toasts.tsx"));
-const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 
 /** Classes of an entry of the navigation. */
 const ENTRY =
@@ -177,19 +176,6 @@ function ToastsOnDemand() {
   return (
     <Suspense>
       <Toasts />
-    </Suspense>
-  );
-}
-
-/** Loads the password dialog when a call first needs it. */
-function PasswordOnDemand() {
-  const isOpen = useSyncExternalStore(passwordRequest.subscribe, passwordRequest.isOpen);
-  const [isLoaded, setLoaded] = useState(false);
-  if (isOpen && !isLoaded) setLoaded(true);
-  if (!isLoaded) return null;
-  return (
-    <Suspense>
-      <PasswordDialog open={isOpen} />
     </Suspense>
   );
 }

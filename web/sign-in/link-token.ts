@@ -1,5 +1,5 @@
 /** Tokens in links to the sign-up and sign-in pages. They are in the URL fragment, which browsers do not send to servers. */
-type LinkToken = "invitation" | "setup" | "link";
+type LinkToken = "invitation" | "setup" | "link" | "reset";
 
 /** Returns the token in the URL; empty without one. */
 export function readLinkToken(name: LinkToken): string {
@@ -8,6 +8,6 @@ export function readLinkToken(name: LinkToken): string {
 
 /** Removes used tokens from the URL. */
 export function forgetLinkTokens(): void {
-  if ((["invitation", "setup", "link"] as const).some((name) => readLinkToken(name) !== ""))
+  if ((["invitation", "setup", "link", "reset"] as const).some((name) => readLinkToken(name) !== ""))
     history.replaceState(history.state, "", location.pathname);
 }

@@ -1,12 +1,14 @@
+import { ConnectError } from "@connectrpc/connect";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { lazy, useState } from "react";
 import { Link } from "wouter";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { type GetSessionResponse, SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
 import { enter, sessions } from "../api/session.ts";
 import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { TextField } from "../components/field.tsx";
-import { Form } from "../components/form.tsx";
+import { Form, type Written } from "../components/form.tsx";
 import { PATHS } from "../paths.ts";
 import { ByLink } from "./by-link.tsx";
 import { Entrance } from "./entrance.tsx";
@@ -14,12 +16,23 @@ import { readLinkToken } from "./link-token.ts";
 import { readProblem } from "./problems.ts";
 import { ProviderLink } from "./provider-link.tsx";
 
-type SignInProps = Pick<GetSessionResponse, "signUpMode" | "providerName" | "acceptsPasswords">;
+const Forgot = lazy(() => import("./forgot.tsx"));
+const Reset = lazy(() => import("./reset.tsx"));
 
-/** Sign-in page: the OpenID provider where there is one, passwords where they are accepted. */
-export default function SignIn({ signUpMode, providerName, acceptsPasswords }: SignInProps) {
+type SignInProps = Pick<
+  GetSessionResponse,
+  "signUpMode" | "providerName" | "acceptsPasswords" | "acceptsPasskeys" | "offersPasswordReset"
+>;
+
+/** Sign-in page: the OpenID provider where there is one, passwords and passkeys where they are accepted. */
+export default function SignIn(known: SignInProps) {
+  const { signUpMode, providerName, acceptsPasswords } = known;
   const [linkToken] = useState(() => readLinkToken("link"));
+  const [resetToken, setResetToken] = useState(() => readLinkToken("reset"));
+  const [hasForgotten, setForgotten] = useState(false);
   if (linkToken !== "") return <ByLink token={linkToken} />;
+  if (resetToken !== "") return <Reset token={resetToken} onDone={() => setResetToken("")} />;
+  if (hasForgotten) return <Forgot onDone={() => setForgotten(false)} />;
   const hasProvider = providerName !== "";
   const problem = readProblem(location.search, providerName);
   return (
@@ -33,21 +46,30 @@ export default function SignIn({ signUpMode, providerName, acceptsPasswords }: S
           </p>
         )}
         {acceptsPasswords && <PasswordForm look={hasProvider ? "secondary" : "primary"} />}
+        {known.acceptsPasskeys && <PasskeyButton />}
+        {known.offersPasswordReset && (
+          <Button look="quiet" size="small" className="w-full" onClick={() => setForgotten(true)}>
+            Forgot your password?
+          </Button>
+        )}
       </div>
     </Entrance>
   );
 }
 
 function PasswordForm({ look }: { readonly look: "primary" | "secondary" }) {
+  const [asksForCode, setAsksForCode] = useState(false);
   const signIn = useMutation({
-    mutationFn: (credentials: { email: string; password: string }) => sessions.signIn(credentials),
+    mutationFn: (written: Written) =>
+      sessions.signIn({ email: written.get("email"), password: written.get("password"), code: written.get("code") }),
     onSuccess: ({ session }) => enter(session),
+    onError: (error) => setAsksForCode((asks) => asks || needsCode(error)),
   });
   return (
     <Form
-      fields={["email", "password"]}
-      error={signIn.error}
-      onSubmit={(written) => signIn.mutate({ email: written.get("email"), password: written.get("password") })}
+      fields={["email", "password", "code"]}
+      error={needsCode(signIn.error) ? null : signIn.error}
+      onSubmit={(written) => signIn.mutate(written)}
     >
       {(errors) => (
         <>
@@ -59,10 +81,55 @@ function PasswordForm({ look }: { readonly look: "primary" | "secondary" }) {
             autoComplete="current-password"
             error={errors("password")}
           />
+          {asksForCode && (
+            <TextField
+              label="Code"
+              name="code"
+              autoComplete="one-time-code"
+              hint="Of your authenticator app, or a recovery code."
+              ref={focus}
+              error={errors("code")}
+            />
+          )}
           <Button type="submit" look={look} busy={signIn.isPending} className="w-full">
             {signIn.isPending ? "Signing in …" : "Sign in"}
           </Button>
         </>
+      )}
+    </Form>
+  );
+}
+
+/** Whether the sign-in failed because it needs a code too. */
+function needsCode(error: unknown): boolean {
+  const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
+  return info?.metadata["error_code"] === "second_factor_required";
+}
+
+function focus(input: HTMLInputElement | null): void {
+  input?.focus();
+}
+
+/** Loads what passkeys need when the button is clicked. */
+async function signInByPasskey() {
+  const [{ askForPasskey }, { factors }] = await Promise.all([
+    import("../api/passkeys.ts"),
+    import("../api/factors.ts"),
+  ]);
+  return factors.signInByPasskey({ responseJson: await askForPasskey() });
+}
+
+function PasskeyButton() {
+  const signIn = useMutation({
+    mutationFn: signInByPasskey,
+    onSuccess: ({ session }) => enter(session),
+  });
+  return (
+    <Form fields={[]} error={signIn.error} onSubmit={() => signIn.mutate()}>
+      {() => (
+        <Button type="submit" look="secondary" busy={signIn.isPending} className="w-full">
+          Sign in with a passkey
+        </Button>
       )}
     </Form>
   );

@@ -136,6 +136,8 @@ async function take(
   const { id } = existing;
   if (!(await store.link(id, identity))) return undefined;
   await store.update(id, { passwordHash: undefined });
+  await store.removeFactors(id);
+  await store.removeResetLinks(id);
   await store.removeSessions(id);
   await store.removeBrowsers(id);
   const { issuer, subject } = identity;

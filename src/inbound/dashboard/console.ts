@@ -5,9 +5,11 @@ import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js"
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
+import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
+import { PasswordService } from "../../../gen/parley/console/v1/password_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoleService } from "../../../gen/parley/console/v1/role_pb.js";
@@ -42,12 +44,15 @@ import type { ConfigurationPorts } from "./configuration-ports.ts";
 import { createConfigurationService } from "./configuration-service.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { createCsrfCheck } from "./csrf.ts";
+import { createFactorService } from "./factor-service.ts";
 import { createKeyService } from "./key-service.ts";
 import { createModelService, type ModelServicePorts } from "./model-service.ts";
 import { createOidcRoutes, type OidcPorts } from "./oidc-routes.ts";
 import { createOverviewService, type InstallationFacts } from "./overview-service.ts";
 import { createPages } from "./pages.ts";
+import { createPasswordService } from "./password-service.ts";
 import { createPlaygroundService } from "./playground-service.ts";
+import { createSiteFinder, type SiteFinder } from "./passkey-site.ts";
 import { POLICIES, securityHeaders } from "./policy.ts";
 import type { RequestFeed } from "./request-feed.ts";
 import { createRequestService } from "./request-service.ts";
@@ -151,6 +156,7 @@ export function createConsole(
       { ...ports.oidc, oidcRefused: ports.oidc.refused, access, calls, cookies, refused, findNetwork: networkOf },
       { address, hasTls },
     );
+  const siteOf = createSiteFinder(address, { hasTls });
   const providerSignOut: SignOutAtProvider = async (hash, host) => oidc?.signOutUrl(hash, host);
   const rpcs = createRpcs(
     {
@@ -162,7 +168,7 @@ export function createConsole(
       findNetwork: networkOf,
       cookies,
     },
-    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, { cookies, providerSignOut }) },
+    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, { cookies, siteOf, providerSignOut }) },
   );
 
   return {
@@ -195,14 +201,17 @@ type SignOutAtProvider = Parameters<typeof createSessionService>[0]["providerSig
 
 interface RouteParts {
   readonly cookies: Cookies;
+  readonly siteOf: SiteFinder;
   readonly providerSignOut: SignOutAtProvider;
 }
 
-function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, providerSignOut }: RouteParts): void {
+function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, siteOf, providerSignOut }: RouteParts): void {
   const { access, keys, ledger, usage, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access.clock);
-  router.service(SessionService, createSessionService({ access, cookies, providerSignOut }));
+  router.service(SessionService, createSessionService({ access, cookies, siteOf, providerSignOut }));
+  router.service(FactorService, createFactorService({ access, cookies, siteOf }));
+  router.service(PasswordService, createPasswordService(access));
   router.service(AccountService, createAccountService({ access, keys }));
   router.service(AuditService, createAuditService({ ...ports, streams }));
   router.service(TeamService, createTeamService({ access, keys, ledger }));

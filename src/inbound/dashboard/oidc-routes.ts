@@ -98,7 +98,7 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
       guesser = { kind: "browser", hash: browser.hash };
       turn = `browser:${browser.hash}`;
     }
-    return access.turns.take(turn, () => access.throttle.enterProvider(guesser));
+    return access.turns.take(turn, () => access.throttle.enter("provider", guesser));
   };
 
   const callback = async (request: IncomingMessage, response: ServerResponse, pending: Pending): Promise<string> => {

@@ -4,9 +4,11 @@ import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js"
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
+import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
+import { PasswordService } from "../../../gen/parley/console/v1/password_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { RoleService } from "../../../gen/parley/console/v1/role_pb.js";
@@ -17,7 +19,8 @@ import { StopService } from "../../../gen/parley/console/v1/stop_pb.js";
 import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { lacks, type Permission, permitsSomewhere } from "../../access/permissions.ts";
-import { requireFresh, type SignedIn } from "../../access/sessions.ts";
+import { isSecondFactorDue, requireFresh, type SignedIn } from "../../access/sessions.ts";
+import type { AccessContext } from "../../access/context.ts";
 import { Failure } from "../../core/failure.ts";
 
 /** Who may call an RPC, and how. In which accounts the caller has the permission is decided where their objects are looked up. */
@@ -30,6 +33,8 @@ export interface Policy {
   readonly takesKeys?: boolean;
   /** Whether the password must have been entered recently. */
   readonly fresh?: true;
+  /** Whether it can be called before a required second factor is set up. */
+  readonly beforeSecondFactor?: true;
   /** Whether it writes to the database for somebody who has signed in: the rate of such calls is limited. */
   readonly changes?: true;
   /** Size limit of requests. Default: 64 KiB. */
@@ -58,6 +63,10 @@ const SIGNED_IN: Policy = { who: "signed in" };
 const EVERY_CALLER: Policy = { who: "signed in", takesKeys: true };
 /** Changes stored data, without a recent password. */
 const PLAIN_CHANGE: Policy = { who: "signed in", changes: true };
+/** Of the own account, before a second factor is set up. */
+const OWN: Policy = { who: "signed in", beforeSecondFactor: true };
+const OWN_CHANGE: Policy = { ...OWN, changes: true };
+const OWN_FRESH_CHANGE: Policy = { ...OWN_CHANGE, fresh: true };
 /** Prompts have pictures. */
 const PROMPT = { maxBodyBytes: 16 * 1024 * 1024, isCompletion: true } as const;
 
@@ -82,6 +91,8 @@ const DOCUMENT_CHANGE: Policy = { ...changing("configuration.write"), maxBodyByt
 /** The services of the dashboard. */
 export const SERVICES = [
   SessionService,
+  PasswordService,
+  FactorService,
   AccountService,
   AuditService,
   TeamService,
@@ -109,11 +120,26 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     signOut: ANYBODY,
     getSession: ANYBODY,
     getInvitation: ANYBODY,
-    reauthenticate: PLAIN_CHANGE,
-    // The request has the password.
-    changePassword: PLAIN_CHANGE,
-    listSessions: SIGNED_IN,
-    signOutElsewhere: PLAIN_CHANGE,
+    reauthenticate: OWN_CHANGE,
+    // The request has the password, or a passkey.
+    changePassword: OWN_CHANGE,
+    listSessions: OWN,
+    signOutElsewhere: OWN_CHANGE,
+  }),
+  ...entries(PasswordService.method, { requestReset: ANYBODY, reset: ANYBODY }),
+  ...entries(FactorService.method, {
+    getPasskeyOptions: ANYBODY,
+    signInByPasskey: ANYBODY,
+    list: OWN,
+    beginPasskey: OWN_FRESH_CHANGE,
+    addPasskey: OWN_FRESH_CHANGE,
+    removePasskey: OWN_FRESH_CHANGE,
+    beginTotp: OWN_FRESH_CHANGE,
+    confirmTotp: OWN_FRESH_CHANGE,
+    removeTotp: OWN_FRESH_CHANGE,
+    renewRecoveryCodes: OWN_FRESH_CHANGE,
+    // The service checks who resets those of owners.
+    reset: changing("accounts.write"),
   }),
   ...entries(AccountService.method, {
     list: reading("accounts.read"),
@@ -225,15 +251,23 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
 ]);
 
 /** Throws `unauthenticated` or `permission_denied` when the policy does not allow the call. */
-export function admit(policy: Policy, signedIn: SignedIn | undefined, nowMs: number): void {
-  const { who, fresh, takesKeys = who !== "anybody" && who !== "signed in" } = policy;
+export function admit(
+  policy: Policy,
+  signedIn: SignedIn | undefined,
+  { clock, signIn }: Pick<AccessContext, "clock" | "signIn">,
+): void {
+  const { who, fresh, beforeSecondFactor, takesKeys = who !== "anybody" && who !== "signed in" } = policy;
   if (signedIn?.adminKey !== undefined && !takesKeys)
     throw new Failure("permission_denied", "This needs a person who has signed in: administration keys cannot do it.");
   if (who === "anybody") return;
   if (signedIn === undefined)
     throw new Failure("unauthenticated", "You are not signed in, or your session has expired.");
+  if (beforeSecondFactor === undefined && isSecondFactorDue(signedIn, signIn))
+    throw new Failure("permission_denied", "A second factor is required here: set one up first.", {
+      detail: "second_factor_required",
+    });
   if (who !== "signed in" && !permitsSomewhere(signedIn, who)) throw lacks(signedIn, who);
-  if (fresh) requireFresh(signedIn, nowMs);
+  if (fresh) requireFresh(signedIn, clock.now());
 }
 
 /** Policies of a service's RPCs by path. */

@@ -132,7 +132,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const arrived = await found(() => lookUp(access, { adminKey, sessionId }, findSession));
     const admitCaller = (caller: SignedIn | undefined): void => {
       if (caller === undefined && who !== "anybody") refuseKey(request);
-      admit(policy, caller, clock.now());
+      admit(policy, caller, access);
     };
     admitCaller(arrived);
     const deadlineMs = timeoutMsOf(request);

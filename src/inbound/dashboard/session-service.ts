@@ -11,18 +11,21 @@ import type { SessionRecord } from "../../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../../access/context.ts";
 import { findInvitation } from "../../access/invitations.ts";
 import { rememberBrowser } from "../../access/known-browsers.ts";
+import type { PasskeySite } from "../../access/factors/passkeys.ts";
 import { changePassword } from "../../access/password-change.ts";
 import { PERMISSIONS, permitsEverywhere } from "../../access/permissions.ts";
+import { areResetsOffered } from "../../access/password-reset.ts";
 import { hashToken } from "../../access/secret-token.ts";
 import {
   freshUntilMs,
+  isSecondFactorDue,
   listSessions,
   type SignedIn,
   signOut,
   signOutElsewhere,
   type StartedSession,
 } from "../../access/sessions.ts";
-import { reauthenticate, signIn } from "../../access/sign-in.ts";
+import { reauthenticate, signIn, type UsedPasskey } from "../../access/sign-in.ts";
 import { signInByLink } from "../../access/sign-in-link.ts";
 import type { SignInRules } from "../../access/sign-in-rules.ts";
 import { signUp } from "../../access/sign-up.ts";
@@ -30,24 +33,21 @@ import { toAccountMessage } from "./account-messages.ts";
 import { toBaseMessage } from "./role-service.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
+import type { SiteFinder } from "./passkey-site.ts";
 import { toMembershipMessage } from "./team-messages.ts";
 
 interface SessionServicePorts {
   readonly access: AccessContext;
   readonly cookies: Cookies;
+  /** Where passkeys are valid, by the host of a request. */
+  readonly siteOf: SiteFinder;
   /** The address of the sign-out at the OpenID provider for a session by it; undefined where there is none. */
   readonly providerSignOut: (sessionHash: string, host: string) => Promise<string | undefined>;
 }
 
-/** Sign-up, sign-in and sign-out. The session ID is sent in its cookie only. */
-export function createSessionService({
-  access,
-  cookies,
-  providerSignOut,
-}: SessionServicePorts): ServiceImpl<typeof SessionService> {
-  let claimed = false;
-  const toSessionMessage = (signedIn: SignedIn) => sessionMessageOf(signedIn, access.signIn);
-  const begin = async (started: StartedSession, context: HandlerContext) => {
+/** Begins a session in the browser of a call: sets the cookies, and returns the answer. */
+export function createBeginning(access: AccessContext, cookies: Cookies) {
+  return async (started: StartedSession, context: HandlerContext) => {
     const { sessionId, browserToken } = callOf(context);
     // Ends the previous session: a planted session ID must not become a signed-in one.
     if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
@@ -55,15 +55,27 @@ export function createSessionService({
     // A browser that could not be stored is only unknown at its next sign-in.
     const token = await rememberBrowser(access, started.account.id, browserToken).catch(() => undefined);
     if (token !== undefined) context.responseHeader.append("set-cookie", cookies.browser.write(token));
-    return { session: toSessionMessage(started) };
+    return { session: sessionMessageOf(started, access.signIn) };
   };
+}
+
+/** Sign-up, sign-in and sign-out. The session ID is sent in its cookie only. */
+export function createSessionService({
+  access,
+  cookies,
+  siteOf,
+  providerSignOut,
+}: SessionServicePorts): ServiceImpl<typeof SessionService> {
+  let claimed = false;
+  const toSessionMessage = (signedIn: SignedIn) => sessionMessageOf(signedIn, access.signIn);
+  const begin = createBeginning(access, cookies);
   return {
     async signUp({ email, password, name, invitationToken: token, setupToken }, context) {
       return begin(await signUp(access, { email, password, name, token, setupToken }, callOf(context)), context);
     },
 
-    async signIn({ email, password }, context) {
-      return begin(await signIn(access, { email, password }, callOf(context)), context);
+    async signIn({ email, password, code }, context) {
+      return begin(await signIn(access, { email, password, code }, callOf(context)), context);
     },
 
     async signInByLink({ token }, context) {
@@ -90,6 +102,8 @@ export function createSessionService({
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
         providerName: access.signIn.provider?.name ?? "",
         acceptsPasswords: access.signIn.password,
+        acceptsPasskeys: access.signIn.password && siteOf(context) !== undefined,
+        offersPasswordReset: areResetsOffered(access),
       };
     },
 
@@ -99,13 +113,14 @@ export function createSessionService({
       return { valid: invitation !== undefined, email: invitation?.email ?? "" };
     },
 
-    async reauthenticate({ password }, context) {
-      const signedIn = signedInOf(context);
-      return { session: toSessionMessage(await reauthenticate(access, { signedIn, password }, callOf(context))) };
+    async reauthenticate({ password, passkeyJson }, context) {
+      const proof = { signedIn: signedInOf(context), password, passkey: passkeyOf(passkeyJson, siteOf(context)) };
+      return { session: toSessionMessage(await reauthenticate(access, proof, callOf(context))) };
     },
 
-    async changePassword({ currentPassword, newPassword }, context) {
-      const change = { signedIn: signedInOf(context), current: currentPassword, next: newPassword };
+    async changePassword({ currentPassword: current, newPassword: next, passkeyJson }, context) {
+      const passkey = passkeyOf(passkeyJson, siteOf(context));
+      const change = { signedIn: signedInOf(context), current, passkey, next };
       return begin(await changePassword(access, change, callOf(context)), context);
     },
 
@@ -119,6 +134,10 @@ export function createSessionService({
       return { ended: await signOutElsewhere(access, signedInOf(context), callOf(context)) };
     },
   };
+}
+
+function passkeyOf(response: string, site: PasskeySite | undefined): UsedPasskey | undefined {
+  return response === "" ? undefined : { response, site };
 }
 
 /** Sign-up modes of settings by those of the contract. */
@@ -141,13 +160,14 @@ function toOpenSessionMessage(
   };
 }
 
-function sessionMessageOf(signedIn: SignedIn, { sessionMs }: SignInRules): MessageInitShape<typeof SessionSchema> {
+function sessionMessageOf(signedIn: SignedIn, rules: SignInRules): MessageInitShape<typeof SessionSchema> {
   const { session, account, memberships, customRole } = signedIn;
   return {
     account: { ...toAccountMessage(account), ...(customRole && { customRoleBase: toBaseMessage(customRole) }) },
     freshUntil: timestampFromMs(freshUntilMs(session)),
-    expireTime: timestampFromMs(session.createdAtMs + sessionMs),
+    expireTime: timestampFromMs(session.createdAtMs + rules.sessionMs),
     byProvider: session.method === "oidc",
+    secondFactorDue: isSecondFactorDue({ session }, rules),
     teams: memberships.map(toMembershipMessage),
     permissions: PERMISSIONS.filter((permission) => permitsEverywhere(signedIn, permission)),
     customRoleName: customRole?.name ?? "",

@@ -74,6 +74,7 @@ export function toSessionRow(session: SessionRecord, idToken?: string): SessionR
     browser: session.browser ?? null,
     method: session.method,
     id_token: idToken ?? null,
+    second_factor: session.secondFactor === true ? 1 : null,
   };
 }
 
@@ -87,6 +88,7 @@ export function toSessionRecord(row: Omit<SessionRow, "id_token">): SessionRecor
     network: row.network ?? undefined,
     browser: row.browser ?? undefined,
     method: (row.method ?? "password") as SignInMethod,
+    secondFactor: row.second_factor === 1 ? true : undefined,
   };
 }
 

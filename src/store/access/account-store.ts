@@ -10,6 +10,7 @@ import { changeAccount } from "./change-account.ts";
 import { announced, ANY_KEY, type KeyChanges, MAX_ANNOUNCED } from "./key-changes.ts";
 import { createOffboarding } from "./offboarding.ts";
 import { toRoutingColumns, toStoredRouting } from "./routing-rows.ts";
+import { createFactors } from "./factor-store.ts";
 import { createIdentities, insertIdentity } from "./identity-store.ts";
 import {
   createBrowsers,
@@ -30,6 +31,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
     ...createSetupTokens(database),
     ...createSignInLinks(database),
     ...createIdentities(database),
+    ...createFactors(database),
     ...createInvitations(database),
     ...createTeams(database),
     ...createRoles(database),

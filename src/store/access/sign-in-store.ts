@@ -98,6 +98,7 @@ export function createSessions({ query }: Database): Sessions {
         "sessions.network",
         "sessions.browser",
         "sessions.method",
+        "sessions.second_factor",
       ])
       .where("sessions.hash", "in", hashes)
       .orderBy("teams.name")
@@ -139,13 +140,14 @@ export function createSessions({ query }: Database): Sessions {
       return (await retryWhileBusy(() => latest.execute())).map(toSessionRecord);
     },
 
-    async touchSession(hash, { lastSeenAtMs, authenticatedAtMs }) {
+    async touchSession(hash, { lastSeenAtMs, authenticatedAtMs, secondFactor }) {
       const touched = query
         .updateTable("sessions")
         .set({
           hash,
           ...(lastSeenAtMs !== undefined && { last_seen_at_ms: lastSeenAtMs }),
           ...(authenticatedAtMs !== undefined && { authenticated_at_ms: authenticatedAtMs }),
+          ...(secondFactor === true && { second_factor: 1 }),
         })
         .where("hash", "=", hash);
       await retryWhileBusy(() => touched.execute());

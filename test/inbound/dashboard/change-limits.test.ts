@@ -71,8 +71,11 @@ it("every RPC is a change but those that read, ask a model, or are for people wh
     .map(([path]) => path.split("/")[2]!);
   const reads = /^(Get|List|Watch|Summarize|Export)|^(ExplainRoute|TestModel|Stream)$/;
   expect(unlimited.filter((name) => !reads.test(name)).toSorted()).toEqual([
+    "RequestReset",
+    "Reset",
     "SignIn",
     "SignInByLink",
+    "SignInByPasskey",
     "SignOut",
     "SignUp",
   ]);

@@ -207,17 +207,27 @@ describe("the cookies", () => {
 });
 
 describe("who may call what", () => {
-  const OPEN = ["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
-    (name) => `SessionService/${name}`,
-  );
+  const OPEN = [
+    ...["SignUp", "SignIn", "SignInByLink", "SignOut", "GetSession", "GetInvitation"].map(
+      (name) => `SessionService/${name}`,
+    ),
+    "FactorService/GetPasskeyOptions",
+    "FactorService/SignInByPasskey",
+    "PasswordService/RequestReset",
+    "PasswordService/Reset",
+  ];
   /** For everybody who has signed in: the sign-in itself, and what pages need. */
   const SIGNED_IN = [
     ...["Reauthenticate", "ChangePassword", "ListSessions", "SignOutElsewhere"].map((name) => `SessionService/${name}`),
+    "FactorService/List",
     "SettingsService/Get",
     "ModelService/List",
     "TeamService/List",
     ...["ListSavedFilters", "SaveFilter", "RemoveSavedFilter"].map((name) => `RequestService/${name}`),
   ];
+  const SIGNED_IN_FRESH = ["BeginPasskey", "AddPasskey", "RemovePasskey"]
+    .concat(["BeginTotp", "ConfirmTotp", "RemoveTotp", "RenewRecoveryCodes"])
+    .map((name) => `FactorService/${name}`);
   const READING = [
     "AuditService/List",
     "AuditService/Export",
@@ -260,6 +270,7 @@ describe("who may call what", () => {
     "AccountService/Offboard",
     ...["Create", "Revoke"].map((name) => `AdminKeyService/${name}`),
     ...["CreateStream", "RemoveStream"].map((name) => `AuditService/${name}`),
+    "FactorService/Reset",
     "TeamService/Create",
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
@@ -267,7 +278,7 @@ describe("who may call what", () => {
     ...["CreateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map((name) => `AlertService/${name}`),
   ];
   const OWNERS_FRESH = ["Create", "Update", "Remove"].map((name) => `RoleService/${name}`);
-  const FRESH = [...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH, ...OWNERS_FRESH];
+  const FRESH = [...SIGNED_IN_FRESH, ...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH, ...OWNERS_FRESH];
 
   /** The roles that a call is for; undefined for everybody. */
   function rolesOf(path: string): readonly Role[] | undefined {

@@ -6,6 +6,7 @@ import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
+import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
@@ -102,6 +103,7 @@ export interface AskedUsage extends UsageStore {
 export interface Browser {
   readonly session: Client<typeof SessionService>;
   readonly account: Client<typeof AccountService>;
+  readonly factor: Client<typeof FactorService>;
   readonly audit: Client<typeof AuditService>;
   readonly key: Client<typeof KeyService>;
   readonly overview: Client<typeof OverviewService>;
@@ -385,6 +387,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
   return {
     session: createClient(SessionService, transport),
     account: createClient(AccountService, transport),
+    factor: createClient(FactorService, transport),
     audit: createClient(AuditService, transport),
     key: createClient(KeyService, transport),
     overview: createClient(OverviewService, transport),

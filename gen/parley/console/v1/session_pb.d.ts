@@ -67,6 +67,14 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
    * @generated from field: string custom_role_name = 7;
    */
   customRoleName: string;
+
+  /**
+   * A second factor is required, and the session began without: calls other than those of this service and of FactorService are
+   * PERMISSION_DENIED with the `error_code` `second_factor_required` until one is set up.
+   *
+   * @generated from field: bool second_factor_due = 8;
+   */
+  secondFactorDue: boolean;
 };
 
 /**
@@ -163,6 +171,13 @@ export declare type SignInRequest = Message<"parley.console.v1.SignInRequest"> &
    * @generated from field: string password = 2;
    */
   password: string;
+
+  /**
+   * Of the authenticator app, or a recovery code; for an account that has the app.
+   *
+   * @generated from field: string code = 3;
+   */
+  code: string;
 };
 
 /**
@@ -328,6 +343,20 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
    * @generated from field: bool accepts_passwords = 6;
    */
   acceptsPasswords: boolean;
+
+  /**
+   * Passkeys can be used at this address: it is https or localhost, and no IP address. Where passwords are off, passkeys are too.
+   *
+   * @generated from field: bool accepts_passkeys = 7;
+   */
+  acceptsPasskeys: boolean;
+
+  /**
+   * `PasswordService.RequestReset` sends e-mail: `smtp` and `http.public_url` are configured.
+   *
+   * @generated from field: bool offers_password_reset = 8;
+   */
+  offersPasswordReset: boolean;
 };
 
 /**
@@ -384,17 +413,24 @@ export declare type GetInvitationResponse = Message<"parley.console.v1.GetInvita
 export declare const GetInvitationResponseSchema: GenMessage<GetInvitationResponse>;
 
 /**
- * The password of whoever is signed in.
+ * A proof of whoever is signed in.
  *
  * @generated from message parley.console.v1.ReauthenticateRequest
  */
 export declare type ReauthenticateRequest = Message<"parley.console.v1.ReauthenticateRequest"> & {
   /**
-   * Required.
+   * Required without a passkey.
    *
    * @generated from field: string password = 1;
    */
   password: string;
+
+  /**
+   * One's own passkey in place of the password: `AuthenticationResponseJSON`.
+   *
+   * @generated from field: string passkey_json = 2;
+   */
+  passkeyJson: string;
 };
 
 /**
@@ -404,7 +440,7 @@ export declare type ReauthenticateRequest = Message<"parley.console.v1.Reauthent
 export declare const ReauthenticateRequestSchema: GenMessage<ReauthenticateRequest>;
 
 /**
- * The password was right.
+ * The proof was right.
  *
  * @generated from message parley.console.v1.ReauthenticateResponse
  */
@@ -430,7 +466,7 @@ export declare const ReauthenticateResponseSchema: GenMessage<ReauthenticateResp
  */
 export declare type ChangePasswordRequest = Message<"parley.console.v1.ChangePasswordRequest"> & {
   /**
-   * Required.
+   * Required without a passkey.
    *
    * @generated from field: string current_password = 1;
    */
@@ -442,6 +478,13 @@ export declare type ChangePasswordRequest = Message<"parley.console.v1.ChangePas
    * @generated from field: string new_password = 2;
    */
   newPassword: string;
+
+  /**
+   * One's own passkey in place of the current password: `AuthenticationResponseJSON`.
+   *
+   * @generated from field: string passkey_json = 3;
+   */
+  passkeyJson: string;
 };
 
 /**
@@ -657,7 +700,9 @@ export declare const SessionService: GenService<{
   },
   /**
    * Signs in with a new session, and makes the browser known by a cookie of its own. UNAUTHENTICATED for an unknown address, a wrong password and a disabled account alike;
-   * PERMISSION_DENIED for an address that has to sign in at the OpenID provider, and for all where passwords are off;
+   * PERMISSION_DENIED for an address that has to sign in at the OpenID provider, for all where passwords are off, and for an
+   * account that has only passkeys where a second factor is required. With an authenticator app and without a code UNAUTHENTICATED with the
+   * `error_code` `second_factor_required` in ErrorInfo's metadata: then it is due to be sent again with one; INVALID_ARGUMENT for a wrong code.
    * RESOURCE_EXHAUSTED after too many failures, with the time to wait: of this browser where it is known to the account, else
    * of the network and of the account.
    *
@@ -711,8 +756,8 @@ export declare const SessionService: GenService<{
     output: typeof GetInvitationResponseSchema;
   },
   /**
-   * Gives the password once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT for
-   * a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
+   * Gives the password or a passkey once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT
+   * for a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
    *
    * @generated from rpc parley.console.v1.SessionService.Reauthenticate
    */
@@ -722,7 +767,7 @@ export declare const SessionService: GenService<{
     output: typeof ReauthenticateResponseSchema;
   },
   /**
-   * Changes one's own password. All other sessions of the account end, and this one gets a new cookie. INVALID_ARGUMENT for a
+   * Changes one's own password, with the current one or a passkey. All other sessions of the account end, and this one gets a new cookie. INVALID_ARGUMENT for a
    * wrong current password, and for a new one that may not be.
    *
    * @generated from rpc parley.console.v1.SessionService.ChangePassword

@@ -122,6 +122,7 @@ const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {
   context_length_exceeded: "upstream_rejected",
   upstream_overloaded: "upstream_unavailable",
   reauthentication_required: undefined,
+  second_factor_required: undefined,
   previous_response_not_found: "invalid_request",
   unsupported_value: "invalid_request",
 };

@@ -1,0 +1,210 @@
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { checkName, unknownId } from "../checks.ts";
+import type { AccessContext, Origin } from "../context.ts";
+import type { SignedIn } from "../sessions.ts";
+import { CHALLENGE_MS, isChallenge, issueChallenge, spendChallenge } from "./challenges.ts";
+import type { PasskeyRecord } from "./factor-store.ts";
+import { originOf, requireOwnFactors, requireRemaining } from "./own-factors.ts";
+
+const MAX_PASSKEYS = 20;
+const MAX_RESPONSE_CHARS = 16 * 1024;
+
+/** Where passkeys are valid. */
+export interface PasskeySite {
+  /** The host name. */
+  readonly rpId: string;
+  /** Such as `https://parley.example.com`. */
+  readonly origin: string;
+}
+
+/** Returns the site, or throws `invalid_request` for an address at which there are no passkeys. */
+export function requireSite(site: PasskeySite | undefined): PasskeySite {
+  if (site !== undefined) return site;
+  throw new Failure(
+    "invalid_request",
+    "Passkeys need the dashboard at its http.public_url with https, or at localhost: an IP address has none.",
+  );
+}
+
+/** The options of a new passkey, as JSON. Throws `permission_denied` and `invalid_request`. */
+export async function beginPasskey(context: AccessContext, signedIn: SignedIn, site: PasskeySite): Promise<string> {
+  const { account, session } = requireOwnFactors(context, signedIn);
+  const { generateRegistrationOptions } = await library();
+  const passkeys = await context.store.listPasskeys(account.id);
+  if (passkeys.length >= MAX_PASSKEYS) throw tooMany();
+  const options = await generateRegistrationOptions({
+    rpName: "Parley",
+    rpID: site.rpId,
+    userName: account.email ?? account.id,
+    userDisplayName: account.name,
+    userID: bytesOf(Buffer.from(account.id)),
+    challenge: bytesOf(await issueChallenge(context, `add ${session.hash}`)),
+    timeout: CHALLENGE_MS,
+    attestationType: "none",
+    excludeCredentials: passkeys.map(({ id, transports }) => ({ id, transports: [...transports] })),
+    authenticatorSelection: { residentKey: "required", userVerification: "required" },
+  });
+  return JSON.stringify(options);
+}
+
+/** A passkey that a browser has made. */
+export interface NewPasskey {
+  readonly signedIn: SignedIn;
+  readonly name: string;
+  /** `RegistrationResponseJSON`. */
+  readonly response: string;
+  readonly site: PasskeySite;
+}
+
+/** Adds a passkey. The session has a second factor from then on. Throws `invalid_request`. */
+export async function addPasskey(
+  context: AccessContext,
+  { signedIn, name, response: text, site }: NewPasskey,
+  origin: Origin,
+): Promise<PasskeyRecord> {
+  const { account, session } = requireOwnFactors(context, signedIn);
+  const { store, clock, log } = context;
+  const checkedName = checkName(name.trim());
+  const response = readResponse(text, "response_json") as RegistrationResponseJSON;
+  let challenge = "";
+  const { verifyRegistrationResponse } = await library();
+  const verified = await verifyRegistrationResponse({
+    response,
+    expectedChallenge: (given) => isChallenge(context, (challenge = given), `add ${session.hash}`),
+    expectedOrigin: site.origin,
+    expectedRPID: site.rpId,
+    requireUserVerification: true,
+  }).catch(() => undefined);
+  if (verified?.verified !== true || !(await spendChallenge(context, challenge)))
+    throw invalidField("response_json", "is not valid, or was used already; try again");
+  const { id, publicKey, counter, transports = [] } = verified.registrationInfo.credential;
+  const passkey: PasskeyRecord = {
+    id,
+    accountId: account.id,
+    name: checkedName,
+    publicKey: Buffer.from(publicKey).toString("base64url"),
+    counter,
+    transports: transports.slice(0, 10),
+    createdAtMs: clock.now(),
+    usedAtMs: undefined,
+  };
+  if (!(await store.insertPasskey(passkey, MAX_PASSKEYS))) throw tooMany();
+  await store.touchSession(session.hash, { secondFactor: true });
+  const details = { passkey: checkedName };
+  await log.record({ action: "passkey_added", ...originOf(signedIn, origin), details });
+  return passkey;
+}
+
+/** Removes an own passkey. Throws `invalid_request` for an unknown one, and for the last factor where one is required. */
+export async function removePasskey(
+  context: AccessContext,
+  { signedIn, id }: { readonly signedIn: SignedIn; readonly id: string },
+  origin: Origin,
+): Promise<void> {
+  const { store, log } = context;
+  const accountId = signedIn.account.id;
+  const passkeys = await store.listPasskeys(accountId);
+  const passkey = passkeys.find((each) => each.id === id);
+  if (passkey === undefined) throw unknownId("passkey", id.slice(0, 100));
+  if (passkeys.length === 1 && (await store.findTotp(accountId)) === undefined) requireRemaining(context, "id");
+  await store.removePasskey(accountId, id);
+  const details = { passkey: passkey.name };
+  await log.record({ action: "passkey_removed", ...originOf(signedIn, origin), details });
+}
+
+/** The options for the use of a passkey, as JSON: of the account's own in a session. */
+export async function passkeyOptions(
+  context: AccessContext,
+  signedIn: SignedIn | undefined,
+  { rpId }: PasskeySite,
+): Promise<string> {
+  const { generateAuthenticationOptions } = await library();
+  const passkeys = signedIn === undefined ? [] : await context.store.listPasskeys(signedIn.account.id);
+  const options = await generateAuthenticationOptions({
+    rpID: rpId,
+    challenge: bytesOf(await issueChallenge(context, purposeOf(signedIn))),
+    timeout: CHALLENGE_MS,
+    allowCredentials: passkeys.map(({ id, transports }) => ({ id, transports: [...transports] })),
+    userVerification: "required",
+  });
+  return JSON.stringify(options);
+}
+
+/** The use of a passkey. */
+export interface PasskeyUse {
+  /** `AuthenticationResponseJSON`. */
+  readonly response: string;
+  readonly site: PasskeySite;
+  /** Who confirms that it is them; undefined for a sign-in. */
+  readonly signedIn: SignedIn | undefined;
+  /** The request's field. */
+  readonly field: string;
+}
+
+/**
+ * Verifies the use of a passkey, and notes it. Returns the passkey that the response names, undefined for an unknown one, and whether
+ * the use is valid. Throws `invalid_request` for a response that cannot be read.
+ */
+export async function verifyPasskey(
+  context: AccessContext,
+  { response: text, site, signedIn, field }: PasskeyUse,
+): Promise<{ readonly passkey: PasskeyRecord | undefined; readonly isValid: boolean }> {
+  const { store, clock } = context;
+  const response = readResponse(text, field) as AuthenticationResponseJSON;
+  const passkey = await store.findPasskey(response.id);
+  if (passkey === undefined) return { passkey, isValid: false };
+  const { verifyAuthenticationResponse } = await library();
+  let challenge = "";
+  const verified = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: (given) => isChallenge(context, (challenge = given), purposeOf(signedIn)),
+    expectedOrigin: site.origin,
+    expectedRPID: site.rpId,
+    credential: {
+      id: passkey.id,
+      publicKey: bytesOf(Buffer.from(passkey.publicKey, "base64url")),
+      counter: passkey.counter,
+    },
+    requireUserVerification: true,
+  }).catch(() => undefined);
+  const handle = response.response?.userHandle;
+  const isOwn = handle === undefined || Buffer.from(handle, "base64url").toString() === passkey.accountId;
+  if (verified?.verified !== true || !isOwn || !(await spendChallenge(context, challenge)))
+    return { passkey, isValid: false };
+  const use = { counter: verified.authenticationInfo.newCounter, atMs: clock.now() };
+  return { passkey, isValid: await store.usePasskey(passkey, use) };
+}
+
+/** A challenge is valid for what it was made for only. */
+function purposeOf(signedIn: SignedIn | undefined): string {
+  return signedIn === undefined ? "sign in" : `confirm ${signedIn.session.hash}`;
+}
+
+/** Reads a response of the browser; the library checks the rest of it. */
+function readResponse(text: string, field: string): { readonly id: string } {
+  const wrong = invalidField(field, "must be the browser's response to the options, as JSON");
+  if (text === "" || text.length > MAX_RESPONSE_CHARS) throw wrong;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw wrong;
+  }
+  if (typeof (value as { id?: unknown } | null)?.id !== "string") throw wrong;
+  return value as { readonly id: string };
+}
+
+/** Imported on demand: few processes ever need it. */
+function library() {
+  return import("@simplewebauthn/server");
+}
+
+/** The type of the library: bytes that no other thread can change. */
+function bytesOf(buffer: Buffer): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(buffer);
+}
+
+function tooMany(): Failure {
+  return invalidField("response_json", `was added already, or there are ${MAX_PASSKEYS} passkeys: remove one first`);
+}

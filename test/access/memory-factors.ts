@@ -1,0 +1,90 @@
+import type { FactorStore, PasskeyRecord, ResetLinkRecord, TotpRecord } from "../../src/access/factors/factor-store.ts";
+
+/** An in-memory FactorStore. */
+export function memoryFactors(): FactorStore {
+  const passkeys = new Map<string, PasskeyRecord>();
+  const spent = new Map<string, number>();
+  const totps = new Map<string, TotpRecord>();
+  const codes = new Map<string, ReadonlySet<string>>();
+  const links = new Map<string, ResetLinkRecord>();
+  const ownPasskeys = (accountId: string) => [...passkeys.values()].filter((each) => each.accountId === accountId);
+  const removeTotp = (accountId: string): boolean => {
+    codes.delete(accountId);
+    return totps.delete(accountId);
+  };
+  const removeLinks = (ends: (link: ResetLinkRecord) => boolean): void => {
+    for (const link of links.values()) if (ends(link)) links.delete(link.hash);
+  };
+  return {
+    async insertPasskey(passkey, most) {
+      if (passkeys.has(passkey.id) || ownPasskeys(passkey.accountId).length >= most) return false;
+      passkeys.set(passkey.id, passkey);
+      return true;
+    },
+    findPasskey: async (id) => passkeys.get(id),
+    listPasskeys: async (accountId) =>
+      ownPasskeys(accountId).toSorted((one, other) => one.createdAtMs - other.createdAtMs),
+    async usePasskey({ id, counter: before }, { counter, atMs }) {
+      const passkey = passkeys.get(id);
+      if (passkey?.counter !== before) return false;
+      passkeys.set(id, { ...passkey, counter, usedAtMs: atMs });
+      return true;
+    },
+    removePasskey: async (accountId, id) => passkeys.get(id)?.accountId === accountId && passkeys.delete(id),
+    async spendChallenge({ hash, expiresAtMs }, nowMs) {
+      for (const [each, endMs] of spent) if (endMs <= nowMs) spent.delete(each);
+      if (spent.has(hash)) return false;
+      spent.set(hash, expiresAtMs);
+      return true;
+    },
+
+    findTotp: async (accountId) => totps.get(accountId),
+    async insertTotp(accountId, totp, hashes) {
+      if (totps.has(accountId)) return false;
+      totps.set(accountId, totp);
+      codes.set(accountId, new Set(hashes));
+      return true;
+    },
+    async useTotpStep(accountId, step) {
+      const totp = totps.get(accountId);
+      if (totp === undefined || totp.lastStep >= step) return false;
+      totps.set(accountId, { ...totp, lastStep: step });
+      return true;
+    },
+    removeTotp: async (accountId) => removeTotp(accountId),
+    async resealTotp(seal) {
+      let resealed = 0;
+      for (const [accountId, totp] of totps) {
+        const sealed = seal(totp.sealed, accountId);
+        if (sealed === undefined) continue;
+        totps.set(accountId, { ...totp, sealed });
+        resealed += 1;
+      }
+      return { resealed, unreadable: totps.size - resealed };
+    },
+    setRecoveryCodes: async (accountId, hashes) => void codes.set(accountId, new Set(hashes)),
+    countRecoveryCodes: async (accountId) => codes.get(accountId)?.size ?? 0,
+    async useRecoveryCode(accountId, hash) {
+      const own = codes.get(accountId);
+      if (own?.has(hash) !== true) return false;
+      codes.set(accountId, new Set([...own].filter((each) => each !== hash)));
+      return true;
+    },
+    async removeFactors(accountId) {
+      const own = ownPasskeys(accountId);
+      for (const { id } of own) passkeys.delete(id);
+      return { passkeys: own.length, totp: removeTotp(accountId) };
+    },
+
+    async insertResetLink(link, nowMs) {
+      removeLinks(({ accountId, expiresAtMs }) => accountId === link.accountId || expiresAtMs <= nowMs);
+      links.set(link.hash, link);
+    },
+    async findResetLink(hash, nowMs) {
+      const link = links.get(hash);
+      return link !== undefined && nowMs < link.expiresAtMs ? link : undefined;
+    },
+    takeResetLink: async (hash) => links.delete(hash),
+    removeResetLinks: async (accountId) => removeLinks((link) => link.accountId === accountId),
+  };
+}

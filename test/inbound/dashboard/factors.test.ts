@@ -1,0 +1,127 @@
+import { Code } from "@connectrpc/connect";
+import { Secret, TOTP } from "otpauth";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
+import { POLICIES } from "../../../src/inbound/dashboard/policy.ts";
+import { createSiteFinder } from "../../../src/inbound/dashboard/passkey-site.ts";
+import { PASSWORD, RULES } from "../../access/set-up.ts";
+import { errorOf } from "./errors.ts";
+import { type Browser, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
+
+const REQUIRED = { ...RULES, secondFactor: "required" } as const;
+const ADA = { email: "ada@example.com", password: PASSWORD };
+
+async function start(options: Parameters<typeof startConsole>[0] = {}): Promise<ConsoleUnderTest> {
+  const site = await startConsole({ signUp: "open", ...options });
+  onTestFinished(() => site.close());
+  return site;
+}
+
+/** Turns the authenticator app on. Returns its codes, by steps from now. */
+async function turnOn(
+  { access: { clock } }: ConsoleUnderTest,
+  { factor }: Browser,
+): Promise<(steps: number) => string> {
+  const { secret, enrolment } = await factor.beginTotp({});
+  const codeOf = (steps: number): string =>
+    TOTP.generate({ secret: Secret.fromBase32(secret), timestamp: clock.now() + steps * 30_000 });
+  const { recoveryCodes } = await factor.confirmTotp({ enrolment, code: codeOf(0) });
+  expect(recoveryCodes).toHaveLength(10);
+  return codeOf;
+}
+
+describe("where a second factor is required", () => {
+  it("a session by a password may only set one up, and then everything", async () => {
+    const site = await start({ signIn: REQUIRED });
+    const ada = await site.signedUp("ada");
+    const { session } = await ada.session.getSession({});
+    expect(session?.secondFactorDue).toBe(true);
+    const answered: string[] = [];
+    for (const [path, { who, streams }] of POLICIES) {
+      if (who === "anybody" || streams) continue;
+      const headers = { ...JSON_TYPE, cookie: ada.cookie() };
+      const { text } = await site.send(path, { headers, body: "{}" });
+      site.access.clock.advance(1_000);
+      if (!text.includes("second_factor_required")) answered.push(path.replace("/parley.console.v1.", ""));
+    }
+    expect(answered.filter((path) => !path.startsWith("FactorService/"))).toEqual([
+      "SessionService/Reauthenticate",
+      "SessionService/ChangePassword",
+      "SessionService/ListSessions",
+      "SessionService/SignOutElsewhere",
+    ]);
+    expect(answered.filter((path) => path.startsWith("FactorService/"))).toHaveLength(8);
+    expect((await errorOf(ada.key.list({}))).code).toBe(Code.PermissionDenied);
+    await turnOn(site, ada);
+    expect((await ada.session.getSession({})).session?.secondFactorDue).toBe(false);
+    expect((await ada.key.list({})).keys).toEqual([]);
+    expect(await ada.factor.list({})).toMatchObject({ required: true, available: true, recoveryCodes: 10 });
+  });
+});
+
+describe("a sign-in with an authenticator app", () => {
+  it("says that it needs a code, and works with one", async () => {
+    const site = await start();
+    const ada = await site.signedUp("ada");
+    const codeOf = await turnOn(site, ada);
+    const again = site.browser();
+    const error = await errorOf(again.session.signIn(ADA));
+    expect(error.code).toBe(Code.Unauthenticated);
+    expect(error.findDetails(ErrorInfoSchema)[0]?.metadata["error_code"]).toBe("second_factor_required");
+    expect((await errorOf(again.session.signIn({ ...ADA, code: "000000" }))).code).toBe(Code.InvalidArgument);
+    await again.session.signIn({ ...ADA, code: codeOf(1) });
+    // A fresh proof is a password still: the session has its second factor.
+    await again.session.reauthenticate({ password: PASSWORD });
+  });
+});
+
+describe("a reset of somebody's factors", () => {
+  it("is for administrators, and of owners for owners", async () => {
+    const site = await start();
+    const [owner, administrator, developer] = [
+      await site.signedUp("owner"),
+      await site.signedUp("administrator"),
+      await site.signedUp("developer"),
+    ];
+    await site.access.store.update(administrator.id, { role: "administrator" });
+    await turnOn(site, developer);
+    expect(await administrator.factor.reset({ id: developer.id })).toMatchObject({ passkeys: 0, totp: true });
+    expect((await errorOf(developer.factor.list({}))).code).toBe(Code.Unauthenticated);
+    expect((await errorOf(administrator.factor.reset({ id: owner.id }))).code).toBe(Code.PermissionDenied);
+    expect((await errorOf(administrator.factor.reset({ id: "none" }))).code).toBe(Code.InvalidArgument);
+    await owner.factor.reset({ id: administrator.id });
+  });
+});
+
+describe("passkeys", () => {
+  it.each<[host: string, publicUrl: string | undefined, hasTls: boolean, origin: string | undefined]>([
+    ["parley.example.com", "https://parley.example.com", false, "https://parley.example.com"],
+    ["parley.example.com:8443", "https://parley.example.com:8443", true, "https://parley.example.com:8443"],
+    ["parley.example.com", "http://parley.example.com", false, undefined],
+    ["other.example.com", "https://parley.example.com", false, undefined],
+    ["192.0.2.1", "https://192.0.2.1", true, undefined],
+    ["[::1]:8080", undefined, false, undefined],
+    ["127.0.0.1:8080", undefined, false, undefined],
+    ["localhost:8080", undefined, false, "http://localhost:8080"],
+    ["localhost:8443", undefined, true, "https://localhost:8443"],
+    ["localhost:8080", "https://parley.example.com", false, "http://localhost:8080"],
+    ["LOCALHOST", "https://localhost", false, "https://localhost"],
+    ["localhost.example.com", undefined, false, undefined],
+  ])("at %s with the public URL %s and TLS %s are of %s", (host, publicUrl, hasTls, origin) => {
+    const siteOf = createSiteFinder(publicUrl === undefined ? undefined : new URL(publicUrl), { hasTls });
+    expect(siteOf({ requestHeader: new Headers({ host }) })?.origin).toBe(origin);
+  });
+
+  it("are not offered at an IP address, and refused with advice", async () => {
+    const site = await start();
+    const ada = await site.signedUp("ada");
+    expect((await ada.session.getSession({})).acceptsPasskeys).toBe(false);
+    for (const call of [ada.factor.beginPasskey({}), ada.factor.getPasskeyOptions({})]) {
+      const error = await errorOf(call);
+      expect([error.code, error.rawMessage]).toEqual([
+        Code.InvalidArgument,
+        expect.stringContaining("http.public_url"),
+      ]);
+    }
+  });
+});
