@@ -29,10 +29,10 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
 function likeliest(lower: string, candidates: readonly string[]): readonly string[] {
   if (candidates.length <= MAX_COMPARED) return candidates;
   const shared = candidates.map((candidate) => sharedEnds(lower, candidate.toLowerCase()));
-  const places = [...candidates.keys()].sort((one, other) => shared[other]! - shared[one]!);
+  const places = [...candidates.keys()].toSorted((one, other) => shared[other]! - shared[one]!);
   return places
     .slice(0, MAX_COMPARED)
-    .sort((one, other) => one - other)
+    .toSorted((one, other) => one - other)
     .map((place) => candidates[place]!);
 }
 

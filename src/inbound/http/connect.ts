@@ -81,7 +81,9 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
     const { open, done } = openCall(services.calls, exchange, timeoutMsOf(request));
     const callsProvider = isMetered(path);
     const headerOf = (name: string) => request.headers[name];
-    const trace = callsProvider ? beginTrace(services, headerOf, { arrivedMs, target: () => path.slice(1) }) : undefined;
+    const trace = callsProvider
+      ? beginTrace(services, headerOf, { arrivedMs, target: () => path.slice(1) })
+      : undefined;
     const call: Call = {
       principal,
       requestId,

@@ -11,7 +11,7 @@ export class ModelTexts {
   of(list: readonly Model[], write: Write, query: URLSearchParams): string {
     if (query.size > 0) return JSON.stringify(write(list, query));
     let texts = this.#texts.get(list);
-    if (texts === undefined) this.#texts.set(list, (texts = new Map()));
+    if (texts === undefined) this.#texts.set(list, (texts = new Map<Write, string>()));
     let text = texts.get(write);
     if (text === undefined) texts.set(write, (text = JSON.stringify(write(list, query))));
     return text;

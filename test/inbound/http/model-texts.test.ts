@@ -12,7 +12,8 @@ it("the text of a list is written once by each format, and each time for a query
   const write = (list: readonly Model[], query = ""): string[] =>
     formats.map((format) => texts.of(list, format, new URLSearchParams(query)));
   const list: Model[] = [];
-  expect([write(list), write(list)]).toEqual(Array(2).fill(['{"name":"one"}', '{"name":"other"}']));
+  const text = ['{"name":"one"}', '{"name":"other"}'];
+  expect([write(list), write(list)]).toEqual([text, text]);
   expect(written).toBe(2);
   write([]);
   expect(written).toBe(4);
