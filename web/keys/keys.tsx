@@ -16,7 +16,6 @@ import { useFind } from "../components/use-find.ts";
 import { hasWords } from "../format/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { KeyHead, KeyRow } from "./key-row.tsx";
-import { Stops } from "./stops.tsx";
 
 // Dialogs are loaded when first opened, so that the list appears sooner.
 const CreateKey = lazy(() => import("./create-key.tsx"));
@@ -60,7 +59,6 @@ export default function Keys() {
       actions={owners.some(({ isWritable }) => isWritable) && <Button onClick={create}>Create key</Button>}
     >
       <KeyList onCreate={create} />
-      <Stops />
       {creation && (
         <Suspense>
           <CreateKey open={creation === "open"} onClose={() => setCreation("closed")} />

@@ -10,6 +10,7 @@ import { FindRequest } from "./find-request.tsx";
 import { Log } from "./log.tsx";
 import { SavedFilters } from "./saved-filters.tsx";
 import { SortedLog } from "./sorted-log.tsx";
+import { Stops } from "./stops.tsx";
 import { useColumns } from "./use-columns.ts";
 
 /** Page of the request log. */
@@ -35,6 +36,7 @@ export default function Requests() {
         <ExportMenu filter={view.filter} />
         <div ref={setSlot} className="ml-auto flex items-center gap-2" />
       </Filters>
+      <Stops />
       <AttributionSum key={key} filter={view.filter} />
       {view.order === "time" ? (
         <Log key={key} view={view} columns={columns} isLive={isLive} onLive={setLive} slot={slot} />

@@ -53,7 +53,7 @@ export function StopCalls({ accountId, kind, value }: StopCallsProps) {
         description={
           <>
             Calls of the {word} <bdi className="font-medium wrap-anywhere text-ink">{value}</bdi> with keys of this
-            account are refused, and streams in flight are cancelled. The stop is listed on the page of keys, where it
+            account are refused, and streams in flight are cancelled. The stop is listed above the requests, where it
             can be ended.
           </>
         }

@@ -4,7 +4,6 @@ import { useOwners } from "../api/owners.ts";
 import { refreshStops, stops, stopsQuery } from "../api/stops.ts";
 import { Button } from "../components/button.tsx";
 import { notify } from "../components/notify.ts";
-import { Panel } from "../components/panel.tsx";
 import { formatFromNow } from "../format/time.ts";
 
 /** The sessions and end users that are stopped. Shows nothing when there are none. */
@@ -12,15 +11,16 @@ export function Stops() {
   const { data = [] } = useQuery(stopsQuery);
   if (data.length === 0) return null;
   return (
-    <div className="mt-8">
-      <Panel title="Stopped sessions and end users" description="Their calls with keys of the account are refused.">
-        <ul className="divide-y divide-line">
-          {data.map((stop) => (
-            <StopItem key={stop.id} stop={stop} />
-          ))}
-        </ul>
-      </Panel>
-    </div>
+    <details className="mb-3 text-sm">
+      <summary className="-ml-3 inline-flex min-h-9 items-center rounded-lg px-3 font-medium text-accent hover:bg-accent-soft">
+        Stopped sessions and end users ({data.length})
+      </summary>
+      <ul className="divide-y divide-line rounded-lg border border-line px-4">
+        {data.map((stop) => (
+          <StopItem key={stop.id} stop={stop} />
+        ))}
+      </ul>
+    </details>
   );
 }
 
