@@ -18,7 +18,7 @@ const Administration = lazy(() => import("./administration/pages.tsx"));
 const SignIn = lazy(() => import("./sign-in/sign-in.tsx"));
 const SignUp = lazy(() => import("./sign-in/sign-up.tsx"));
 const Confirmed = lazy(() => import("./sign-in/confirmed.tsx"));
-const SecondFactorDue = lazy(async () => ({ default: (await import("./account/account.tsx")).SecondFactorDue }));
+const SecondFactorDue = lazy(() => import("./sign-in/second-factor-due.tsx"));
 const Invited = lazy(() => import("./sign-in/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
@@ -47,7 +47,8 @@ export function App() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  const signsIn = path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") !== "");
+  const signsIn =
+    path === PATHS.signIn && (known.providerName !== "" || readLinkToken("link") + readLinkToken("reset") !== "");
   const isNew = known.acceptsPasswords && !signsIn && (known.needsOwner || path === PATHS.signUp);
   return (
     <Breakage path={path}>

@@ -21,8 +21,6 @@ import { OwnTeams } from "./own-teams.tsx";
 import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
 
-export { SecondFactorDue } from "../sign-in/second-factor-due.tsx";
-
 /** Page of the signed-in account. */
 export default function Account() {
   const account = useAccount();

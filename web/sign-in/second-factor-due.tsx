@@ -12,7 +12,7 @@ interface SecondFactorDueProps {
 }
 
 /** Shown in place of all pages until a required second factor is set up. */
-export function SecondFactorDue({ isDue, onDone }: SecondFactorDueProps) {
+export default function SecondFactorDue({ isDue, onDone }: SecondFactorDueProps) {
   return (
     <main className="mx-auto w-full max-w-2xl px-5 py-10">
       <Mark />

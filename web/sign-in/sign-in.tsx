@@ -110,9 +110,18 @@ function focus(input: HTMLInputElement | null): void {
   input?.focus();
 }
 
+/** Loads what passkeys need when the button is clicked. */
+async function signInByPasskey() {
+  const [{ askForPasskey }, { factors }] = await Promise.all([
+    import("../api/passkeys.ts"),
+    import("../api/factors.ts"),
+  ]);
+  return factors.signInByPasskey({ responseJson: await askForPasskey() });
+}
+
 function PasskeyButton() {
   const signIn = useMutation({
-    mutationFn: async () => (await import("../api/passkeys.ts")).signInByPasskey(),
+    mutationFn: signInByPasskey,
     onSuccess: ({ session }) => enter(session),
   });
   return (
