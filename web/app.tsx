@@ -63,10 +63,9 @@ function Inside({ isDue }: { readonly isDue: boolean }) {
   const [path] = useLocation();
   // Stays when the factor is set up: the page shows recovery codes, once.
   const [isSettingUp, setSettingUp] = useState(isDue);
-  if (isDue && !isSettingUp) setSettingUp(true);
-  if (isSettingUp) {
+  if (isDue || isSettingUp) {
     return (
-      <Suspense fallback={<Starting />}>
+      <Suspense>
         <SecondFactorDue isDue={isDue} onDone={() => setSettingUp(false)} />
       </Suspense>
     );

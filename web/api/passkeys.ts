@@ -15,6 +15,11 @@ export async function askForPasskey(): Promise<string> {
   );
 }
 
+/** Begins a session with a passkey. */
+export async function signInByPasskey() {
+  return factors.signInByPasskey({ responseJson: await askForPasskey() });
+}
+
 /** Makes a passkey with the options of a service. Returns the browser's response as JSON. */
 export async function createPasskey(optionsJson: string): Promise<string> {
   const { startRegistration } = await import("@simplewebauthn/browser");

@@ -110,18 +110,9 @@ function focus(input: HTMLInputElement | null): void {
   input?.focus();
 }
 
-/** Loads what passkeys need when the button is clicked. */
-async function signInByPasskey() {
-  const [{ askForPasskey }, { factors }] = await Promise.all([
-    import("../api/passkeys.ts"),
-    import("../api/factors.ts"),
-  ]);
-  return factors.signInByPasskey({ responseJson: await askForPasskey() });
-}
-
 function PasskeyButton() {
   const signIn = useMutation({
-    mutationFn: signInByPasskey,
+    mutationFn: async () => (await import("../api/passkeys.ts")).signInByPasskey(),
     onSuccess: ({ session }) => enter(session),
   });
   return (
