@@ -141,7 +141,10 @@ describe("an evaluation of the database", () => {
     const ofCleo = [`key:${record.id}`, `key:${made.record.id}`].map((subject) => ["key_expiring", subject]);
     expect((await openOf("acct_cleo")).toSorted()).toEqual(ofCleo.toSorted());
     const [more] = (await store.alerts.open()).filter(({ rule }) => rule === "more_alerts");
-    expect(more).toMatchObject({ title: "The account “acct_bob” has more alerts than are sent", accountId: "acct_bob" });
+    expect(more).toMatchObject({
+      title: "The account “acct_bob” has more alerts than are sent",
+      accountId: "acct_bob",
+    });
     // Those that expire make no room for others within the hour.
     await next(31);
     expect((await openOf("acct_bob")).map(([rule]) => rule)).toEqual(["more_alerts"]);

@@ -19,7 +19,6 @@ import { type GetCurrentKeyRequest, GetCurrentKeyRequestSchema, type Key } from 
 import {
   type GetModelRequest,
   GetModelRequestSchema,
-  type LabelRequirements,
   type ListModelsRequest,
   ListModelsRequestSchema,
   type ListModelsResponse,
