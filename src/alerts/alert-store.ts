@@ -107,9 +107,10 @@ export interface AlertFacts {
   /** Keys without a successor that expire before `untilMs`, the next to expire first. */
   expiringKeys(
     query: {
-    readonly nowMs: number;
-    readonly untilMs: number;
-  } & FactLimits): Promise<readonly ExpiryFact[]>;
+      readonly nowMs: number;
+      readonly untilMs: number;
+    } & FactLimits,
+  ): Promise<readonly ExpiryFact[]>;
   /** Requests of whole minutes by model. */
   modelTraffic(span: FactSpan): Promise<readonly TrafficFact[]>;
   /** The same by key, those with at least `minRequests` of which at least `errorPercent` failed or were refused, the most errors first. */

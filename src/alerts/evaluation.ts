@@ -70,7 +70,10 @@ export class Evaluation {
     const found = isClaimed ? [...down, ...(await this.#findAll(nowMs))] : down;
     const open = await store.open();
     const accountIds = new Set(found.flatMap(({ accountId }) => accountId ?? []));
-    const findings = limitOpenings(found, { open, openings: await store.openings([...accountIds], nowMs - OPENINGS_MS) });
+    const findings = limitOpenings(found, {
+      open,
+      openings: await store.openings([...accountIds], nowMs - OPENINGS_MS),
+    });
     const changes = compareFindings({ findings, open, nowMs, isComplete: isClaimed });
     const told = [...changes.opened, ...changes.resolved.filter(({ rule }) => TELLS_END.has(rule))];
     const receivers = told.length === 0 ? () => [] : await this.#ports.receivers(told);
@@ -108,7 +111,8 @@ export class Evaluation {
     const untilMs = nowMs + keyExpiryDays * DAY_MS;
     const expiring = keyExpiryDays === 0 ? [] : await facts.expiringKeys({ nowMs, untilMs, ...FACT_LIMITS });
     const models = errorPercent === 0 ? [] : await facts.modelTraffic(span);
-    const keys = errorPercent === 0 ? [] : await facts.keyTraffic({ ...span, minRequests, errorPercent, ...FACT_LIMITS });
+    const keys =
+      errorPercent === 0 ? [] : await facts.keyTraffic({ ...span, minRequests, errorPercent, ...FACT_LIMITS });
     const latencies = latencyFactor === 0 ? [] : await facts.latencies({ sinceMs: nowMs - WINDOW_MS, untilMs: nowMs });
     const usual = latencies.length === 0 ? [] : await this.#usualLatencies(nowMs);
     const minMicroUsd = thresholds.spendMinimumUsd * 1_000_000;

@@ -69,7 +69,9 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       return row && { ...row, accountLimits: NO_LIMITS, accountDisabled: false };
     },
     names: async (ids) =>
-      new Map([...rows.values()].filter(({ record }) => ids.includes(record.id)).map(({ record }) => [record.id, record])),
+      new Map(
+        [...rows.values()].filter(({ record }) => ids.includes(record.id)).map(({ record }) => [record.id, record]),
+      ),
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);
       return row && { record: row.record, accountLimits: NO_LIMITS, accountDisabled: false };

@@ -23,7 +23,11 @@ async function readAll(url: string, { method, headers, body, signal }: CustomFet
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const sent = new Response(body);
   const type = sent.headers.get("content-type");
-  const options = { method, headers: { ...(type !== null && { "content-type": type }), ...headers }, ...(signal && { signal }) };
+  const options = {
+    method,
+    headers: { ...(type !== null && { "content-type": type }), ...headers },
+    ...(signal && { signal }),
+  };
   const bytesSent = Buffer.from(await sent.arrayBuffer());
   const request = (url.startsWith("https:") ? requestHttps : requestHttp)(url, options, resolve);
   limitInformational(request, reject);

@@ -20,11 +20,7 @@ export interface RequestPage {
 }
 
 /** Lists the entries of the ledger and the samples of refused requests as one log. */
-export async function listRequests(
-  ports: RequestListPorts,
-  query: LogQuery,
-  view: AccountView,
-): Promise<RequestPage> {
+export async function listRequests(ports: RequestListPorts, query: LogQuery, view: AccountView): Promise<RequestPage> {
   const { ledger, refusals, feed } = ports;
   const [entries, refused] = await Promise.all([ledger.list(query), refusals.list(query)]);
   const page = mergePages(

@@ -113,8 +113,7 @@ export class Http2Exchange implements Carrier {
 
   /** Counts an informational response. */
   #skip(): void {
-    if (++this.#informational > MAX_INFORMATIONAL)
-      this.#owner.onAbuse(new ResponseError(TOO_MANY));
+    if (++this.#informational > MAX_INFORMATIONAL) this.#owner.onAbuse(new ResponseError(TOO_MANY));
   }
 
   #read(bytes: Buffer): void {

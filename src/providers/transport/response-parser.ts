@@ -152,8 +152,7 @@ export class ResponseParser {
     if (status === 101) throw new ResponseError("The answer changes the protocol, unasked.");
     if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
       throw new ResponseError("An informational answer says that it has a body.");
-    if (++this.#informational > MAX_INFORMATIONAL)
-      throw new ResponseError(TOO_MANY);
+    if (++this.#informational > MAX_INFORMATIONAL) throw new ResponseError(TOO_MANY);
     if (status !== 100 && status !== 103) this.#isLast = true;
   }
 

@@ -122,7 +122,13 @@ describe("an export of requests", () => {
       .map((row) => row.split(",")[0]);
     expect(new Set(ids).size).toBe(1_200);
 
-    const asked = { filter: {}, view: undefined, format: ExportFormat.CSV, signal: new AbortController().signal, most: 600 };
+    const asked = {
+      filter: {},
+      view: undefined,
+      format: ExportFormat.CSV,
+      signal: new AbortController().signal,
+      most: 600,
+    };
     const ports = { ledger: store.ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
     const cut: string[] = [];
     let isCut = false;
