@@ -269,10 +269,13 @@ const issuer = section({
 });
 
 /** Roles that groups of an OpenID provider may have: these, and custom ones by their ID. */
-const role = z.union([
-  z.enum(["owner", "administrator", "developer", "viewer"]),
-  z.templateLiteral(["role_", z.string().regex(/^[0-9A-Za-z]{1,32}$/)]),
-]);
+const role = z.union(
+  [
+    z.enum(["owner", "administrator", "developer", "viewer"]),
+    z.templateLiteral(["role_", z.string().regex(/^[0-9A-Za-z]{1,32}$/)]),
+  ],
+  { error: "must be one of owner, administrator, developer, viewer, or the ID of a custom role (role_…)" },
+);
 
 const oidc = section({
   issuer: oidcIssuer,

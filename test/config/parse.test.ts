@@ -253,7 +253,7 @@ describe("errors in the file", () => {
     [oidc("scopes: [email]"), 'sign_in.oidc.scopes: must have "openid"'],
     [
       oidc("roles: { staff: member }"),
-      "sign_in.oidc.roles.staff: must be one of owner, administrator, developer, viewer",
+      "sign_in.oidc.roles.staff: must be one of owner, administrator, developer, viewer, or the ID of a custom role",
     ],
     [oidc("default_role: none"), "sign_in.oidc.default_role: with none, roles needs at least one group"],
     [oidc("domains: ['*.example']"), "sign_in.oidc.domains[0]: must be a domain"],

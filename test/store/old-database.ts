@@ -30,6 +30,18 @@ export const OLD_KEY: KeyRecord = {
   lastUsedAtMs: undefined,
 };
 
+/** Columns of entries that are younger than the usage sums. */
+const LATER_COLUMNS: ReadonlySet<string> = new Set([
+  "other_counts",
+  "own_cost_micro_usd",
+  "spending_month",
+  "details",
+  "end_user",
+  "session",
+  "agent",
+  "tags",
+]);
+
 /**
  * Makes a database without usage sums, inserts these entries, and returns the completions that this version counts by model.
  */
@@ -41,16 +53,8 @@ export async function migrateOldEntries(
   await migrate(old, () => connectUnlimited(location), {
     migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)),
   });
-  const toOldRow = (entry: LedgerEntry): object => {
-    const {
-      other_counts: _,
-      own_cost_micro_usd: __,
-      spending_month: ___,
-      details: ____,
-      ...row
-    } = toCompletionRow(entry);
-    return row;
-  };
+  const toOldRow = (entry: LedgerEntry): object =>
+    Object.fromEntries(Object.entries(toCompletionRow(entry)).filter(([column]) => !LATER_COLUMNS.has(column)));
   const values = entries.map((entry) => sql`(${sql.join(Object.values(toOldRow(entry)))})`);
   const columns = sql.join(Object.keys(toOldRow(entries[0]!)).map((column) => sql.ref(column)));
   await sql`insert into completions (${columns}) values ${sql.join(values)}`.execute(old.query);
