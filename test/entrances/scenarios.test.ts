@@ -46,8 +46,9 @@ describe("the scenario table", () => {
   });
 
   it.each(CALLERS)("covers every failure code that callers of $format can cause", (caller) => {
-    // `internal` needs a bug in the gateway; `response_too_large` has tests with large images; `conflict` is of the dashboard.
-    const unreachable = new Set(["internal", "response_too_large", "conflict"]);
+    // `internal` needs a bug in the gateway; `response_too_large` has tests with large images; `conflict` is of the dashboard;
+    // `stopped` is played in product/attribution.
+    const unreachable = new Set(["internal", "response_too_large", "conflict", "stopped"]);
     const promised = ["cancelled", ...Object.keys(LOOKS)].filter((code) => !unreachable.has(code));
     const played = scenariosOf({ entrance: "http", caller }).flatMap(({ expected }) =>
       "failure" in expected ? expected.failure : [],

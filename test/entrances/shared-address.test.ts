@@ -1,8 +1,10 @@
+import { create } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata, status } from "@grpc/grpc-js";
 import { once } from "node:events";
 import { get } from "node:https";
 import { connect } from "node:tls";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { ListModelsResponseSchema } from "../../gen/parley/v1/model_pb.js";
 import { systemClock } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
 import { Calls } from "../../src/inbound/calls.ts";
@@ -23,7 +25,7 @@ afterAll(() => folder.remove());
 const KEY = "Bearer known";
 
 const services = {
-  models: { list: async () => [] },
+  models: { list: async () => [], page: async () => create(ListModelsResponseSchema) },
   authenticate: async ({ authorization }: { readonly authorization: string | undefined }) => {
     if (authorization !== KEY) throw new Failure("unauthenticated", "No.");
     return somebody;

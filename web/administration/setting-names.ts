@@ -22,6 +22,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
 const NAMES: Readonly<Record<string, string>> = {
   sign_up: "Sign-up",
   "sign_in.password": "Sign-in with a password",
+  "sign_in.second_factor": "Second factor",
   "sign_in.session_hours": "Longest session",
   "sign_in.idle_minutes": "Session without use",
   "sign_in.oidc.issuer": "OpenID provider",

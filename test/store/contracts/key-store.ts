@@ -48,7 +48,9 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       const ids = (await store.list()).map(({ id }) => id);
       expect(ids.toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
       expect(await store.list(["acct_none"])).toEqual([]);
-      expect(await store.names([narrow.record.id, "key_none"])).toEqual(new Map([[narrow.record.id, "b"]]));
+      expect(await store.names([narrow.record.id, "key_none"])).toEqual(
+        new Map([[narrow.record.id, { name: "b", accountId: narrow.record.accountId }]]),
+      );
       expect(await store.names([])).toEqual(new Map());
     });
 
