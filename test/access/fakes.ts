@@ -70,7 +70,9 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
     },
     names: async (ids) =>
       new Map(
-        [...rows.values()].filter(({ record }) => ids.includes(record.id)).map(({ record }) => [record.id, record]),
+        [...rows.values()]
+          .filter(({ record }) => ids.includes(record.id))
+          .map(({ record: { id, name, accountId } }) => [id, { name, accountId }]),
       ),
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);
