@@ -30,15 +30,15 @@ it("an account has at most 32 calls under way, half of them in one session, and 
   await again.session.signIn({ email: "ada@example.com", password: PASSWORD });
   const reports = Array.from({ length: 16 }, () => ada.usage.summarize({}));
   await expect.poll(() => site.calls.active).toBe(16);
-  expect((await refusalOf(site, ada.keys.list({}))).rawMessage).toBe(
+  expect((await refusalOf(site, ada.key.list({}))).rawMessage).toBe(
     "This session has reached the maximum of 16 concurrent dashboard calls. Try again when one completes.",
   );
-  expect(await again.keys.list({})).toBeDefined();
+  expect(await again.key.list({})).toBeDefined();
   reports.push(...Array.from({ length: 16 }, () => again.usage.summarize({})));
   await expect.poll(() => site.calls.active).toBe(32);
   const third = site.browser();
   await third.session.signIn({ email: "ada@example.com", password: PASSWORD });
-  const { code, rawMessage } = await refusalOf(site, third.keys.list({}));
+  const { code, rawMessage } = await refusalOf(site, third.key.list({}));
   expect(code).toBe(Code.ResourceExhausted);
   expect(rawMessage).toBe(
     "This account has reached the maximum of 32 concurrent dashboard calls. Try again when one completes.",
@@ -49,5 +49,5 @@ it("an account has at most 32 calls under way, half of them in one session, and 
   answer();
   await Promise.all(reports);
   await expect.poll(() => site.calls.active).toBe(0);
-  expect(await ada.keys.list({})).toBeDefined();
+  expect(await ada.key.list({})).toBeDefined();
 });
