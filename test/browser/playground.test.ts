@@ -103,7 +103,7 @@ describe("an answer", () => {
     // The log has scrolled along, and the focus has not moved.
     const isAtEnd =
       "(log => log.scrollHeight - log.scrollTop - log.clientHeight < 2)(document.querySelector('[role=log]'))";
-    expect(await page.evaluate(isAtEnd)).toBe(true);
+    await expect.poll(() => page.evaluate(isAtEnd)).toBe(true);
     expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
   });
 

@@ -44,23 +44,25 @@ export function Log({ labelledBy }: { readonly labelledBy: string }) {
       aria-busy={isRunning}
       className="max-h-[max(20rem,60dvh)] overflow-y-auto px-4 py-4 sm:px-5"
     >
-      {isEmpty ? (
-        <p className="py-8 text-center text-[0.9375rem] text-muted">Send a message to start.</p>
-      ) : (
-        <ol className="space-y-5">
-          {turns.map((turn, index) => (
-            <TurnItem
-              key={turn.id}
-              turn={turn}
-              isFixed={isRunning}
-              isLast={index === turns.length - 1}
-              isGrowing={isRunning && index === turns.length - 1 && turn.role === "assistant"}
-            />
-          ))}
-        </ol>
-      )}
-      {isRunning && !hasAnswer && <p className="mt-5 text-[0.9375rem] text-muted">Waiting for the model …</p>}
-      <Problem />
+      <div>
+        {isEmpty ? (
+          <p className="py-8 text-center text-[0.9375rem] text-muted">Send a message to start.</p>
+        ) : (
+          <ol className="space-y-5">
+            {turns.map((turn, index) => (
+              <TurnItem
+                key={turn.id}
+                turn={turn}
+                isFixed={isRunning}
+                isLast={index === turns.length - 1}
+                isGrowing={isRunning && index === turns.length - 1 && turn.role === "assistant"}
+              />
+            ))}
+          </ol>
+        )}
+        {isRunning && !hasAnswer && <p className="mt-5 text-[0.9375rem] text-muted">Waiting for the model …</p>}
+        <Problem />
+      </div>
     </div>
   );
 }

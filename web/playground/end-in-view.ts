@@ -1,4 +1,4 @@
-import { type RefObject, type UIEvent, useEffect, useLayoutEffect, useRef } from "react";
+import { type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useRef } from "react";
 
 /** Distance to the end, in pixels, within which the box follows new content. */
 const NEAR = 48;
@@ -9,28 +9,28 @@ interface Follower {
   readonly onScroll: (event: UIEvent<HTMLDivElement>) => void;
 }
 
-/** Keeps the end of a scrolling box in view while its content grows, unless the user has scrolled up. */
+/** Keeps the end of a scrolling box in view while its content, its only child, grows, unless the user has scrolled up. */
 export function useEndInView(): Follower {
   const ref = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   /** Scroll position after the last `showEnd`. */
   const shownTop = useRef(0);
-  useLayoutEffect(() => {
+  const follow = useCallback((): void => {
     const box = ref.current!;
     // Scroll events arrive with the next frame, and more text may be rendered before.
     const hasLeft = box.scrollTop < shownTop.current - NEAR && distanceToEnd(box) >= NEAR;
     if (hasLeft) isAtEnd.current = false;
     if (isAtEnd.current) shownTop.current = showEnd(box);
-  });
+  }, []);
+  useLayoutEffect(follow);
   useEffect(() => {
     const box = ref.current!;
-    // The on-screen keyboard of a phone shrinks the box.
-    const observer = new ResizeObserver(() => {
-      if (isAtEnd.current) shownTop.current = showEnd(box);
-    });
+    // The on-screen keyboard of a phone shrinks the box, and a long answer grows a moment after its text has arrived.
+    const observer = new ResizeObserver(follow);
     observer.observe(box);
+    observer.observe(box.firstElementChild!);
     return () => observer.disconnect();
-  }, []);
+  }, [follow]);
   return {
     ref,
     onScroll: ({ currentTarget }) => {
