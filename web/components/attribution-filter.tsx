@@ -12,11 +12,11 @@ interface AttributionFilterProps {
   readonly onChange: (changes: Values) => void;
 }
 
-/** Fields that narrow a page to a session, end user, agent or tag, and what it is narrowed to. */
+/** Fields that narrow a page to a session, end user, agent or tag, and what it is narrowed to: beside buttons until opened. */
 export function AttributionFilter({ values, onChange }: AttributionFilterProps) {
   const set = ATTRIBUTION_FIELDS.filter((field) => (values[field] ?? "") !== "");
   return (
-    <details className="group text-sm" open={set.length > 0 || undefined}>
+    <details className="text-sm open:basis-full" open={set.length > 0 || undefined}>
       <summary className="-ml-3 inline-flex min-h-9 items-center rounded-lg px-3 font-medium text-accent hover:bg-accent-soft">
         Session, end user, agent, tag
       </summary>

@@ -56,8 +56,8 @@ export function Filters({ view, children }: FiltersProps) {
           />
         </div>
       </div>
-      <AttributionFilter values={filter} onChange={change} />
       <div className="flex flex-wrap items-center gap-2">
+        <AttributionFilter values={filter} onChange={change} />
         {query !== "" && (
           <Button look="quiet" size="small" onClick={() => change(NOTHING)}>
             Clear filters
