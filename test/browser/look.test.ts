@@ -118,11 +118,13 @@ describe("a reader elsewhere", () => {
 
 describe("a field with many choices", () => {
   const options = () => page.getByRole("listbox").getByRole("option");
+  /** The field once its choices are loaded: until then it is a select. */
+  const search = (label: string) =>
+    page.locator("input[role=combobox]").and(page.getByLabel(label, { exact: true }));
 
   it("finds one of many keys by the keyboard alone, and lists few", async () => {
     await page.goto(`${site.product.url}/usage`);
-    // A select until the keys are loaded.
-    const field = page.locator("input[role=combobox]").and(page.getByLabel("Key", { exact: true }));
+    const field = search("Key");
     await field.focus();
     await page.keyboard.press("ArrowDown");
     await options().first().waitFor();
@@ -141,7 +143,7 @@ describe("a field with many choices", () => {
 
   it("keeps what was chosen after text that matches nothing", async () => {
     await page.goto(`${site.product.url}/usage?model=vendor%2Fmodel-42`);
-    const field = page.getByRole("combobox", { name: "Model" });
+    const field = search("Model");
     await expect.poll(() => field.inputValue()).toBe("vendor/model-42");
     await field.click();
     await page.keyboard.type("no such thing");
@@ -153,10 +155,10 @@ describe("a field with many choices", () => {
 
   it("is in the playground for keys and models", async () => {
     await page.goto(`${site.product.url}/playground`);
-    await page.getByRole("combobox", { name: "Model", exact: true }).fill("model-799");
+    await search("Model").fill("model-799");
     await page.keyboard.press("Enter");
     await expect.poll(() => new URL(page.url()).searchParams.get("model")).toBe("vendor/model-799");
-    await page.getByRole("combobox", { name: "Key", exact: true }).fill("application 5");
+    await search("Key").fill("application 5");
     await page.keyboard.press("Enter");
     await page.getByText("sk_parley_m5…").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
