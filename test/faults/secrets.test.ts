@@ -113,6 +113,8 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     figure({ name: "searched artefacts", value: artefacts.size, unit: "", atLeast: 15 });
     const found = planted.findIn(artefacts);
     expect(found).toEqual([]);
+    // What the ledger keeps is in the searched database.
+    expect(planted.placesOf("a user's name", artefacts)).toContain("backup.db while it runs");
     figure({ name: "planted secrets in any of them", value: found.length, unit: "", atMost: 0 });
   });
 });
@@ -150,6 +152,7 @@ it(
     }
     expect(held.get("PostgreSQL's completions")?.split("\n").length).toBeGreaterThan(15);
     expect(shared.findIn(held)).toEqual([]);
+    expect(shared.placesOf("a user's name", held)).toContain("PostgreSQL's completions");
 
     async function askRedis(script: string): Promise<string> {
       return (await redis.ask(["-a", password, "eval", script, "0"])).join("\n");

@@ -25,14 +25,33 @@ export class Planted {
     return this.#secrets.size;
   }
 
-  /** Returns which secrets occur in which artefact, also encoded in base64 or for a URL. */
+  /** Returns which secrets occur in which artefact where they do not belong, also encoded in base64 or for a URL. */
   findIn(artefacts: Artefacts): string[] {
     return [...this.#secrets].flatMap(([what, secret]) =>
       [...artefacts]
-        .filter(([, text]) => formsOf(secret).some((form) => text.includes(form)))
+        .filter(([name, text]) => !isKept(what, name) && formsOf(secret).some((form) => text.includes(form)))
         .map(([name]) => `${what} in ${name}`),
     );
   }
+
+  /** Names of the artefacts that contain the secret as it is. */
+  placesOf(what: string, artefacts: Artefacts): string[] {
+    const secret = this.secretOf(what);
+    return [...artefacts].filter(([, text]) => text.includes(secret)).map(([name]) => name);
+  }
+}
+
+/**
+ * The caller's own words for whom and what a request is for: the ledger keeps them, as docs/operations/attribution.md says, and nothing
+ * else does: no log, metric or error. API keys among them are planted by themselves, and belong nowhere.
+ */
+const ATTRIBUTION: ReadonlySet<string> = new Set(["a user's name", "metadata"]);
+
+/** The database with the ledger: SQLite's files, a backup of it, and PostgreSQL's tables of completions. */
+const LEDGER = /^(?:data\/parley\.db|backup\.db|PostgreSQL's completions)/;
+
+function isKept(what: string, name: string): boolean {
+  return ATTRIBUTION.has(what) && LEDGER.test(name);
 }
 
 function formsOf(secret: string): readonly string[] {

@@ -80,6 +80,7 @@ export async function plantRequests(scene: Scene): Promise<void> {
       referer: plant("a referrer"),
     },
   });
+  await plantKeysInAttribution(scene);
   await ask(scene, { body: { ...message(plant("a streamed prompt")), stream: true } });
   for (const model of FAILING) {
     await ask(scene, { body: message(plant(`a prompt to ${model}`), model) });
@@ -95,6 +96,35 @@ export async function plantRequests(scene: Scene): Promise<void> {
   await ask(scene, { body: { ...message("hi"), temperature: plant("a wrong value") } });
   await ask(scene, { body: {} }, `/v1/nothing?key=${plant("a query")}`);
   await ask(scene, { body: { id: plant("a wrong Connect message"), nothing: 1 } }, "/parley.v1.ModelService/Get");
+}
+
+/** Sends API keys by mistake in everything that says whom and what a request is for: the ledger keeps those texts without the keys. */
+async function plantKeysInAttribution(scene: Scene): Promise<void> {
+  const key = (where: string): string => scene.planted.plant(`a key in ${where}`, generateApiKey());
+  const byFields = { user: `u-1 ${key("a user's name")}`, metadata: { run: key("metadata"), [key("a label")]: "run" } };
+  const sent = [
+    {
+      fields: byFields,
+      headers: { "x-claude-code-session-id": key("a program's session"), originator: key("a program") },
+    },
+    {
+      fields: { safety_identifier: key("a safety identifier") },
+      headers: { session_id: key("another program's session") },
+    },
+    {
+      fields: {},
+      headers: {
+        "parley-end-user": `J%C3%B6rg ${key("an end user")}`,
+        "parley-session-id": key("a session"),
+        "parley-agent": key("an agent"),
+        "parley-tags": `nightly,key=${key("a tag")}`,
+      },
+    },
+  ];
+  for (const { fields, headers } of sent) {
+    const status = await ask(scene, { body: { ...message("hi"), ...fields }, headers });
+    if (status !== 200) throw new Error(`keys in attribution were answered with ${status}`);
+  }
 }
 
 /** Sends invalid keys: typing errors and former keys. Returns the statuses. */
