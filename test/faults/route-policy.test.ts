@@ -18,6 +18,7 @@ import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } fr
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
 import { MODEL, type ObjectOwner, RELEASED, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
+import { timeLimit } from "./support/scale.ts";
 
 let world: RoutesWorld;
 let grpc: Client;
@@ -270,23 +271,27 @@ describe("every route of the running server", () => {
     }
   });
 
-  it("by the dashboard's services has a row, and admits exactly the permitted callers", async () => {
-    const streams = new Map([...POLICIES].map(([path, policy]) => [methodOf(path), policy.streams] as const));
-    const cellsOf = async (method: string): Promise<Cell[]> => {
-      const cells: Cell[] = [];
-      for (const [caller, open] of Object.entries(world.sessions)) {
-        const asking = {
-          message: await messageOf(method, world.owner),
-          streams: streams.get(method)!,
-          credentials: await open(),
-        };
-        const expected = expectedOfSession(CONSOLE_ROWS[method]!, caller);
-        cells.push({ caller, expected, outcome: await askConsole(world, method, asking) });
-      }
-      return cells;
-    };
-    expect(await findWrong([...streams.keys()], CONSOLE_ROWS, cellsOf)).toEqual([]);
-  });
+  it(
+    "by the dashboard's services has a row, and admits exactly the permitted callers",
+    { timeout: timeLimit(180, 180) },
+    async () => {
+      const streams = new Map([...POLICIES].map(([path, policy]) => [methodOf(path), policy.streams] as const));
+      const cellsOf = async (method: string): Promise<Cell[]> => {
+        const cells: Cell[] = [];
+        for (const [caller, open] of Object.entries(world.sessions)) {
+          const asking = {
+            message: await messageOf(method, world.owner),
+            streams: streams.get(method)!,
+            credentials: await open(),
+          };
+          const expected = expectedOfSession(CONSOLE_ROWS[method]!, caller);
+          cells.push({ caller, expected, outcome: await askConsole(world, method, asking) });
+        }
+        return cells;
+      };
+      expect(await findWrong([...streams.keys()], CONSOLE_ROWS, cellsOf)).toEqual([]);
+    },
+  );
 
   it("by the dashboard's services about what a team owns admits its members by their roles", async () => {
     const streams = new Map([...POLICIES].map(([path, policy]) => [methodOf(path), policy.streams] as const));

@@ -138,8 +138,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     confirmTotp: OWN_FRESH_CHANGE,
     removeTotp: OWN_FRESH_CHANGE,
     renewRecoveryCodes: OWN_FRESH_CHANGE,
-    // The service checks who resets those of owners.
-    reset: changing("accounts.write"),
+    // The service checks who resets those of owners. A stolen key must not take second factors away.
+    reset: { ...changing("accounts.write"), takesKeys: false },
   }),
   ...entries(AccountService.method, {
     list: reading("accounts.read"),
