@@ -50,7 +50,11 @@ export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemPro
             {createTime && <span title={formatMoment(createTime)}>Created {formatFromNow(createTime)}</span>}
           </p>
         </div>
-        <div className="-mx-3 flex shrink-0 sm:-mt-1 sm:-mr-2 sm:ml-0" role="group" aria-label={`Account ${name}`}>
+        <div
+          className="-mx-3 flex flex-wrap sm:-mt-1 sm:-mr-2 sm:ml-0 sm:shrink-0 sm:flex-nowrap"
+          role="group"
+          aria-label={`Account ${name}`}
+        >
           <Link
             href={`${PATHS.adminAudit}?account=${id}`}
             className={buttonClass("quiet", "small")}
@@ -66,7 +70,7 @@ export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemPro
               look="quiet"
               size="small"
               onClick={() => onAct("reset factors")}
-              aria-label={`Reset the second factors of ${name}`}
+              aria-label={`Reset factors of ${name}`}
             >
               Reset factors
             </Button>
