@@ -88,7 +88,7 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Show 1 inactive key" }).click();
     expect(await barriers()).toEqual([]);
-  });
+  }, 180_000);
 
   it("has no violation in the request log and the page of a request", async () => {
     const { page } = visit;
@@ -149,7 +149,7 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     await page.getByRole("alert").waitFor();
     await page.locator("[data-role=user]").getByRole("button", { name: "Edit" }).click();
     expect(await barriers()).toEqual([]);
-  });
+  }, 180_000);
 
   it.each([
     ["Accounts", "accounts"],
