@@ -119,8 +119,7 @@ describe("a reader elsewhere", () => {
 describe("a field with many choices", () => {
   const options = () => page.getByRole("listbox").getByRole("option");
   /** The field once its choices are loaded: until then it is a select. */
-  const search = (label: string) =>
-    page.locator("input[role=combobox]").and(page.getByLabel(label, { exact: true }));
+  const search = (label: string) => page.locator("input[role=combobox]").and(page.getByLabel(label, { exact: true }));
 
   it("finds one of many keys by the keyboard alone, and lists few", async () => {
     await page.goto(`${site.product.url}/usage`);
