@@ -40,11 +40,13 @@ const ARTIFACTS = [
 const OF_DASHBOARD: ReadonlySet<string> = new Set([
   "@base-ui/react",
   "@connectrpc/connect-web",
+  "@simplewebauthn/browser",
   "@tanstack/react-query",
   "dompurify",
   "lucide-react",
   "marked",
   "mobx",
+  "qr",
   "react",
   "react-dom",
   "redoc",
