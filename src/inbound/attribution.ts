@@ -158,10 +158,11 @@ const MAX_READ_CHARS = 1_000;
 /** Shortened, without control characters and API keys; undefined when nothing is left. */
 function toText(text: string, maxChars: number): string | undefined {
   const isLong = text.length > MAX_READ_CHARS;
-  const shown = hideKeys(isLong ? text.slice(0, MAX_READ_CHARS) : text);
+  const read = isLong ? text.slice(0, MAX_READ_CHARS) : text;
+  const shown = hideKeys(read);
   if (shown.length <= maxChars && PLAIN.test(shown)) return shown;
-  const clean = shown
-    .replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, "")
+  // Such a character within a key would hide its rest from the search.
+  const clean = hideKeys(read.replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, ""))
     .slice(0, maxChars)
     .toWellFormed()
     .trim();

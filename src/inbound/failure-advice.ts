@@ -41,7 +41,7 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   stopped: {
     means:
       "The session or the end user of the request is stopped until the time that the message names. A completion in flight also ends with this error when that happens.",
-    todo: "Start a new session, or ask whoever manages the keys of the account to end the stop in the dashboard.",
+    todo: "Start a new session, or ask a member who may change the account's keys to remove the stop in the dashboard.",
     retry: "no",
   },
   model_not_found: {

@@ -66,6 +66,12 @@ describe("whom and what a request is for", () => {
       { session: "ses_df9e", agent: "opencode" },
     ],
     [
+      "a key that a control character divides",
+      {},
+      { endUserId: "sk_parley_ab\u0000cd" },
+      expect.objectContaining({ endUser: "sk_parley_[redacted]" }),
+    ],
+    [
       "control characters, keys and what is too long",
       { "parley-session-id": "a%00b%0Ac", "parley-agent": "sk_parley_0123456789abcdef" },
       { endUserId: "x".repeat(300), metadata: { k: "v".repeat(400) } },
