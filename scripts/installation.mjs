@@ -42,8 +42,8 @@ export async function ensureInstalled() {
     if (status !== 0)
       throw new Error(
         `npm could not install the dependencies (npm ci ended with status ${status}). The first start needs npm's ` +
-          "registry once; behind a proxy set HTTPS_PROXY. Without a network use a release, which has everything inside: " +
-          "docs/operations/releases.md",
+          "registry once; behind a proxy set HTTPS_PROXY. If another npm is installing in this folder, wait for it and " +
+          "repeat. Without a network use a release, which has everything inside: docs/operations/releases.md",
       );
     // npm scripts look for programs here first. The packaged Node must not shadow the user's own.
     for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(packagesFolder, ".bin", name), { force: true });

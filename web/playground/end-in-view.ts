@@ -1,4 +1,4 @@
-import { type RefObject, type UIEvent, useCallback, useEffect, useLayoutEffect, useRef } from "react";
+import { type RefObject, type UIEvent, useCallback, useLayoutEffect, useRef } from "react";
 
 /** Distance to the end, in pixels, within which the box follows new content. */
 const NEAR = 48;
@@ -23,7 +23,8 @@ export function useEndInView(): Follower {
     if (isAtEnd.current) shownTop.current = showEnd(box);
   }, []);
   useLayoutEffect(follow);
-  useEffect(() => {
+  // Ends with the box: an effect that ends a frame later would follow a box that is gone.
+  useLayoutEffect(() => {
     const box = ref.current!;
     // The on-screen keyboard of a phone shrinks the box, and a long answer grows a moment after its text has arrived.
     const observer = new ResizeObserver(follow);
