@@ -89,7 +89,7 @@ export function memoryAccountStore(): MemoryAccounts {
     return ended.length;
   };
   return {
-    ...memoryFactors(),
+    ...memoryFactors(sessions),
     accounts,
     sessions,
     browsers,

@@ -560,7 +560,8 @@ export declare const FactorService: GenService<{
     output: typeof BeginPasskeyResponseSchema;
   },
   /**
-   * Adds a passkey that was made with such options. INVALID_ARGUMENT for an answer that is not valid, or was used already.
+   * Adds a passkey that was made with such options. Other sessions that began with the password alone end. INVALID_ARGUMENT for an answer
+   * that is not valid, or was used already.
    *
    * @generated from rpc parley.console.v1.FactorService.AddPasskey
    */
