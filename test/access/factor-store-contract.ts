@@ -72,8 +72,8 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
   describe("an authenticator app", () => {
     it("is one for each account, with its recovery codes", async () => {
       const store = await open();
-      expect(await store.insertTotp("ada", TOTP, ["first", "second"])).toBe("done");
-      expect(await store.insertTotp("ada", { ...TOTP, sealed: "another" }, [])).toBe("taken");
+      expect(await store.insertTotp("ada", { ...TOTP, codeHashes: ["first", "second"] })).toBe("done");
+      expect(await store.insertTotp("ada", { ...TOTP, sealed: "another", codeHashes: [] })).toBe("taken");
       expect([await store.findTotp("ada"), await store.findTotp("bob")]).toEqual([TOTP, undefined]);
       expect([await store.countRecoveryCodes("ada"), await store.countRecoveryCodes("bob")]).toEqual([2, 0]);
       const remove = () => store.removeTotp("ada", { keepsLast: false });
@@ -83,7 +83,7 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
 
     it("takes each time step once, and none before it", async () => {
       const store = await open();
-      await store.insertTotp("ada", TOTP, []);
+      await store.insertTotp("ada", { ...TOTP, codeHashes: [] });
       const uses = await Promise.all([store.useTotpStep("ada", 11), store.useTotpStep("ada", 11)]);
       expect(uses.toSorted()).toEqual([false, true]);
       expect([await store.useTotpStep("ada", 10), await store.useTotpStep("ada", 12)]).toEqual([false, true]);
@@ -92,8 +92,8 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
 
     it("is encrypted anew, unless it cannot be read", async () => {
       const store = await open();
-      await store.insertTotp("ada", TOTP, []);
-      await store.insertTotp("bob", TOTP, []);
+      await store.insertTotp("ada", { ...TOTP, codeHashes: [] });
+      await store.insertTotp("bob", { ...TOTP, codeHashes: [] });
       const seal = (sealed: string, id: string) => (id === "ada" ? `${sealed} of ${id}` : undefined);
       expect(await store.resealTotp(seal)).toEqual({ resealed: 1, unreadable: 1 });
       expect([await store.findTotp("ada"), await store.findTotp("bob")]).toEqual([
@@ -106,8 +106,8 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
   describe("recovery codes", () => {
     it("are used once each by their account, and replaced together", async () => {
       const store = await open();
-      await store.insertTotp("ada", TOTP, ["first", "second"]);
-      await store.insertTotp("bob", TOTP, ["first"]);
+      await store.insertTotp("ada", { ...TOTP, codeHashes: ["first", "second"] });
+      await store.insertTotp("bob", { ...TOTP, codeHashes: ["first"] });
       const uses = await Promise.all([store.useRecoveryCode("ada", "first"), store.useRecoveryCode("ada", "first")]);
       expect(uses.toSorted()).toEqual([false, true]);
       expect(await store.countRecoveryCodes("bob")).toBe(1);
@@ -123,7 +123,7 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
     it("keep the last one, also when all are removed at once", async () => {
       const store = await open();
       await store.insertPasskey(PASSKEY, 20);
-      await store.insertTotp("ada", TOTP, []);
+      await store.insertTotp("ada", { ...TOTP, codeHashes: [] });
       const removals = await Promise.all([
         store.removePasskey("ada", PASSKEY.id, { keepsLast: true }),
         store.removeTotp("ada", { keepsLast: true }),
@@ -139,7 +139,9 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
       expect(await store.insertPasskey(PASSKEY, 20, { hash: "own", setsUpFirst: true })).toBe("done");
       const left = async () => (await store.listSessions("ada", 10)).map(({ hash }) => hash).toSorted();
       expect([await left(), (await store.findSession("own"))?.session.secondFactor]).toEqual([["factor", "own"], true]);
-      expect(await store.insertTotp("ada", TOTP, [], { hash: "own", setsUpFirst: false })).toBe("done");
+      expect(await store.insertTotp("ada", { ...TOTP, codeHashes: [] }, { hash: "own", setsUpFirst: false })).toBe(
+        "done",
+      );
       expect([await left(), (await store.listSessions("bob", 10)).length]).toEqual([["own"], 1]);
     });
 
@@ -149,25 +151,29 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
       await store.insertSession(session("other"));
       const added = await Promise.all([
         store.insertPasskey(PASSKEY, 20, { hash: "one", setsUpFirst: true }),
-        store.insertTotp("ada", TOTP, ["code"], { hash: "other", setsUpFirst: true }),
+        store.insertTotp("ada", { ...TOTP, codeHashes: ["code"] }, { hash: "other", setsUpFirst: true }),
       ]);
       expect(added.toSorted()).toEqual(["done", "session ended"]);
       const gone = { hash: "gone", setsUpFirst: false };
       expect([
         await store.insertPasskey({ ...PASSKEY, id: "next", accountId: "bob" }, 20, gone),
-        await store.insertTotp("bob", TOTP, [], gone),
+        await store.insertTotp("bob", { ...TOTP, codeHashes: [] }, gone),
       ]).toEqual(["session ended", "session ended"]);
       expect([await store.listPasskeys("bob"), await store.findTotp("bob")]).toEqual([[], undefined]);
     });
 
-    it("are removed together", async () => {
+    it("are removed together, with the sessions", async () => {
       const store = await open();
-      await store.insertPasskey(PASSKEY, 20);
-      await store.insertTotp("ada", TOTP, ["first"]);
-      await store.insertTotp("bob", TOTP, []);
+      for (const each of [session("one"), session("b", "bob")]) await store.insertSession(each);
+      await store.insertPasskey(PASSKEY, 20, { hash: "one", setsUpFirst: true });
+      await store.insertTotp("ada", { ...TOTP, codeHashes: ["first"] });
+      await store.insertTotp("bob", { ...TOTP, codeHashes: [] });
       expect(await store.removeFactors("ada")).toEqual({ passkeys: 1, totp: true });
       expect(await store.removeFactors("ada")).toEqual({ passkeys: 0, totp: false });
       expect([await store.countRecoveryCodes("ada"), await store.findTotp("bob")]).toEqual([0, TOTP]);
+      expect([await store.findSession("one"), await store.removePasskeys("bob"), await store.findSession("b")]).toEqual(
+        [undefined, 0, undefined],
+      );
     });
   });
 

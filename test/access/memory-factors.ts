@@ -15,6 +15,12 @@ export function memoryFactors(sessions: Map<string, SessionRecord>): FactorStore
   const codes = new Map<string, ReadonlySet<string>>();
   const links = new Map<string, ResetLinkRecord>();
   const ownPasskeys = (accountId: string) => [...passkeys.values()].filter((each) => each.accountId === accountId);
+  const removePasskeys = (accountId: string): number => {
+    for (const session of sessions.values()) if (session.accountId === accountId) sessions.delete(session.hash);
+    const own = ownPasskeys(accountId);
+    for (const { id } of own) passkeys.delete(id);
+    return own.length;
+  };
   const removeTotp = (accountId: string): boolean => {
     codes.delete(accountId);
     return totps.delete(accountId);
@@ -61,11 +67,7 @@ export function memoryFactors(sessions: Map<string, SessionRecord>): FactorStore
       passkeys.delete(id);
       return "done";
     },
-    async removePasskeys(accountId) {
-      const own = ownPasskeys(accountId);
-      for (const { id } of own) passkeys.delete(id);
-      return own.length;
-    },
+    removePasskeys: async (accountId) => removePasskeys(accountId),
     async spendChallenge({ hash, expiresAtMs }, nowMs) {
       for (const [each, endMs] of spent) if (endMs <= nowMs) spent.delete(each);
       if (spent.has(hash)) return false;
@@ -74,11 +76,11 @@ export function memoryFactors(sessions: Map<string, SessionRecord>): FactorStore
     },
 
     findTotp: async (accountId) => totps.get(accountId),
-    async insertTotp(accountId, totp, hashes, session) {
+    async insertTotp(accountId, { codeHashes, ...totp }, session) {
       if (!accepts(accountId, session)) return "session ended";
       if (totps.has(accountId)) return "taken";
       totps.set(accountId, totp);
-      codes.set(accountId, new Set(hashes));
+      codes.set(accountId, new Set(codeHashes));
       mark(session, { accountId, ends: (other) => other.hash !== session?.hash });
       return "done";
     },
@@ -112,11 +114,7 @@ export function memoryFactors(sessions: Map<string, SessionRecord>): FactorStore
       codes.set(accountId, new Set([...own].filter((each) => each !== hash)));
       return true;
     },
-    async removeFactors(accountId) {
-      const own = ownPasskeys(accountId);
-      for (const { id } of own) passkeys.delete(id);
-      return { passkeys: own.length, totp: removeTotp(accountId) };
-    },
+    removeFactors: async (accountId) => ({ passkeys: removePasskeys(accountId), totp: removeTotp(accountId) }),
 
     async insertResetLink(link, nowMs) {
       removeLinks(({ accountId, expiresAtMs }) => accountId === link.accountId || expiresAtMs <= nowMs);

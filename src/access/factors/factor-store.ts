@@ -23,6 +23,12 @@ export interface TotpRecord {
   readonly createdAtMs: number;
 }
 
+/** An authenticator app that is turned on. */
+export interface NewTotp extends TotpRecord {
+  /** Of its recovery codes. */
+  readonly codeHashes: readonly string[];
+}
+
 /** The stored form of a link that sets a new password. */
 export interface ResetLinkRecord {
   /** SHA-256 of the token, in hexadecimal. */
@@ -71,12 +77,7 @@ export interface FactorStore {
    * Turns the app on, and sets the hashes of its recovery codes, unless the account has one. Marks the session as one with a second factor,
    * and removes the account's other sessions, all or nothing.
    */
-  insertTotp(
-    accountId: string,
-    totp: TotpRecord,
-    codeHashes: readonly string[],
-    session?: FactorSession,
-  ): Promise<FactorAdded>;
+  insertTotp(accountId: string, totp: NewTotp, session?: FactorSession): Promise<FactorAdded>;
   /** Notes the time step of a code: false when it, or a later one, was used before. */
   useTotpStep(accountId: string, step: number): Promise<boolean>;
   /** Removes the app and the recovery codes. */
@@ -92,9 +93,9 @@ export interface FactorStore {
   countRecoveryCodes(accountId: string): Promise<number>;
   /** Removes a code; false when there is none with this hash: of two simultaneous uses one gets it. */
   useRecoveryCode(accountId: string, hash: string): Promise<boolean>;
-  /** Removes the passkeys of an account; answers how many. */
+  /** Removes the passkeys and the sessions of an account, all or nothing; answers how many passkeys. */
   removePasskeys(accountId: string): Promise<number>;
-  /** Removes everything of an account; answers what there was. */
+  /** Removes all factors and the sessions of an account, all or nothing; answers which factors there were. */
   removeFactors(accountId: string): Promise<{ readonly passkeys: number; readonly totp: boolean }>;
 
   /** Adds a link in place of the account's earlier ones, and removes expired ones. */

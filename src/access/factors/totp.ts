@@ -57,9 +57,9 @@ export async function confirmTotp(
   if (lastStep === undefined)
     throw invalidField("code", "is not the code of this secret now; check the clock of your device");
   const codes = generateRecoveryCodes();
-  const hashes = codes.map((each) => hashRecoveryCode(account.id, each));
-  const totp = { sealed: factors.seal(secret, account.id), lastStep, createdAtMs: nowMs };
-  const added = await store.insertTotp(account.id, totp, hashes, factorSessionOf(context, signedIn));
+  const codeHashes = codes.map((each) => hashRecoveryCode(account.id, each));
+  const totp = { sealed: factors.seal(secret, account.id), lastStep, createdAtMs: nowMs, codeHashes };
+  const added = await store.insertTotp(account.id, totp, factorSessionOf(context, signedIn));
   if (added === "taken") throw isOn();
   if (added === "session ended") throw sessionEnded();
   await log.record({ action: "totp_enabled", ...originOf(signedIn, origin) });

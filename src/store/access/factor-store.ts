@@ -78,10 +78,11 @@ function createPasskeys(database: Database): Passkeys {
         return "done";
       }),
 
-    async removePasskeys(accountId) {
-      const removed = query.deleteFrom("passkeys").where("account_id", "=", accountId);
-      return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
-    },
+    removePasskeys: (accountId) =>
+      database.transaction(async (transaction) => {
+        await lockFactors(database, transaction, accountId);
+        return removePasskeys(transaction, accountId);
+      }),
 
     async spendChallenge({ hash, expiresAtMs }, nowMs) {
       await retryWhileBusy(() => query.deleteFrom("passkey_challenges").where("expires_at_ms", "<=", nowMs).execute());
@@ -105,7 +106,7 @@ function createTotp(database: Database): Totp {
       return row && { sealed: row.sealed, lastStep: row.last_step, createdAtMs: row.created_at_ms };
     },
 
-    insertTotp: (accountId, { sealed, lastStep, createdAtMs }, codeHashes, session) =>
+    insertTotp: (accountId, { sealed, lastStep, createdAtMs, codeHashes }, session) =>
       database.transaction(async (transaction): Promise<FactorAdded> => {
         const { passkeys, totp } = await lockFactors(database, transaction, accountId);
         if (session !== undefined) {
@@ -173,11 +174,19 @@ function createTotp(database: Database): Totp {
 
     removeFactors: (accountId) =>
       database.transaction(async (transaction) => {
-        const removed = transaction.deleteFrom("passkeys").where("account_id", "=", accountId);
-        const passkeys = Number((await removed.executeTakeFirst()).numDeletedRows);
+        await lockFactors(database, transaction, accountId);
+        const passkeys = await removePasskeys(transaction, accountId);
         return { passkeys, totp: await removeTotp(transaction, accountId) };
       }),
   };
+}
+
+/** Sessions end in the same transaction: one that is left could add a passkey again. */
+async function removePasskeys(transaction: Kysely<Schema>, accountId: string): Promise<number> {
+  const removed = transaction.deleteFrom("passkeys").where("account_id", "=", accountId);
+  const { numDeletedRows } = await removed.executeTakeFirst();
+  await transaction.deleteFrom("sessions").where("account_id", "=", accountId).execute();
+  return Number(numDeletedRows);
 }
 
 /** What an account has, while simultaneous changes of its factors wait. */

@@ -69,14 +69,14 @@ describe("a session by a password alone", () => {
     const passkey = { id: "credential", accountId: ada.id, name: "Laptop", publicKey: "key", counter: 0 };
     await site.access.store.insertPasskey({ ...passkey, transports: [], createdAtMs: 1, usedAtMs: undefined }, 20);
     for (const call of [
-      stolen.session.reauthenticate({ password: PASSWORD }),
-      stolen.session.changePassword({ currentPassword: PASSWORD, newPassword: "another set of words" }),
-      stolen.factor.list({}),
-      stolen.factor.beginTotp({}),
-      stolen.factor.confirmTotp({ enrolment, code: "000000" }),
-      stolen.factor.removePasskey({ id: passkey.id }),
+      () => stolen.session.reauthenticate({ password: PASSWORD }),
+      () => stolen.session.changePassword({ currentPassword: PASSWORD, newPassword: "another set of words" }),
+      () => stolen.factor.list({}),
+      () => stolen.factor.beginTotp({}),
+      () => stolen.factor.confirmTotp({ enrolment, code: "000000" }),
+      () => stolen.factor.removePasskey({ id: passkey.id }),
     ])
-      expect((await errorOf(call)).code).toBe(Code.Unauthenticated);
+      expect((await errorOf(call())).code).toBe(Code.Unauthenticated);
     expect((await stolen.session.getSession({})).session).toBeUndefined();
     expect(await site.access.store.listPasskeys(ada.id)).toHaveLength(1);
   });
