@@ -249,7 +249,7 @@ describe("a required second factor", () => {
 
   it("refuses a sign-in by the password alone during which a passkey was added", async () => {
     const { access, account } = await setUp({ signIn: REQUIRED });
-    const { insertSession } = access.store;
+    const insertSession = access.store.insertSession.bind(access.store);
     vi.spyOn(access.store, "insertSession").mockImplementation(async (session) => {
       await access.store.insertPasskey(passkeyOf(account.id), 20);
       await insertSession(session);
@@ -282,7 +282,7 @@ describe("the factors of a person", () => {
   it("are reset with the sessions, and the password signs in again", async () => {
     const { access, account, signedIn } = await withApp();
     await access.store.insertPasskey(passkeyOf(account.id), 20);
-    const actor = { actorId: "acct_admin", network: undefined };
+    const actor = { actorId: account.id, network: undefined };
     expect(await resetFactors(access, account, actor)).toEqual({ passkeys: 1, totp: true });
     expect(await findSession(access, signedIn.id)).toBeUndefined();
     expect(access.logged.at(-1)).toMatchObject({ action: "factors_reset", accountId: account.id });

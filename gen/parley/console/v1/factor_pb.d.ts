@@ -625,8 +625,8 @@ export declare const FactorService: GenService<{
     output: typeof RenewRecoveryCodesResponseSchema;
   },
   /**
-   * Removes a person's passkeys, authenticator app and recovery codes, and ends the sessions; the password stays. For administrators; those of owners are
-   * reset by owners. Needs a fresh password. INVALID_ARGUMENT for an unknown account.
+   * Removes a person's passkeys, authenticator app and recovery codes, and ends the sessions; the password stays. For roles that
+   * allow as much as the person's: those of owners are reset by owners. Needs a fresh password. INVALID_ARGUMENT for an unknown account.
    *
    * @generated from rpc parley.console.v1.FactorService.Reset
    */
