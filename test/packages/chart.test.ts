@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { BUILT_IN_PROVIDERS } from "../../src/config/models.ts";
 import { checkConfig } from "./config-check.ts";
-import { helm, kubernetesValidate, KUBERNETES_VERSIONS, root, run, tryRun } from "./tools.ts";
+import { goTools } from "../../scripts/go-tools.ts";
+import { kubernetesValidate, KUBERNETES_VERSIONS, root, run, tryRun } from "./tools.ts";
 
 const chart = join(root, "deploy/helm/parley");
 const EXAMPLES = ["replicas", "split", "small"] as const;
@@ -84,8 +85,8 @@ const folder = mkdtempSync(join(tmpdir(), "parley-chart-"));
 let program: string;
 let validator: string;
 // Helm's first build takes minutes.
-beforeAll(() => {
-  program = helm();
+beforeAll(async () => {
+  program = await goTools.helm();
   validator = kubernetesValidate();
 }, 600_000);
 afterAll(() => rmSync(folder, { recursive: true }));

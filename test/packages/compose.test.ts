@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { checkConfig } from "./config-check.ts";
-import { composeReader, need, root, run, tryRun } from "./tools.ts";
+import { goTools } from "../../scripts/go-tools.ts";
+import { need, root, run, tryRun } from "./tools.ts";
 
 interface Service {
   readonly environment: Readonly<Record<string, string>>;
@@ -39,8 +40,8 @@ const USERS_OF_IMAGES: Readonly<Record<string, string>> = {
 const file = join(root, "compose.yaml");
 let reader: string;
 let project: Project;
-beforeAll(() => {
-  reader = composeReader();
+beforeAll(async () => {
+  reader = await goTools.composeReader();
   project = JSON.parse(run(reader, [file], SECRETS)) as Project;
 }, 600_000);
 

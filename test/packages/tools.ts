@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync, type SpawnSyncReturns } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 /** The project's folder. */
@@ -7,7 +7,6 @@ export const root = join(import.meta.dirname, "../..");
 /** Tools that the tests install, kept for the next run. */
 const cache = join(root, "node_modules/.cache/packages");
 
-const HELM = "v3.19.2";
 const KUBERNETES_VALIDATE = "1.37.0";
 /** Kubernetes' supported versions, as far as the validator has their schemas. */
 export const KUBERNETES_VERSIONS = ["1.35", "1.36", "1.37"] as const;
@@ -34,25 +33,6 @@ export function tryRun(
 export function need(program: string, remedy: string): void {
   if (spawnSync("sh", ["-c", `command -v ${program}`]).status !== 0)
     throw new Error(`these tests need ${program}, which is not installed: ${remedy}`);
-}
-
-/** Helm's program, built from its module. */
-export function helm(): string {
-  const program = join(cache, HELM, "helm");
-  if (existsSync(program)) return program;
-  need("go", "Go from 1.26 on");
-  const env = { ...process.env, GOBIN: join(cache, HELM), GOFLAGS: "-mod=mod" };
-  execFileSync("go", ["install", `helm.sh/helm/v3/cmd/helm@${HELM}`], { env, stdio: "pipe" });
-  return program;
-}
-
-/** Docker Compose's own reader of compose files (scripts/packages/compose). */
-export function composeReader(): string {
-  const program = join(cache, "compose");
-  need("go", "Go from 1.26 on");
-  mkdirSync(cache, { recursive: true });
-  execFileSync("go", ["build", "-o", program, "."], { cwd: join(root, "scripts/packages/compose"), stdio: "pipe" });
-  return program;
 }
 
 /** The validator of Kubernetes' objects, which has the schemas of the versions. */

@@ -2,7 +2,8 @@ import { beforeAll, expect, it, onTestFinished } from "vitest";
 import { answerJson, answerText, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import type { ReceivedSpan } from "../support/otlp.ts";
 import { startProduct } from "../support/product.ts";
-import { collectorProgram, startRealCollector } from "./support/collector.ts";
+import { goTools } from "../../scripts/go-tools.ts";
+import { startRealCollector } from "./support/collector.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CALLER = "b7ad6b7169203331";
@@ -12,7 +13,7 @@ const EXPORT_MS = 20_000;
 
 let program: string;
 beforeAll(async () => {
-  program = await collectorProgram();
+  program = await goTools.collector();
 }, BUILD_MS);
 
 /** A model that fails, `bad/test`, and one that answers, `good/test`, of a provider that continues traces. */

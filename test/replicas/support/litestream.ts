@@ -6,14 +6,11 @@ import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
+import { goTools } from "../../../scripts/go-tools.ts";
 import { findFreePort } from "../../support/free-port.ts";
-import { goProgram } from "./go-program.ts";
 
 const run = promisify(execFile);
 
-/** The programs, built with Go once on a machine: the copying program of docs/operations/backup.md, and a server like S3. */
-const LITESTREAM = "github.com/benbjohnson/litestream/cmd/litestream@v0.5.18";
-const S3_SERVER = "github.com/johannesboyne/gofakes3/cmd/gofakes3@v1.2.0";
 const POLL_MS = 50;
 const MAX_POLLS = 400;
 
@@ -32,7 +29,7 @@ export function folderTarget(path: string): CopyTarget {
 
 /** A bucket of a server with S3's API, which ends with the test. */
 export async function startBucket(): Promise<CopyTarget> {
-  const program = await goProgram(S3_SERVER);
+  const program = await goTools.s3Server();
   const port = await findFreePort();
   const server = spawn(program, ["-backend", "memory", "-initialbucket", "parley", "-host", `127.0.0.1:${port}`], {
     stdio: "ignore",
@@ -65,7 +62,7 @@ export async function openLitestream(
   database: string,
   { folder, target }: { readonly folder: string; readonly target: CopyTarget },
 ): Promise<Litestream> {
-  const program = await goProgram(LITESTREAM);
+  const program = await goTools.litestream();
   const config = join(folder, "litestream.yml");
   const env = { PATH: process.env["PATH"], HOME: folder, ...target.env };
   let copying: ChildProcess | undefined;
