@@ -91,7 +91,7 @@ function groupedSums(
       select ${stepOf("started_at_ms", step, offsets)} as step_ms, ${VALUES[by]} as value, count(*) as completions,
         sum(case when outcome = 'served' then 0 else 1 end) as failed, 0 as refused,
         ${sql.join(ADDED.map((column) => sql`sum(${sql.ref(column)}) as ${sql.ref(column)}`))}
-      from completions where ${matching(query, ended)} group by 1, 2),
+      from completions where ${matching(database, query, ended)} group by 1, 2),
     named as (${named}),
     shown as (
       select name as shown_name from (
@@ -103,6 +103,7 @@ function groupedSums(
 }
 
 function matching(
+  database: Pick<Database, "kind">,
   query: UsageQuery,
   ended: { readonly sinceMs: number; readonly untilMs: number },
 ): RawBuilder<unknown> {
@@ -110,7 +111,7 @@ function matching(
   const conditions = [
     sql`ended_at_ms >= ${ended.sinceMs} and ended_at_ms < ${ended.untilMs}`,
     sql`started_at_ms >= ${sinceMs} and started_at_ms < ${untilMs}`,
-    ...attributedTo(query),
+    ...attributedTo(database, query),
   ];
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
   if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);

@@ -3,7 +3,7 @@ import type { AttributionFilter, LogPosition, LogQuery } from "../../ledger/ledg
 import { type Database, inCodeUnits } from "../database.ts";
 import type { RefusalRow, Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { attributedTo } from "./attribution-filter.ts";
+import { attributedTo, isAttributed } from "./attribution-filter.ts";
 
 /** Rows that one page examines for filters without an index. */
 const WINDOW = 20_000;
@@ -55,7 +55,7 @@ function isNarrowed(query: LogQuery): boolean {
   return (
     model !== undefined ||
     outcome !== undefined ||
-    attributedTo(query).length > 0 ||
+    isAttributed(query) ||
     (accountId !== undefined && keyId !== undefined)
   );
 }
@@ -67,7 +67,7 @@ export function logPage(
   { table = COMPLETIONS, fromMs = 0 }: { readonly table?: LogTable; readonly fromMs?: number | undefined } = {},
 ): Selection<RefusalRow> {
   const { limit, after } = query;
-  let page = narrowed(inTime(from(database, table).selectAll(), query), query, table)
+  let page = narrowed(inTime(from(database, table).selectAll(), query), query, { database, table })
     .where("ended_at_ms", ">=", fromMs)
     .orderBy("ended_at_ms", "desc")
     .orderBy(inCodeUnits(database, "id"), "desc")
@@ -81,7 +81,11 @@ export function logPage(
 }
 
 /** The rows that match the filters, except for the time. */
-export function narrowed<O>(selection: Selection<O>, query: LogFilters, table: LogTable): Selection<O> {
+export function narrowed<O>(
+  selection: Selection<O>,
+  query: LogFilters,
+  { database, table }: { readonly database: Pick<Database, "kind">; readonly table: LogTable },
+): Selection<O> {
   const { accountId, keyId, model, outcome } = query;
   let page = selection;
   if (accountId !== undefined) page = page.where("account_id", "=", accountId);
@@ -90,7 +94,7 @@ export function narrowed<O>(selection: Selection<O>, query: LogFilters, table: L
     page = page.where((row) => row.or(table.models.map((column) => row(column as "requested_model", "=", model))));
   if (outcome === "failed") page = page.where("outcome", "<>", "served");
   else if (outcome !== undefined) page = page.where("outcome", "=", outcome);
-  for (const condition of attributedTo(query)) page = page.where(condition);
+  for (const condition of attributedTo(database, query)) page = page.where(condition);
   return page;
 }
 
