@@ -21,7 +21,8 @@ export function attributedTo(
   if (tag === undefined) return conditions;
   // Excludes most rows faster than parsing their lists does. Tags may have quotation marks and commas, so it lets some others pass.
   conditions.push(sql`replace(tags, ${JSON.stringify(tag)}, '') <> tags`);
-  const tags = kind === "postgres" ? sql`json_array_elements_text(tags::json) as tag (value)` : sql`json_each(tags) as tag`;
+  const tags =
+    kind === "postgres" ? sql`json_array_elements_text(tags::json) as tag (value)` : sql`json_each(tags) as tag`;
   conditions.push(sql`exists (select 1 from ${tags} where tag.value = ${tag})`);
   return conditions;
 }

@@ -1,4 +1,4 @@
-import type { SelectQueryBuilder } from "kysely";
+import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import type { AttributionFilter, LogPosition, LogQuery } from "../../ledger/ledger-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import type { RefusalRow, Schema } from "../schema.ts";
@@ -98,20 +98,33 @@ export function narrowed<O>(
   return page;
 }
 
+/** The rows that a report or a page examines. */
+interface LogWindow {
+  readonly table?: LogTable;
+  readonly window: number;
+  /** What a row counts in the window, at least 1. Default: 1. */
+  readonly weight?: RawBuilder<number> | undefined;
+}
+
 /** Query of the time up to which a page looks back; no row when there are fewer rows than the window. */
 export function windowEnd(
   database: Database,
   query: Partial<LogQuery>,
-  { table = COMPLETIONS, window }: { readonly table?: LogTable; readonly window: number },
-): Selection<Pick<RefusalRow, "ended_at_ms">> {
+  { table = COMPLETIONS, window, weight }: LogWindow,
+): Pick<Selection<Pick<RefusalRow, "ended_at_ms">>, "compile" | "executeTakeFirst"> {
   const { accountId, keyId } = query;
   // By the same index as the page.
-  const end = inTime(from(database, table).select("ended_at_ms"), query)
-    .orderBy("ended_at_ms", "desc")
-    .limit(1)
-    .offset(window);
-  if (keyId !== undefined) return end.where("key_id", "=", keyId);
-  return accountId === undefined ? end : end.where("account_id", "=", accountId);
+  let latest = inTime(from(database, table).select("ended_at_ms"), query).orderBy("ended_at_ms", "desc");
+  if (keyId !== undefined) latest = latest.where("key_id", "=", keyId);
+  else if (accountId !== undefined) latest = latest.where("account_id", "=", accountId);
+  if (weight === undefined) return latest.limit(1).offset(window);
+  const counted = sql<number>`sum(weight) over (order by ended_at_ms desc rows unbounded preceding)`.as("counted");
+  const weighed = latest.select(weight.as("weight")).limit(window + 1);
+  return database.query
+    .selectFrom(database.query.selectFrom(weighed.as("weighed")).select(["ended_at_ms", counted]).as("added"))
+    .select("ended_at_ms")
+    .where("counted", ">", window)
+    .limit(1);
 }
 
 type LogTime = Pick<LogQuery, "after" | "sinceMs" | "untilMs">;
