@@ -173,7 +173,10 @@ export function createConsole(
       cookies,
       reports,
     },
-    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, { cookies, siteOf, providerSignOut }) },
+    {
+      policies: POLICIES,
+      addRoutes: (router) => addRoutes(router, ports, { cookies, siteOf, providerSignOut, reports }),
+    },
   );
 
   return {
@@ -208,9 +211,14 @@ interface RouteParts {
   readonly cookies: Cookies;
   readonly siteOf: SiteFinder;
   readonly providerSignOut: SignOutAtProvider;
+  readonly reports: ReportTurns;
 }
 
-function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, siteOf, providerSignOut }: RouteParts): void {
+function addRoutes(
+  router: ConnectRouter,
+  ports: ConsolePorts,
+  { cookies, siteOf, providerSignOut, reports }: RouteParts,
+): void {
   const { access, keys, ledger, usage, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access.clock);
@@ -227,7 +235,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, siteOf
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
-  router.service(RequestService, createRequestService({ ...ports, streams, clock: access.clock }));
+  router.service(RequestService, createRequestService({ ...ports, streams, reports, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
   router.service(ConfigurationService, createConfigurationService(ports.stored));
