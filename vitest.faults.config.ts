@@ -9,8 +9,9 @@ export default mergeConfig(
       include: ["test/faults/**/*.test.ts"],
       // PostgreSQL, for those that need it.
       globalSetup: ["test/replicas/setup.ts"],
-      // Each has servers of its own, and counts what they do in a given time.
+      // Each has servers of its own, and counts what they do in a given time, beside and after nothing else.
       fileParallelism: false,
+      isolate: true,
     },
   }),
 );

@@ -8,8 +8,9 @@ export default mergeConfig(
     test: {
       include: ["test/replicas/**/*.test.ts"],
       globalSetup: ["test/replicas/setup.ts"],
-      // Each starts processes of its own and measures them.
+      // Each starts processes of its own and measures them, beside nothing else and after nothing else.
       fileParallelism: false,
+      isolate: true,
     },
   }),
 );

@@ -32,6 +32,8 @@ export interface AdminKeyStore {
   insertAdminKey(key: AdminKeyRecord, most: number): Promise<boolean>;
   /** Also one that does not work any more. Rejects at once while 2,000 look-ups wait. */
   findAdminKey(hash: string): Promise<FoundAdminKey | undefined>;
+  /** The account of a key, also of one that has ended. */
+  ownerOfAdminKey(id: string): Promise<string | undefined>;
   /** Newest first, at most `limit`. */
   listAdminKeys(limit: number): Promise<readonly AdminKeyRecord[]>;
   touchAdminKey(id: string, atMs: number): Promise<void>;

@@ -7,7 +7,14 @@ import type { AuditFields, AuditObject } from "./audit-entry.ts";
 import { setFields, toIso } from "./audit-fields.ts";
 import { checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import { type Permission, PERMISSIONS_EVERYWHERE, permitsSomewhere, type Subject } from "./permissions.ts";
+import {
+  lacks,
+  type Permission,
+  PERMISSIONS_EVERYWHERE,
+  permitsEverywhere,
+  permitsSomewhere,
+  type Subject,
+} from "./permissions.ts";
 
 /** What every administration key begins with. */
 export const ADMIN_PREFIX = "sk_parley_admin_";
@@ -80,12 +87,19 @@ export function listAdminKeys({ store }: Pick<AccessContext, "store">): Promise<
   return store.listAdminKeys(MAX_LISTED);
 }
 
-/** Ends a key at once. Throws `invalid_request` for an unknown one, and one that is revoked. */
+/**
+ * Ends a key at once. Throws `invalid_request` for an unknown one, and one that is revoked; `permission_denied` for an owner's key, unless `by`
+ * is that owner or has `owners.write`. `by` is undefined for the command line.
+ */
 export async function revokeAdminKey(
   { store, clock, log }: AdminKeyContext,
-  id: string,
-  actor: Actor,
+  { id, by, actor }: { readonly id: string; readonly by?: Subject; readonly actor: Actor },
 ): Promise<AdminKeyRecord> {
+  const accountId = by && isId(id) ? await store.ownerOfAdminKey(id) : undefined;
+  if (by !== undefined && accountId !== undefined && accountId !== by.account.id) {
+    const isOwners = (await store.find(accountId))?.role === "owner";
+    if (isOwners && !permitsEverywhere(by, "owners.write")) throw lacks(by, "owners.write");
+  }
   const revoked = isId(id) ? await store.revokeAdminKey(id, clock.now()) : undefined;
   if (revoked === undefined) throw unknownId("administration key in use", id);
   await log.record({ ...revokedAdminKeyEntry(revoked, revoked.revokedAtMs!), ...actor });

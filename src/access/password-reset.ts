@@ -65,7 +65,9 @@ export class PasswordResets {
 }
 
 /**
- * Sets a new password by a link: all sessions end, and a second factor stays. Throws `invalid_request` for a text that is no token, and for an invalid
+ * Sets a new password by a link: all sessions end. Where the new password alone signs in, the passkeys are removed: whoever had the account
+ * before its mailbox's owner may have added them. Where a second factor is asked for, by the account's app or by `sign_in.second_factor`, all
+ * factors stay, and so do the counts of wrong codes: a mailbox alone is not enough there. Throws `invalid_request` for a text that is no token, and for an invalid
  * password, with which the link stays valid; `unauthenticated` for any other token, `rate_limited` after too many.
  */
 export async function resetByLink(
@@ -73,7 +75,7 @@ export async function resetByLink(
   { token, password: text }: { readonly token: string; readonly password: string },
   origin: Origin,
 ): Promise<void> {
-  const { store, clock, log, throttle, turns } = context;
+  const { store, clock, log, throttle, turns, signIn } = context;
   if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const password = toPassword(text, "new_password");
   const { network = "none", browser: client } = origin;
@@ -86,14 +88,17 @@ export async function resetByLink(
   checkPassword(password, email, "new_password");
   if (!(await store.takeResetLink(hash))) throw notValid();
   await setPassword(context, account, { password });
-  await throttle.forget(email);
+  const asksForCode = (await store.findTotp(id)) !== undefined;
+  // Ends sessions too: a simultaneous sign-in by a passkey ends its own when the passkey is gone.
+  const passkeys = asksForCode || signIn.secondFactor === "required" ? 0 : await store.removePasskeys(id);
+  if (!asksForCode) await throttle.forget(email);
   await log.record({
     action: "password_reset",
     actorId: id,
     accountId: id,
     network: origin.network,
     client,
-    details: { method: "link" },
+    details: { method: "link", ...(passkeys > 0 && { passkeys_removed: String(passkeys) }) },
   });
 }
 

@@ -128,8 +128,22 @@ export interface Subject {
 
 /** The account's role, or the one that its custom role builds on. One that was removed allows what a viewer's does. */
 function baseOf({ account: { role }, customRole }: Subject): BuiltInRole {
+  return baseOfRole(role, customRole === undefined ? [] : [customRole]);
+}
+
+function baseOfRole(role: Role, custom: readonly CustomRole[]): BuiltInRole {
   if (!isCustom(role)) return role;
-  return customRole?.id === role ? customRole.base : "viewer";
+  return custom.find(({ id }) => id === role)?.base ?? "viewer";
+}
+
+/** Whether a role makes its holders only viewers in their own account and in teams. */
+export function isViewerRole(role: Role, custom: readonly CustomRole[]): boolean {
+  return baseOfRole(role, custom) === "viewer";
+}
+
+/** Whether the subject may make or change a role with this base: its own is at least that. */
+export function reachesBase(subject: Subject, base: CustomRole["base"]): boolean {
+  return base === "viewer" || baseOf(subject) !== "viewer";
 }
 
 /** Whether it is within the permissions of the key. */
@@ -168,6 +182,16 @@ export function accountsWith(subject: Subject, permission: Permission): readonly
 /** Whether the subject has a permission in any account. */
 export function permitsSomewhere(subject: Subject, permission: Permission): boolean {
   return accountsWith(subject, permission)?.length !== 0;
+}
+
+/**
+ * What the subject lacks to give or take a role in a team: the first permission of the role that it does not have there. Undefined: nothing.
+ * Whoever has the keys of a team can use them, so the playground is not asked for.
+ */
+export function missingForTeamRole(subject: Subject, role: TeamRole, teamId: string): Permission | undefined {
+  return TEAM_PERMISSIONS[role].find(
+    (permission) => PERMISSIONS_EVERYWHERE.includes(permission) && !permitsIn(subject, permission, teamId),
+  );
 }
 
 /** The failure for a call that needs a permission which the subject does not have. */

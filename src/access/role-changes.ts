@@ -1,11 +1,11 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { AccountStore, Role } from "./account-store.ts";
 import type { Actor } from "./accounts.ts";
-import { describeRoles, isCustom, type Permission, permissionsOf, rolesWith } from "./permissions.ts";
+import { describeRoles, isCustom, isViewerRole, type Permission, permissionsOf, rolesWith } from "./permissions.ts";
 
 /**
  * The roles that may take one role from an account and give it another: those that allow as much, so that nobody gives or takes what is
- * not their own. Throws `permission_denied` for an administration key that has less, `invalid_request` for an unknown role to give.
+ * not their own. Viewers, and roles based on that, give no role that makes somebody more in the own account and in teams. Throws `permission_denied` for an administration key that has less, `invalid_request` for an unknown role to give.
  */
 export async function rolesThatMayChange(
   store: Pick<AccountStore, "roles">,
@@ -23,6 +23,8 @@ export async function rolesThatMayChange(
       "permission_denied",
       `This administration key does not have the permission ${missing}, which the role has. Make a key that has it.`,
     );
-  const roles = rolesWith(needed, custom);
+  const mayGive = (role: Role): boolean =>
+    after === undefined || isViewerRole(after, custom) || !isViewerRole(role, custom);
+  const roles = rolesWith(needed, custom).filter(mayGive);
   return { roles, names: describeRoles(roles, custom) };
 }

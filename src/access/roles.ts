@@ -6,7 +6,7 @@ import type { AuditFields, AuditObject } from "./audit-entry.ts";
 import { differenceOf } from "./audit-fields.ts";
 import { checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import { type Permission, permitsEverywhere, ROLES, type Subject } from "./permissions.ts";
+import { permitsEverywhere, reachesBase, ROLES, type Subject } from "./permissions.ts";
 import type { CustomRole } from "./role-store.ts";
 
 const MAX_ROLES = 100;
@@ -23,7 +23,10 @@ export interface RoleRequest {
   readonly actor: Actor;
 }
 
-/** Makes a role. Throws `invalid_request` for a name in use, permissions that the holder does not have, and beyond 100 roles. */
+/**
+ * Makes a role. Throws `invalid_request` for a name in use, permissions that the holder does not have, and beyond 100 roles; `permission_denied`
+ * for the base of developers when the holder is a viewer in the own account.
+ */
 export async function createRole({ store, clock, log }: RoleContext, request: RoleRequest): Promise<CustomRole> {
   const role: CustomRole = { id: `role_${randomBase62(16)}`, ...checked(request), createdAtMs: clock.now() };
   const made = await store.insertRole(role, MAX_ROLES);
@@ -37,7 +40,7 @@ export async function createRole({ store, clock, log }: RoleContext, request: Ro
 export async function changeRole(context: RoleContext, id: string, request: RoleRequest): Promise<CustomRole> {
   const { store, log } = context;
   const before = await findRole(context, id);
-  requireAll(before.permissions, request.holder);
+  requireWithin(before, request.holder);
   const role: CustomRole = { ...before, ...checked(request) };
   const changed = await store.changeRole(role);
   if (changed === "name taken") throw nameTaken();
@@ -56,7 +59,7 @@ export async function removeRole(
 ): Promise<void> {
   const { store, log } = context;
   const role = await findRole(context, id);
-  requireAll(role.permissions, holder);
+  requireWithin(role, holder);
   const inUse = await store.removeRole(role.id);
   if (inUse > 0)
     throw invalidField(
@@ -76,15 +79,20 @@ function checked({ name, permissions, base, holder }: RoleRequest): Pick<CustomR
   const text = checkName(name.trim());
   if (ROLES.some((role) => role === text.toLowerCase())) throw invalidField("name", "is that of a built-in role");
   const chosen = readPermissions(permissions, holder);
-  requireAll(chosen, holder);
+  requireWithin({ permissions: chosen, base }, holder);
   return { name: text, permissions: chosen, base };
 }
 
-/** Throws `permission_denied` for permissions that the holder does not have everywhere: nobody gives more than is their own. */
-function requireAll(permissions: readonly Permission[], holder: Subject): void {
+/** Throws `permission_denied` for permissions that the holder does not have everywhere, and for a higher base: nobody gives more than is their own. */
+function requireWithin({ permissions, base }: Pick<CustomRole, "permissions" | "base">, holder: Subject): void {
   const missing = permissions.filter((permission) => !permitsEverywhere(holder, permission));
   if (missing.length > 0)
     throw new Failure("permission_denied", `You do not have these permissions yourself: ${missing.join(", ")}.`);
+  if (!reachesBase(holder, base))
+    throw new Failure(
+      "permission_denied",
+      "You are a viewer in your own account and in teams, so this role cannot make somebody a developer there. Choose viewer as its base.",
+    );
 }
 
 function nameTaken(): Failure {

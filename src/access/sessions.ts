@@ -58,7 +58,10 @@ export async function startSession(
 
 export type SessionContext = Pick<AccessContext, "store" | "clock" | "signIn">;
 
-/** Returns the session of an ID; undefined when it has ended or its account is disabled. Counts as a use. */
+/**
+ * Returns the session of an ID; undefined when it has ended, when its account is disabled, and when it owes a second factor that the account
+ * has. Counts as a use.
+ */
 export async function findSession(context: SessionContext, id: string): Promise<SignedIn | undefined> {
   const found = await peekSession(context, id);
   if (found === undefined) return undefined;
@@ -72,8 +75,21 @@ export async function findSession(context: SessionContext, id: string): Promise<
 /** The same without counting as a use: for requests that continue without the user. */
 export async function peekSession({ store, clock, signIn }: SessionContext, id: string): Promise<SignedIn | undefined> {
   if (!isToken(id)) return undefined;
-  const found = await store.findSession(hashToken(id));
-  return found !== undefined && isValid(found, signIn, clock.now()) ? found : undefined;
+  const find = () => store.findSession(hashToken(id));
+  const found = await find();
+  if (found === undefined || !isValid(found, signIn, clock.now())) return undefined;
+  if (!isSecondFactorDue(found, signIn) || !(await hasFactor(store, found.account.id))) return found;
+  // Its factor may have been set up in this session since it was read.
+  const current = await find();
+  return current === undefined || isSecondFactorDue(current, signIn) ? undefined : current;
+}
+
+/** Whether an account has a passkey or an authenticator app. */
+export async function hasFactor(
+  store: Pick<AccessContext["store"], "findTotp" | "listPasskeys">,
+  accountId: string,
+): Promise<boolean> {
+  return (await store.findTotp(accountId)) !== undefined || (await store.listPasskeys(accountId)).length > 0;
 }
 
 /** A session that began with a password or a passkey ends where these have been turned off since. */
@@ -107,7 +123,10 @@ export function requireFresh({ session, adminKey }: SignedIn, nowMs: number): vo
   });
 }
 
-/** Whether a second factor has to be set up in this session first. The provider asks for its own; a link is made by who has the server. */
+/**
+ * Whether a second factor has to be set up in this session first. The provider asks for its own; a link is made by who has the server. Such a
+ * session ends when its account has a factor: a password alone would not sign in either, and must not add or remove factors.
+ */
 export function isSecondFactorDue({ session }: Pick<SignedIn, "session">, { secondFactor }: SignInRules): boolean {
   return secondFactor === "required" && session.method === "password" && session.secondFactor === undefined;
 }
@@ -142,8 +161,11 @@ export async function listSessions(
   { account }: SignedIn,
 ): Promise<readonly SessionRecord[]> {
   const nowMs = clock.now();
-  const sessions = await store.listSessions(account.id, MAX_LISTED);
-  return sessions.filter((session) => isValid({ session, account }, signIn, nowMs));
+  const listed = await store.listSessions(account.id, MAX_LISTED);
+  const sessions = listed.filter((session) => isValid({ session, account }, signIn, nowMs));
+  const isDue = (session: SessionRecord): boolean => isSecondFactorDue({ session }, signIn);
+  if (!sessions.some(isDue) || !(await hasFactor(store, account.id))) return sessions;
+  return sessions.filter((session) => !isDue(session));
 }
 
 /** Ends all other sessions of a signed-in account; answers how many. */

@@ -9,7 +9,7 @@ import { recognizeBrowser, type Recognized } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
 import { requirePasswordSignIn } from "./sign-in-rules.ts";
 import type { Attempt, Guesser } from "./throttle.ts";
-import { type SignedIn, startSession, type StartedSession } from "./sessions.ts";
+import { hasFactor, isSecondFactorDue, type SignedIn, startSession, type StartedSession } from "./sessions.ts";
 
 export interface Credentials {
   readonly email: string;
@@ -197,8 +197,8 @@ async function rehash({ store, passwords }: AccessContext, account: AccountRecor
 }
 
 /**
- * Ends the new session again when the account was disabled, its password changed, or an authenticator app set up, while the old password
- * was being checked: whoever removed the account's sessions then missed this one.
+ * Ends the new session again when the account was disabled, its password changed, or a factor set up that the sign-in would have needed, while
+ * the old password was being checked: whoever removed the account's sessions then missed this one.
  */
 async function confirm(context: AccessContext, started: StartedSession, password: string): Promise<void> {
   const { store, passwords } = context;
@@ -206,8 +206,11 @@ async function confirm(context: AccessContext, started: StartedSession, password
   const current = await store.find(account.id);
   const isSame = current?.passwordHash === account.passwordHash;
   const matches = isSame || (await passwords.verify(password, current?.passwordHash, "known")).matches;
-  const lacksCode = session.secondFactor === undefined && (await store.findTotp(account.id)) !== undefined;
-  if (matches && !lacksCode && current !== undefined && current.disabledAtMs === undefined) return;
+  const lacksFactor =
+    session.secondFactor === undefined &&
+    ((await store.findTotp(account.id)) !== undefined ||
+      (isSecondFactorDue(started, context.signIn) && (await hasFactor(store, account.id))));
+  if (matches && !lacksFactor && current !== undefined && current.disabledAtMs === undefined) return;
   await store.removeSession(session.hash);
   throw refused();
 }

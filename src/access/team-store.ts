@@ -34,8 +34,14 @@ export interface MemberChange {
 
 /** What has to hold when members are changed. */
 export interface ExpectedMembers {
-  /** Whether an account with these memberships may do it, as they are at that moment. Undefined for the command line. */
-  readonly actor?: { readonly id: string; readonly mayChange: (actor: TeamActor) => boolean };
+  /**
+   * Whether an account with these memberships may do it to a member of this role, as both are at that moment. Undefined for the command
+   * line.
+   */
+  readonly actor?: {
+    readonly id: string;
+    readonly mayChange: (actor: TeamActor, before: TeamRole | undefined) => boolean;
+  };
   /** Largest number of members of the team, and of teams of the account. */
   readonly most: { readonly members: number; readonly teams: number };
 }

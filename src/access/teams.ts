@@ -7,7 +7,7 @@ import { randomBase62 } from "./api-key.ts";
 import { accountFields, memberEntry, setFields } from "./audit-fields.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import { lacks, permitsIn } from "./permissions.ts";
+import { lacks, missingForTeamRole, permitsIn } from "./permissions.ts";
 import type { Member, TeamActor, TeamRole } from "./team-store.ts";
 
 /** Largest number of members of a team, and of teams of a person: each call of the dashboard reads a person's. */
@@ -59,7 +59,8 @@ export async function listMembers({ store }: Pick<TeamContext, "store">, teamId:
 
 /**
  * Adds a person to a team, or changes the role of a member. Throws `invalid_request` for an unknown team, an unknown or disabled person,
- * and above the limits; `permission_denied` when the actor has just lost the permission.
+ * and above the limits; `permission_denied` when the actor has just lost the permission, or does not have those of the role in the team,
+ * before or after, itself.
  */
 export async function setMember(
   context: TeamContext,
@@ -105,9 +106,13 @@ async function change(
   const found = "id" in person ? person : await store.findByEmail(toEmail(person.email));
   if (found === undefined || !isId(found.id)) throw unknownPerson;
   let denied: Failure | undefined;
-  const mayChange = (account: TeamActor): boolean => {
+  // May run more than once.
+  const mayChange = (account: TeamActor, before: TeamRole | undefined): boolean => {
     const actor = { ...account, ...(scope !== undefined && { adminKey: { permissions: scope } }) };
-    if (!permitsIn(actor, "members.write", teamId)) denied = lacks(actor, "members.write");
+    const missing = permitsIn(actor, "members.write", teamId)
+      ? [before, role].map((each) => each && missingForTeamRole(actor, each, teamId)).find(Boolean)
+      : "members.write";
+    denied = missing && lacks(actor, missing);
     return denied === undefined;
   };
   const changed = await store.changeMember(

@@ -79,7 +79,7 @@ export const adminKeyRevoke: Command = {
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
     withAccounts(invocation, context, async (access) => {
-      const key = await revokeAdminKey(access, invocation.positionals[0] ?? "", ACTOR);
+      const key = await revokeAdminKey(access, { id: invocation.positionals[0] ?? "", actor: ACTOR });
       if (invocation.switches.has("json")) writeJson(context.stdout, toJson(key));
       else context.stdout.write(`Revoked ${key.id}.\n`);
     }),

@@ -32,6 +32,8 @@ export interface ChangeFacts {
   readonly comment: string;
   /** Whether nothing is to be changed. */
   readonly validateOnly: boolean;
+  /** Whether a change that removes a stored credential is refused. Default: false. */
+  readonly keepsCredentials?: boolean;
   readonly actor: Actor;
 }
 
@@ -83,7 +85,10 @@ export async function readLatest(
   return rows;
 }
 
-/** Makes a version of a document. Throws `invalid_request` with all problems, and `conflict` when there is a newer version. */
+/**
+ * Makes a version of a document. Throws `invalid_request` with all problems, `conflict` when there is a newer version, and `permission_denied` for
+ * a credential that the caller must keep.
+ */
 export async function putDocument(
   ports: StoredPorts,
   rows: StoredRows | undefined,
@@ -96,6 +101,11 @@ export async function putDocument(
   const gone = before.credentials
     .map(({ provider }) => provider)
     .filter((provider) => !names.has(provider) || removed.includes(provider));
+  if (facts.keepsCredentials === true && gone.length > 0)
+    throw new Failure(
+      "permission_denied",
+      `This removes the stored credential of ${gone.join(", ")}, for which the permission credentials.write is needed.`,
+    );
   const stored = withDocument(document, {
     version: (rows?.version.version ?? 0) + 1,
     credentials: [

@@ -1,5 +1,5 @@
 import { Secret, TOTP } from "otpauth";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createAccount } from "../../src/access/accounts.ts";
 import { issueChallenge } from "../../src/access/factors/challenges.ts";
 import type { PasskeyRecord } from "../../src/access/factors/factor-store.ts";
@@ -7,7 +7,13 @@ import { addPasskey, removePasskey, verifyPasskey } from "../../src/access/facto
 import { resetFactors } from "../../src/access/factors/reset-factors.ts";
 import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from "../../src/access/factors/totp.ts";
 import { changePassword } from "../../src/access/password-change.ts";
-import { findSession, isSecondFactorDue, type StartedSession } from "../../src/access/sessions.ts";
+import {
+  findSession,
+  isSecondFactorDue,
+  listSessions,
+  type StartedSession,
+  startSession,
+} from "../../src/access/sessions.ts";
 import { signIn } from "../../src/access/sign-in.ts";
 import { type AccessUnderTest, PASSWORD, RULES, setUpAccess } from "./set-up.ts";
 
@@ -209,6 +215,59 @@ describe("a required second factor", () => {
     expect(await end(optional, "")).toBe("signed in by the password alone");
   });
 
+  it("ends the sessions that owe one, once the account has one", async () => {
+    const { access, account } = await setUp();
+    const stolen = await signIn(access, ADA, HERE);
+    const required = { ...access, signIn: REQUIRED };
+    expect(await findSession(required, stolen.id)).toBeDefined();
+    await access.store.insertPasskey(passkeyOf(account.id), 20);
+    expect(await findSession(access, stolen.id)).toBeDefined();
+    const proven = await startSession(required, account, { ...HERE, method: "passkey", secondFactor: true });
+    expect([await findSession(required, stolen.id), (await findSession(required, proven.id))?.session.method]).toEqual([
+      undefined,
+      "passkey",
+    ]);
+    expect((await listSessions(required, proven)).map(({ method }) => method)).toEqual(["passkey"]);
+  });
+
+  it("is not set up in a session that has ended meanwhile, or beside one that was set up in another", async () => {
+    const { access, account } = await setUp({ signIn: REQUIRED });
+    const [stolen, signedIn] = [await signIn(access, ADA, HERE), await signIn(access, ADA, HERE)];
+    const { secret, enrolment } = await beginTotp(access, stolen);
+    const session = { hash: signedIn.session.hash, setsUpFirst: true };
+    expect(await access.store.insertPasskey(passkeyOf(account.id), 20, session)).toBe("done");
+    const confirm = () => confirmTotp(access, { signedIn: stolen, enrolment, code: codeOf(access, secret) }, HERE);
+    await expect(confirm()).rejects.toMatchObject({ code: "unauthenticated" });
+    await access.store.insertSession(stolen.session);
+    await expect(confirm()).rejects.toMatchObject({ code: "unauthenticated" });
+    expect([await access.store.findTotp(account.id), await findSession(access, stolen.id)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(await findSession(access, signedIn.id)).toBeDefined();
+  });
+
+  it("refuses a sign-in by the password alone during which a passkey was added", async () => {
+    const { access, account } = await setUp({ signIn: REQUIRED });
+    const insertSession = access.store.insertSession.bind(access.store);
+    vi.spyOn(access.store, "insertSession").mockImplementation(async (session) => {
+      await access.store.insertPasskey(passkeyOf(account.id), 20);
+      await insertSession(session);
+    });
+    await expect(signIn(access, ADA, HERE)).rejects.toMatchObject({ code: "unauthenticated" });
+    expect([...access.store.sessions]).toEqual([]);
+  });
+
+  it("is not removed when it is the last, also when two are removed at once", async () => {
+    const { access, account, signedIn } = await withApp({ signIn: REQUIRED });
+    await access.store.insertPasskey(passkeyOf(account.id), 20);
+    const removals = await Promise.allSettled([
+      removePasskey(access, { signedIn, id: "credential" }, HERE),
+      removeTotp(access, signedIn, HERE),
+    ]);
+    expect(removals.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+  });
+
   it("is not removed when it is the last", async () => {
     const { access, account, signedIn } = await withApp({ signIn: REQUIRED });
     await expect(removeTotp(access, signedIn, HERE)).rejects.toThrow("add another one");
@@ -223,7 +282,7 @@ describe("the factors of a person", () => {
   it("are reset with the sessions, and the password signs in again", async () => {
     const { access, account, signedIn } = await withApp();
     await access.store.insertPasskey(passkeyOf(account.id), 20);
-    const actor = { actorId: "acct_admin", network: undefined };
+    const actor = { actorId: account.id, network: undefined };
     expect(await resetFactors(access, account, actor)).toEqual({ passkeys: 1, totp: true });
     expect(await findSession(access, signedIn.id)).toBeUndefined();
     expect(access.logged.at(-1)).toMatchObject({ action: "factors_reset", accountId: account.id });

@@ -89,7 +89,7 @@ export function memoryAccountStore(): MemoryAccounts {
     return ended.length;
   };
   return {
-    ...memoryFactors(),
+    ...memoryFactors(sessions),
     accounts,
     sessions,
     browsers,
@@ -149,16 +149,16 @@ export function memoryAccountStore(): MemoryAccounts {
     async changeMember({ teamId, accountId, role, atMs }, { actor, most }) {
       const [team, person] = [accounts.get(teamId), accounts.get(accountId)];
       if (team === undefined || team.kind === "person") return "unknown team";
+      const index = members.findIndex((each) => each.teamId === teamId && each.accountId === accountId);
+      const before = members[index]?.role;
       const acting = actor && accounts.get(actor.id);
       if (actor !== undefined) {
         if (acting === undefined || acting.disabledAtMs !== undefined) return "denied";
         const caller = { account: acting, ...roleOf(acting), memberships: membershipsOf(acting.id) };
-        if (!actor.mayChange(caller)) return "denied";
+        if (!actor.mayChange(caller, before)) return "denied";
       }
       if (person?.kind !== "person" || (role !== undefined && person.disabledAtMs !== undefined))
         return "unknown person";
-      const index = members.findIndex((each) => each.teamId === teamId && each.accountId === accountId);
-      const before = members[index]?.role;
       if (role !== undefined && before === undefined) {
         if (members.filter((each) => each.teamId === teamId).length >= most.members) return "too many members";
         if (membershipsOf(accountId).length >= most.teams) return "too many teams";
@@ -231,6 +231,7 @@ export function memoryAccountStore(): MemoryAccounts {
       const account = adminKey && accounts.get(adminKey.accountId);
       return adminKey && account && { adminKey, account, ...roleOf(account), memberships: membershipsOf(account.id) };
     },
+    ownerOfAdminKey: async (id) => adminKeys.get(id)?.accountId,
     listAdminKeys: async (limit) =>
       [...adminKeys.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs).slice(0, limit),
     async touchAdminKey(id, atMs) {

@@ -124,6 +124,35 @@ describe("a link for a new password", () => {
     await request(33);
   });
 
+  it.each([
+    ["removed where the new password alone signs in", RULES, false, 0],
+    ["kept where an app is asked for", RULES, true, 2],
+    ["kept where a second factor is required", { ...RULES, secondFactor: "required" } as const, false, 2],
+  ])("has passkeys %s", async (_, rules, hasApp, left) => {
+    const { access, account, request } = await setUp({ signIn: rules });
+    const passkey = { accountId: account.id, name: "Laptop", publicKey: "key", counter: 0, transports: [] };
+    for (const id of ["one", "two"])
+      await access.store.insertPasskey({ ...passkey, id, createdAtMs: 1, usedAtMs: undefined }, 20);
+    if (hasApp)
+      await access.store.insertTotp(account.id, { sealed: "x", lastStep: 1, createdAtMs: 1, codeHashes: ["code"] });
+    await resetByLink(access, { token: await request(), password: NEXT }, HERE);
+    expect(await access.store.listPasskeys(account.id)).toHaveLength(left);
+    expect((await access.store.findTotp(account.id)) !== undefined).toBe(hasApp);
+    const details = left === 0 ? { method: "link", passkeys_removed: "2" } : { method: "link" };
+    expect(access.logged.at(-1)?.details).toBe(JSON.stringify(details));
+  });
+
+  it("gives no more guesses of codes", async () => {
+    const { access, account, request } = await setUp();
+    await access.store.insertTotp(account.id, { sealed: "x", lastStep: 1, createdAtMs: 1, codeHashes: ["code"] });
+    const guess = (password: string, index: number) =>
+      signIn(access, { email: EMAIL, password, code: "000000" }, { network: `192.0.${index}.0/24` });
+    for (let index = 0; index < 50; index += 1)
+      await expect(guess(PASSWORD, index)).rejects.toMatchObject({ code: "invalid_request" });
+    await resetByLink(access, { token: await request(), password: NEXT }, HERE);
+    await expect(guess(NEXT, 60)).rejects.toMatchObject({ code: "rate_limited" });
+  });
+
   it("is no text that is no token", async () => {
     const { access } = await setUp();
     await expect(resetByLink(access, { token: "short", password: NEXT }, HERE)).rejects.toThrow("not complete");

@@ -260,6 +260,25 @@ describe("a whole document", () => {
     expect((await inForce()).providers).toMatchObject([{ apiKeys: [SECRET] }]);
   });
 
+  it("removes no credential for a caller without the permission for it, and neither does a change or a roll back", async () => {
+    await change(0, entry("providers", "other", "dialect: openai", ["the-credential-of-other"]));
+    await change(1, ACME);
+    const facts = { expected: 2, comment: "", validateOnly: false, keepsCredentials: true, actor: ACTOR };
+    for (const attempt of [
+      () => importDocument(ports(), { ...facts, document: "{}" }),
+      () => rollBack(ports(), { ...facts, to: 1 }),
+      () => changeEntries(ports(), { ...facts, changes: [entry("providers", "acme", "")] }),
+    ])
+      await expect(attempt()).rejects.toMatchObject({
+        code: "permission_denied",
+        message: expect.stringContaining("acme"),
+      });
+    expect((await store.configuration.read())?.credentials.length).toBe(2);
+    const document =
+      "providers:\n  acme: { dialect: anthropic, base_url: https://a.example/ }\n  other: { dialect: openai }\n";
+    expect(await importDocument(ports(), { ...facts, document })).toMatchObject({ version: 3 });
+  });
+
   it("is bounded", async () => {
     const failure = await failureOf(replace(0, `# ${"x".repeat(256 * 1024)}\nmodels: {}\n`));
     expect(failure.message).toContain("at most 256 KiB");

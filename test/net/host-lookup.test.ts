@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { Connections } from "../../src/providers/transport/connections.ts";
 import { sharedLookup } from "../../src/net/host-lookup.ts";
-import { connectUpstream, UNLIMITED } from "../../src/providers/transport/http.ts";
+import { UNLIMITED } from "../../src/providers/transport/http.ts";
 import { startRawServer } from "../providers/transport/raw-server.ts";
 
 const LOOPBACK: LookupAddress[] = [{ address: "127.0.0.1", family: 4 }];
@@ -89,6 +89,9 @@ describe("a host's addresses", () => {
   });
 
   it("are looked up by the system once for connections of all providers, and through a proxy", async () => {
+    // The process's own addresses may have been looked up by another file's tests.
+    vi.resetModules();
+    const { connectUpstream } = await import("../../src/providers/transport/http.ts");
     let lookups = 0;
     const hook = createHook({ init: (_, type) => void (lookups += Number(type === "GETADDRINFOREQWRAP")) }).enable();
     const server = await startRawServer((socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));

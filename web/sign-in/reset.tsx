@@ -37,7 +37,7 @@ export default function Reset({ token, onDone }: ResetProps) {
   return (
     <Entrance
       title="Set a new password"
-      description="All your sessions end. A second factor stays."
+      description="All your sessions end. An authenticator app stays. Passkeys are removed, unless you have an app or a second factor is required here."
       footer={
         <Button look="quiet" size="small" onClick={done}>
           Back to the sign-in

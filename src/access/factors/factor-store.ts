@@ -23,6 +23,12 @@ export interface TotpRecord {
   readonly createdAtMs: number;
 }
 
+/** An authenticator app that is turned on. */
+export interface NewTotp extends TotpRecord {
+  /** Of its recovery codes. */
+  readonly codeHashes: readonly string[];
+}
+
 /** The stored form of a link that sets a new password. */
 export interface ResetLinkRecord {
   /** SHA-256 of the token, in hexadecimal. */
@@ -31,26 +37,51 @@ export interface ResetLinkRecord {
   readonly expiresAtMs: number;
 }
 
+/** The session in which a factor is set up. */
+export interface FactorSession {
+  readonly hash: string;
+  /** Whether the session owes a second factor: it may then set up the account's first one only. */
+  readonly setsUpFirst: boolean;
+}
+
+/** `session ended`: the session is gone, or the account has a factor by now that it would have to prove. */
+export type FactorAdded = "done" | "taken" | "session ended";
+
+/** `last`: the account has no other factor. */
+export type FactorRemoved = "done" | "unknown" | "last";
+
+/** Which factors can be removed. */
+export interface Removable {
+  /** Whether the last factor stays. Simultaneous removals of an account wait for each other. */
+  readonly keepsLast: boolean;
+}
+
 /** The store of passkeys, authenticator apps, recovery codes and reset links; part of the AccountStore. */
 export interface FactorStore {
-  /** False when the ID is taken, or the account has `most`. */
-  insertPasskey(passkey: PasskeyRecord, most: number): Promise<boolean>;
+  /**
+   * Adds a passkey, unless the ID is taken or the account has `most`. Marks the session as one with a second factor, and removes the account's
+   * other sessions without one, all or nothing.
+   */
+  insertPasskey(passkey: PasskeyRecord, most: number, session?: FactorSession): Promise<FactorAdded>;
   findPasskey(id: string): Promise<PasskeyRecord | undefined>;
   /** Oldest first. */
   listPasskeys(accountId: string): Promise<readonly PasskeyRecord[]>;
   /** Notes a use; false when the passkey is gone, or was used since it was read. */
   usePasskey(passkey: PasskeyRecord, use: { readonly counter: number; readonly atMs: number }): Promise<boolean>;
-  removePasskey(accountId: string, id: string): Promise<boolean>;
+  removePasskey(accountId: string, id: string, which: Removable): Promise<FactorRemoved>;
   /** False when this challenge was spent before. Removes expired ones. */
   spendChallenge(challenge: { readonly hash: string; readonly expiresAtMs: number }, nowMs: number): Promise<boolean>;
 
   findTotp(accountId: string): Promise<TotpRecord | undefined>;
-  /** Turns the app on, and sets the hashes of its recovery codes; false when the account has one. */
-  insertTotp(accountId: string, totp: TotpRecord, codeHashes: readonly string[]): Promise<boolean>;
+  /**
+   * Turns the app on, and sets the hashes of its recovery codes, unless the account has one. Marks the session as one with a second factor,
+   * and removes the account's other sessions, all or nothing.
+   */
+  insertTotp(accountId: string, totp: NewTotp, session?: FactorSession): Promise<FactorAdded>;
   /** Notes the time step of a code: false when it, or a later one, was used before. */
   useTotpStep(accountId: string, step: number): Promise<boolean>;
-  /** Removes the app and the recovery codes; false without one. */
-  removeTotp(accountId: string): Promise<boolean>;
+  /** Removes the app and the recovery codes. */
+  removeTotp(accountId: string, which: Removable): Promise<FactorRemoved>;
   /** Encrypts all secrets anew; those for which `seal` returns undefined stay. Answers how many of each. */
   resealTotp(seal: (sealed: string, accountId: string) => string | undefined): Promise<{
     readonly resealed: number;
@@ -62,7 +93,9 @@ export interface FactorStore {
   countRecoveryCodes(accountId: string): Promise<number>;
   /** Removes a code; false when there is none with this hash: of two simultaneous uses one gets it. */
   useRecoveryCode(accountId: string, hash: string): Promise<boolean>;
-  /** Removes everything of an account; answers what there was. */
+  /** Removes the passkeys and the sessions of an account, all or nothing; answers how many passkeys. */
+  removePasskeys(accountId: string): Promise<number>;
+  /** Removes all factors and the sessions of an account, all or nothing; answers which factors there were. */
   removeFactors(accountId: string): Promise<{ readonly passkeys: number; readonly totp: boolean }>;
 
   /** Adds a link in place of the account's earlier ones, and removes expired ones. */

@@ -1,9 +1,9 @@
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
-import type { SignedIn } from "../sessions.ts";
+import { isSecondFactorDue, type SignedIn } from "../sessions.ts";
 import { signsInHere } from "../sign-in-rules.ts";
-import type { PasskeyRecord, TotpRecord } from "./factor-store.ts";
+import type { FactorSession, PasskeyRecord, TotpRecord } from "./factor-store.ts";
 
 /** Whether somebody can have factors here: not who signs in at the OpenID provider, which asks for its own. */
 export function hasOwnFactors({ signIn }: Pick<AccessContext, "signIn">, { account, session }: SignedIn): boolean {
@@ -17,10 +17,22 @@ export function requireOwnFactors(context: Pick<AccessContext, "signIn">, signed
   throw new Failure("permission_denied", `You sign in with ${provider}, which asks for second factors itself.`);
 }
 
-/** Throws `invalid_request` for the removal of the last factor where one is required. */
-export function requireRemaining({ signIn }: Pick<AccessContext, "signIn">, field: string): void {
-  if (signIn.secondFactor === "optional") return;
-  throw invalidField(field, "a second factor is required here: add another one before you remove the last");
+/** The session in which a factor is set up. */
+export function factorSessionOf({ signIn }: Pick<AccessContext, "signIn">, signedIn: SignedIn): FactorSession {
+  return { hash: signedIn.session.hash, setsUpFirst: isSecondFactorDue(signedIn, signIn) };
+}
+
+/** The failure for a factor that is set up in a session that has ended meanwhile. */
+export function sessionEnded(): Failure {
+  return new Failure(
+    "unauthenticated",
+    "Your session has ended: a second factor was set up in another one. Sign in again.",
+  );
+}
+
+/** The failure for the removal of the last factor where one is required. */
+export function lastFactor(field: string): Failure {
+  return invalidField(field, "a second factor is required here: add another one before you remove the last");
 }
 
 /** Who acts on the own account, and from where, for the audit log. */

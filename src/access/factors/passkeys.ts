@@ -5,7 +5,7 @@ import type { AccessContext, Origin } from "../context.ts";
 import type { SignedIn } from "../sessions.ts";
 import { CHALLENGE_MS, isChallenge, issueChallenge, spendChallenge } from "./challenges.ts";
 import type { PasskeyRecord } from "./factor-store.ts";
-import { originOf, requireOwnFactors, requireRemaining } from "./own-factors.ts";
+import { factorSessionOf, lastFactor, originOf, requireOwnFactors, sessionEnded } from "./own-factors.ts";
 
 const MAX_PASSKEYS = 20;
 const MAX_RESPONSE_CHARS = 16 * 1024;
@@ -57,7 +57,10 @@ export interface NewPasskey {
   readonly site: PasskeySite;
 }
 
-/** Adds a passkey. The session has a second factor from then on. Throws `invalid_request`. */
+/**
+ * Adds a passkey. The session has a second factor from then on, and the account's other sessions without one end. Throws `invalid_request`;
+ * `unauthenticated` for a session that has ended meanwhile.
+ */
 export async function addPasskey(
   context: AccessContext,
   { signedIn, name, response: text, site }: NewPasskey,
@@ -89,8 +92,9 @@ export async function addPasskey(
     createdAtMs: clock.now(),
     usedAtMs: undefined,
   };
-  if (!(await store.insertPasskey(passkey, MAX_PASSKEYS))) throw tooMany();
-  await store.touchSession(session.hash, { secondFactor: true });
+  const added = await store.insertPasskey(passkey, MAX_PASSKEYS, factorSessionOf(context, signedIn));
+  if (added === "taken") throw tooMany();
+  if (added === "session ended") throw sessionEnded();
   const details = { passkey: checkedName };
   await log.record({ action: "passkey_added", ...originOf(signedIn, origin), details });
   return passkey;
@@ -102,13 +106,13 @@ export async function removePasskey(
   { signedIn, id }: { readonly signedIn: SignedIn; readonly id: string },
   origin: Origin,
 ): Promise<void> {
-  const { store, log } = context;
+  const { store, log, signIn } = context;
   const accountId = signedIn.account.id;
-  const passkeys = await store.listPasskeys(accountId);
-  const passkey = passkeys.find((each) => each.id === id);
-  if (passkey === undefined) throw unknownId("passkey", id.slice(0, 100));
-  if (passkeys.length === 1 && (await store.findTotp(accountId)) === undefined) requireRemaining(context, "id");
-  await store.removePasskey(accountId, id);
+  const passkey = (await store.listPasskeys(accountId)).find((each) => each.id === id);
+  const keepsLast = signIn.secondFactor === "required";
+  const removed = passkey && (await store.removePasskey(accountId, id, { keepsLast }));
+  if (passkey === undefined || removed === "unknown") throw unknownId("passkey", id.slice(0, 100));
+  if (removed === "last") throw lastFactor("id");
   const details = { passkey: passkey.name };
   await log.record({ action: "passkey_removed", ...originOf(signedIn, origin), details });
 }

@@ -1,7 +1,7 @@
 import { invalidField } from "../../core/failure.ts";
 import type { AccessContext, Origin } from "../context.ts";
 import type { SignedIn } from "../sessions.ts";
-import { originOf, requireOwnFactors, requireRemaining } from "./own-factors.ts";
+import { factorSessionOf, lastFactor, originOf, requireOwnFactors, sessionEnded } from "./own-factors.ts";
 import { generateRecoveryCodes, hashRecoveryCode } from "./recovery-codes.ts";
 
 /** The values of RFC 6238 that all apps know. */
@@ -39,13 +39,16 @@ export async function beginTotp(context: AccessContext, signedIn: SignedIn): Pro
   };
 }
 
-/** Turns the app on. Returns its recovery codes. All other sessions end. Throws `invalid_request`. */
+/**
+ * Turns the app on. Returns its recovery codes. All other sessions end. Throws `invalid_request`; `unauthenticated` for a session that has
+ * ended meanwhile.
+ */
 export async function confirmTotp(
   context: AccessContext,
   { signedIn, enrolment, code }: { readonly signedIn: SignedIn; readonly enrolment: string; readonly code: string },
   origin: Origin,
 ): Promise<readonly string[]> {
-  const { account, session } = requireOwnFactors(context, signedIn);
+  const { account } = requireOwnFactors(context, signedIn);
   const { factors, store, clock, log } = context;
   const nowMs = clock.now();
   const [end, secret] = factors.open(enrolment.slice(0, 1_000), account.id)?.split(" ") ?? [];
@@ -54,21 +57,21 @@ export async function confirmTotp(
   if (lastStep === undefined)
     throw invalidField("code", "is not the code of this secret now; check the clock of your device");
   const codes = generateRecoveryCodes();
-  const hashes = codes.map((each) => hashRecoveryCode(account.id, each));
-  const totp = { sealed: factors.seal(secret, account.id), lastStep, createdAtMs: nowMs };
-  if (!(await store.insertTotp(account.id, totp, hashes))) throw isOn();
-  await store.touchSession(session.hash, { secondFactor: true });
-  await store.removeSessions(account.id, session.hash);
+  const codeHashes = codes.map((each) => hashRecoveryCode(account.id, each));
+  const totp = { sealed: factors.seal(secret, account.id), lastStep, createdAtMs: nowMs, codeHashes };
+  const added = await store.insertTotp(account.id, totp, factorSessionOf(context, signedIn));
+  if (added === "taken") throw isOn();
+  if (added === "session ended") throw sessionEnded();
   await log.record({ action: "totp_enabled", ...originOf(signedIn, origin) });
   return codes;
 }
 
 /** Turns the app off, and removes the recovery codes. Throws `invalid_request` without one, and for the last factor where one is required. */
 export async function removeTotp(context: AccessContext, signedIn: SignedIn, origin: Origin): Promise<void> {
-  const { store, log } = context;
-  const { id } = signedIn.account;
-  if ((await store.listPasskeys(id)).length === 0) requireRemaining(context, "totp");
-  if (!(await store.removeTotp(id))) throw isOff();
+  const { store, log, signIn } = context;
+  const removed = await store.removeTotp(signedIn.account.id, { keepsLast: signIn.secondFactor === "required" });
+  if (removed === "unknown") throw isOff();
+  if (removed === "last") throw lastFactor("totp");
   await log.record({ action: "totp_disabled", ...originOf(signedIn, origin) });
 }
 

@@ -52,9 +52,12 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
     },
 
     async offboard({ id, keys: fate }, context) {
+      const signedIn = signedInOf(context);
       if (fate.case === undefined || fate.value === false)
         throw invalidField("keys", "set transfer_keys_to, or revoke_keys to true");
       const keysTo = fate.case === "transferKeysTo" ? fate.value : undefined;
+      // Revoking them is part of the end of an account; another owner could use them.
+      if (keysTo !== undefined) for (const accountId of [id, keysTo]) requireIn(signedIn, "keys.write", accountId);
       const { keyIds, teams, sessions } = await offboard(access, { id, keysTo, actor: actorOf(context) });
       return {
         account: toAccountMessage(await findAccount(store, id)),

@@ -50,7 +50,7 @@ export function createAdminKeyService(access: AccessContext): ServiceImpl<typeof
     },
 
     async revoke({ id }, context) {
-      return { key: toMessage(await revokeAdminKey(access, id, actorOf(context))) };
+      return { key: toMessage(await revokeAdminKey(access, { id, by: signedInOf(context), actor: actorOf(context) })) };
     },
   };
 }

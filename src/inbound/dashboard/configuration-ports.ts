@@ -29,6 +29,8 @@ export interface ChangeFacts {
   readonly expected: number;
   readonly comment: string;
   readonly validateOnly: boolean;
+  /** Whether a change that removes a stored credential is refused. Default: false. */
+  readonly keepsCredentials?: boolean;
   readonly actor: Actor;
 }
 

@@ -14,6 +14,7 @@ import {
 } from "../../../gen/parley/console/v1/configuration_pb.js";
 import type { TestFailureSchema } from "../../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { permitsEverywhere } from "../../access/permissions.ts";
 import { requireEverywhere } from "../../access/sessions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { actorOf, callOf, signedInOf } from "./call.ts";
@@ -159,7 +160,13 @@ function factsOf(
   { expectedVersion, comment, validateOnly }: ChangeRequest,
   context: Pick<HandlerContext, "values">,
 ): ChangeFacts {
-  return { expected: readNumber(expectedVersion, "expected_version"), comment, validateOnly, actor: actorOf(context) };
+  return {
+    expected: readNumber(expectedVersion, "expected_version"),
+    comment,
+    validateOnly,
+    keepsCredentials: !permitsEverywhere(signedInOf(context), "credentials.write"),
+    actor: actorOf(context),
+  };
 }
 
 function readNumber(value: bigint, field: string): number {

@@ -9,7 +9,6 @@ import { hasOwnFactors, listFactors } from "../../access/factors/own-factors.ts"
 import { addPasskey, beginPasskey, passkeyOptions, removePasskey, requireSite } from "../../access/factors/passkeys.ts";
 import { resetFactors } from "../../access/factors/reset-factors.ts";
 import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from "../../access/factors/totp.ts";
-import { requireEverywhere } from "../../access/sessions.ts";
 import { signInByPasskey } from "../../access/sign-in.ts";
 import { optionalTime } from "./account-messages.ts";
 import { actorOf, callOf, signedInOf } from "./call.ts";
@@ -87,9 +86,7 @@ export function createFactorService({
     },
 
     async reset({ id }, context) {
-      const account = await findAccount(access.store, id);
-      if (account.role === "owner") requireEverywhere(signedInOf(context), "owners.write");
-      return resetFactors(access, account, actorOf(context));
+      return resetFactors(access, await findAccount(access.store, id), actorOf(context));
     },
   };
 }

@@ -138,7 +138,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     confirmTotp: OWN_FRESH_CHANGE,
     removeTotp: OWN_FRESH_CHANGE,
     renewRecoveryCodes: OWN_FRESH_CHANGE,
-    // The service checks who resets those of owners. A stolen key must not take second factors away.
+    // The service compares the roles. A stolen key must not take second factors away.
     reset: { ...changing("accounts.write"), takesKeys: false },
   }),
   ...entries(AccountService.method, {

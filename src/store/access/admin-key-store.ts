@@ -39,6 +39,11 @@ export function createAdminKeys(database: Database): AdminKeyStore {
       return caller && { ...caller, adminKey: toAdminKey(row) };
     },
 
+    async ownerOfAdminKey(id) {
+      const found = query.selectFrom("administration_keys").select("account_id").where("id", "=", id);
+      return (await retryWhileBusy(() => found.executeTakeFirst()))?.account_id;
+    },
+
     async listAdminKeys(limit) {
       const newest = query
         .selectFrom("administration_keys")

@@ -1,5 +1,5 @@
 import type { Kysely } from "kysely";
-import type { FactorStore, PasskeyRecord } from "../../access/factors/factor-store.ts";
+import type { FactorAdded, FactorSession, FactorStore, PasskeyRecord } from "../../access/factors/factor-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { PasskeyRow, Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
@@ -12,24 +12,39 @@ export function createFactors(database: Database): FactorStore {
 
 type Passkeys = Pick<
   FactorStore,
-  "insertPasskey" | "findPasskey" | "listPasskeys" | "usePasskey" | "removePasskey" | "spendChallenge"
+  | "insertPasskey"
+  | "findPasskey"
+  | "listPasskeys"
+  | "usePasskey"
+  | "removePasskey"
+  | "removePasskeys"
+  | "spendChallenge"
 >;
 
 function createPasskeys(database: Database): Passkeys {
   const { query } = database;
   return {
-    insertPasskey: (passkey, most) =>
-      database.transaction(async (transaction) => {
+    insertPasskey: (passkey, most, session) =>
+      database.transaction(async (transaction): Promise<FactorAdded> => {
+        const { accountId } = passkey;
         // Two simultaneous ones must not both be the last that fits.
-        const account = transaction.selectFrom("accounts").select("id").where("id", "=", passkey.accountId);
-        await lockRows(database, account).execute();
-        const own = transaction.selectFrom("passkeys").select("id").where("account_id", "=", passkey.accountId);
-        if ((await own.execute()).length >= most) return false;
+        const { passkeys, totp } = await lockFactors(database, transaction, accountId);
+        if (passkeys >= most) return "taken";
+        if (session !== undefined) {
+          const isNext = session.setsUpFirst && (passkeys > 0 || totp);
+          if (isNext || !(await lockSession(database, transaction, session))) return "session ended";
+        }
         const insertion = transaction
           .insertInto("passkeys")
           .values(toPasskeyRow(passkey))
           .onConflict((conflict) => conflict.doNothing());
-        return (await insertion.executeTakeFirst()).numInsertedOrUpdatedRows === 1n;
+        if ((await insertion.executeTakeFirst()).numInsertedOrUpdatedRows !== 1n) return "taken";
+        if (session !== undefined) {
+          await markSession(transaction, session);
+          const others = transaction.deleteFrom("sessions").where("account_id", "=", accountId);
+          await others.where("second_factor", "is", null).execute();
+        }
+        return "done";
       }),
 
     async findPasskey(id) {
@@ -53,10 +68,21 @@ function createPasskeys(database: Database): Passkeys {
       return (await retryWhileBusy(() => used.executeTakeFirst())).numUpdatedRows === 1n;
     },
 
-    async removePasskey(accountId, id) {
-      const removed = query.deleteFrom("passkeys").where("account_id", "=", accountId).where("id", "=", id);
-      return (await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows === 1n;
-    },
+    removePasskey: (accountId, id, { keepsLast }) =>
+      database.transaction(async (transaction) => {
+        const { passkeys, totp } = await lockFactors(database, transaction, accountId);
+        const own = transaction.selectFrom("passkeys").select("id").where("account_id", "=", accountId);
+        if ((await own.where("id", "=", id).executeTakeFirst()) === undefined) return "unknown";
+        if (keepsLast && passkeys === 1 && !totp) return "last";
+        await transaction.deleteFrom("passkeys").where("account_id", "=", accountId).where("id", "=", id).execute();
+        return "done";
+      }),
+
+    removePasskeys: (accountId) =>
+      database.transaction(async (transaction) => {
+        await lockFactors(database, transaction, accountId);
+        return removePasskeys(transaction, accountId);
+      }),
 
     async spendChallenge({ hash, expiresAtMs }, nowMs) {
       await retryWhileBusy(() => query.deleteFrom("passkey_challenges").where("expires_at_ms", "<=", nowMs).execute());
@@ -80,15 +106,25 @@ function createTotp(database: Database): Totp {
       return row && { sealed: row.sealed, lastStep: row.last_step, createdAtMs: row.created_at_ms };
     },
 
-    insertTotp: (accountId, { sealed, lastStep, createdAtMs }, codeHashes) =>
-      database.transaction(async (transaction) => {
+    insertTotp: (accountId, { sealed, lastStep, createdAtMs, codeHashes }, session) =>
+      database.transaction(async (transaction): Promise<FactorAdded> => {
+        const { passkeys, totp } = await lockFactors(database, transaction, accountId);
+        if (session !== undefined) {
+          const isNext = session.setsUpFirst && (passkeys > 0 || totp);
+          if (isNext || !(await lockSession(database, transaction, session))) return "session ended";
+        }
         const insertion = transaction
           .insertInto("totp_secrets")
           .values({ account_id: accountId, sealed, last_step: lastStep, created_at_ms: createdAtMs })
           .onConflict((conflict) => conflict.doNothing());
-        if ((await insertion.executeTakeFirst()).numInsertedOrUpdatedRows !== 1n) return false;
+        if ((await insertion.executeTakeFirst()).numInsertedOrUpdatedRows !== 1n) return "taken";
         await replaceCodes(transaction, accountId, codeHashes);
-        return true;
+        if (session !== undefined) {
+          await markSession(transaction, session);
+          const others = transaction.deleteFrom("sessions").where("account_id", "=", accountId);
+          await others.where("hash", "<>", session.hash).execute();
+        }
+        return "done";
       }),
 
     async useTotpStep(accountId, step) {
@@ -100,7 +136,14 @@ function createTotp(database: Database): Totp {
       return (await retryWhileBusy(() => used.executeTakeFirst())).numUpdatedRows === 1n;
     },
 
-    removeTotp: (accountId) => database.transaction((transaction) => removeTotp(transaction, accountId)),
+    removeTotp: (accountId, { keepsLast }) =>
+      database.transaction(async (transaction) => {
+        const { passkeys, totp } = await lockFactors(database, transaction, accountId);
+        if (!totp) return "unknown";
+        if (keepsLast && passkeys === 0) return "last";
+        await removeTotp(transaction, accountId);
+        return "done";
+      }),
 
     resealTotp: (seal) =>
       database.transaction(async (transaction) => {
@@ -131,11 +174,45 @@ function createTotp(database: Database): Totp {
 
     removeFactors: (accountId) =>
       database.transaction(async (transaction) => {
-        const removed = transaction.deleteFrom("passkeys").where("account_id", "=", accountId);
-        const passkeys = Number((await removed.executeTakeFirst()).numDeletedRows);
+        await lockFactors(database, transaction, accountId);
+        const passkeys = await removePasskeys(transaction, accountId);
         return { passkeys, totp: await removeTotp(transaction, accountId) };
       }),
   };
+}
+
+/** Sessions end in the same transaction: one that is left could add a passkey again. */
+async function removePasskeys(transaction: Kysely<Schema>, accountId: string): Promise<number> {
+  const removed = transaction.deleteFrom("passkeys").where("account_id", "=", accountId);
+  const { numDeletedRows } = await removed.executeTakeFirst();
+  await transaction.deleteFrom("sessions").where("account_id", "=", accountId).execute();
+  return Number(numDeletedRows);
+}
+
+/** What an account has, while simultaneous changes of its factors wait. */
+async function lockFactors(
+  database: Database,
+  transaction: Kysely<Schema>,
+  accountId: string,
+): Promise<{ readonly passkeys: number; readonly totp: boolean }> {
+  const account = transaction.selectFrom("accounts").select("id").where("id", "=", accountId);
+  await lockRows(database, account).execute();
+  const passkeys = transaction.selectFrom("passkeys").select("id").where("account_id", "=", accountId);
+  const totp = transaction.selectFrom("totp_secrets").select("account_id").where("account_id", "=", accountId);
+  return {
+    passkeys: (await passkeys.execute()).length,
+    totp: (await totp.executeTakeFirst()) !== undefined,
+  };
+}
+
+/** Whether the session has not ended; it cannot end during the transaction. */
+async function lockSession(database: Database, transaction: Kysely<Schema>, { hash }: FactorSession): Promise<boolean> {
+  const session = transaction.selectFrom("sessions").select("hash").where("hash", "=", hash);
+  return (await lockRows(database, session).executeTakeFirst()) !== undefined;
+}
+
+async function markSession(transaction: Kysely<Schema>, { hash }: FactorSession): Promise<void> {
+  await transaction.updateTable("sessions").set({ second_factor: 1 }).where("hash", "=", hash).execute();
 }
 
 async function removeTotp(connection: Kysely<Schema>, accountId: string): Promise<boolean> {

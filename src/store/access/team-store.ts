@@ -72,16 +72,16 @@ export function createTeams(database: Database): TeamStore {
         const rows = await lockRows(database, both).execute();
         const [team, person] = [teamId, accountId].map((id) => rows.find((row) => row.id === id));
         if (team === undefined || team.kind === "person") return "unknown team";
+        const ofTeam = transaction.selectFrom("team_members").selectAll().where("team_id", "=", teamId);
+        const members = await ofTeam.execute();
+        const before = members.find(({ account_id }) => account_id === accountId)?.role as TeamRole | undefined;
         if (actor !== undefined) {
           const acting = await findCaller(transaction, actor.id);
-          if (acting === undefined || acting.account.disabledAtMs !== undefined || !actor.mayChange(acting))
+          if (acting === undefined || acting.account.disabledAtMs !== undefined || !actor.mayChange(acting, before))
             return "denied";
         }
         if (person?.kind !== "person" || (role !== undefined && person.disabled_at_ms !== null))
           return "unknown person";
-        const ofTeam = transaction.selectFrom("team_members").selectAll().where("team_id", "=", teamId);
-        const members = await ofTeam.execute();
-        const before = members.find(({ account_id }) => account_id === accountId)?.role as TeamRole | undefined;
         if (role === undefined) {
           await transaction
             .deleteFrom("team_members")

@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
 import { AdminKeyState } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { PERMISSIONS, type Permission, PERMISSIONS_EVERYWHERE } from "../../../src/access/permissions.ts";
 import { errorOf, fieldOf } from "./errors.ts";
@@ -48,9 +49,9 @@ describe("an administration key", () => {
   });
 
   it("is the actor of its changes in the audit log, and is listed with its last use", async () => {
-    const { keyId, ...terraform } = await program(["accounts.write", "accounts.read", "teams.write", "members.write"]);
+    const { keyId, ...terraform } = await program(PERMISSIONS_EVERYWHERE);
     const team = (await terraform.team.create({ name: "Search" })).team!.account!.id;
-    await terraform.team.setMember({ teamId: team, accountId: ada.id, role: 1 });
+    await terraform.team.setMember({ teamId: team, accountId: ada.id, role: TeamRole.MAINTAINER });
     await terraform.account.createInvitation({ role: AccountRole.DEVELOPER });
     const actor = { kind: "admin_key", id: keyId };
     expect((await ada.audit.list({})).entries.slice(0, 4)).toMatchObject([
@@ -125,6 +126,60 @@ describe("an administration key", () => {
         code: Code.PermissionDenied,
         rawMessage: expect.stringContaining("This administration key does not have the permission"),
       });
+  });
+
+  it("gives and takes no role in a team beyond its permissions", async () => {
+    const bob = await site.signedUp("bob");
+    const team = (await ada.team.create({ name: "Search" })).team!.account!.id;
+    const reading = ["keys.read", "usage.read", "requests.read", "audit.read", "alerts.read", "routing.read"] as const;
+    const terraform = await program(["members.write", "members.read", ...reading]);
+    const give = (role: TeamRole, by: Browser = terraform) =>
+      by.team.setMember({ teamId: team, accountId: bob.id, role });
+    for (const role of [TeamRole.MAINTAINER, TeamRole.DEVELOPER])
+      expect(await errorOf(give(role))).toMatchObject({
+        code: Code.PermissionDenied,
+        rawMessage: expect.stringContaining("does not have the permission keys.write"),
+      });
+    await give(TeamRole.VIEWER);
+    await give(
+      TeamRole.DEVELOPER,
+      await program(["members.write", "members.read", ...reading, "keys.write", "alerts.write"]),
+    );
+    for (const call of [
+      () => give(TeamRole.VIEWER),
+      () => terraform.team.removeMember({ teamId: team, accountId: bob.id }),
+    ])
+      expect((await errorOf(call())).code).toBe(Code.PermissionDenied);
+    await give(TeamRole.VIEWER, ada);
+    await terraform.team.removeMember({ teamId: team, accountId: bob.id });
+  });
+
+  it("transfers the keys of somebody who is offboarded only with the permission for keys", async () => {
+    const bob = await site.signedUp("bob");
+    const offboard = (by: Browser, keys: "transferKeysTo" | "revokeKeys") =>
+      by.account.offboard({
+        id: bob.id,
+        keys: keys === "revokeKeys" ? { case: keys, value: true } : { case: keys, value: ada.id },
+      });
+    const without = await program(["accounts.write"]);
+    expect(await errorOf(offboard(without, "transferKeysTo"))).toMatchObject({
+      code: Code.PermissionDenied,
+      rawMessage: expect.stringContaining("does not have the permission keys.write"),
+    });
+    expect((await site.access.store.find(bob.id))?.disabledAtMs).toBeUndefined();
+    await offboard(await program(["accounts.write", "keys.write"]), "transferKeysTo");
+    await ada.account.update({ id: bob.id, disabled: false });
+    await offboard(without, "revokeKeys");
+  });
+
+  it("of an owner is revoked by owners, and of others by administrators", async () => {
+    const [bob, eve] = [await site.signedUp("bob"), await site.signedUp("eve")];
+    for (const { id } of [bob, eve]) await ada.account.update({ id, role: AccountRole.ADMINISTRATOR });
+    const { keyId: ofOwner, ...own } = await program(["admin_keys.write"]);
+    const { keyId: ofBob } = await program(["admin_keys.write"], { maker: bob });
+    expect((await errorOf(bob.adminKey.revoke({ id: ofOwner }))).rawMessage).toContain("owners.write");
+    await eve.adminKey.revoke({ id: ofBob });
+    await own.adminKey.revoke({ id: ofOwner });
   });
 
   it("sets credentials only with the permission for them", async () => {

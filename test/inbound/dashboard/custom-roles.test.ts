@@ -106,6 +106,58 @@ describe("a custom role", () => {
     await bob.account.createInvitation({ role: AccountRole.CUSTOM, customRoleId: owners });
   });
 
+  it("resets the second factors of those only who have no more permissions", async () => {
+    const eve = await site.signedUp("eve");
+    const zoe = await site.signedUp("zoe");
+    await give(await makeRole("Help desk", ["accounts.read", "accounts.write"], AccountRole.VIEWER));
+    await ada.account.update({ id: eve.id, role: AccountRole.ADMINISTRATOR });
+    await site.access.store.insertTotp(eve.id, { sealed: "x", lastStep: 1, createdAtMs: 1, codeHashes: [] });
+    for (const id of [eve.id, ada.id]) {
+      const error = await errorOf(bob.factor.reset({ id }));
+      expect([error.code, error.rawMessage]).toEqual([
+        Code.PermissionDenied,
+        expect.stringContaining("these roles: owner"),
+      ]);
+    }
+    expect(await site.access.store.findTotp(eve.id)).toBeDefined();
+    expect((await eve.session.getSession({})).session).toBeDefined();
+    await bob.factor.reset({ id: zoe.id });
+    await eve.factor.reset({ id: bob.id });
+  });
+
+  it("gives nobody, also not its holder, a role in a team that allows more", async () => {
+    const team = (await ada.team.create({ name: "Search" })).team!.account!.id;
+    await give(await makeRole("Member desk", ["members.read", "members.write"]));
+    const eve = await site.signedUp("eve");
+    for (const accountId of [bob.id, eve.id])
+      for (const role of [TeamRole.MAINTAINER, TeamRole.DEVELOPER, TeamRole.VIEWER])
+        expect((await errorOf(bob.team.setMember({ teamId: team, accountId, role }))).code).toBe(Code.PermissionDenied);
+    await ada.team.setMember({ teamId: team, accountId: bob.id, role: TeamRole.MAINTAINER });
+    await bob.team.setMember({ teamId: team, accountId: eve.id, role: TeamRole.MAINTAINER });
+  });
+
+  it("makes nobody a developer, in the own account and in teams, by a holder who is a viewer there", async () => {
+    const permissions = ["roles.write", "accounts.read", "accounts.write", "profile.write"];
+    const id = await makeRole("Role keeper", permissions, AccountRole.VIEWER);
+    await give(id);
+    const name = "Role keeper";
+    const other = await makeRole("Reader", ["accounts.read"]);
+    for (const call of [
+      () => bob.role.update({ id, name, permissions, base: AccountRole.DEVELOPER }),
+      () => bob.role.create({ name: "New", permissions: ["accounts.read"], base: AccountRole.DEVELOPER }),
+      () => bob.role.update({ id: other, name: "Reader", permissions: ["accounts.read"], base: AccountRole.VIEWER }),
+      () => bob.account.update({ id: bob.id, role: AccountRole.DEVELOPER }),
+      () => give(other, bob),
+      () => bob.account.createInvitation({ role: AccountRole.DEVELOPER }),
+    ])
+      expect((await errorOf(call())).code).toBe(Code.PermissionDenied);
+    expect((await errorOf(bob.key.create({ name: "k" }))).code).toBe(Code.PermissionDenied);
+    await bob.role.update({ id, name: "Keeper", permissions, base: AccountRole.VIEWER });
+    await bob.account.createInvitation({ role: AccountRole.VIEWER });
+    const eve = await site.signedUp("eve");
+    await bob.account.update({ id: eve.id, role: AccountRole.VIEWER });
+  });
+
   it("lets its holder make roles up to its own permissions", async () => {
     await give(await makeRole("Role maker", ["roles.write", "accounts.read", "audit.read"]));
     await bob.role.create({ name: "smaller", permissions: ["audit.read"] });

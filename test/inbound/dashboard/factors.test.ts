@@ -59,6 +59,29 @@ describe("where a second factor is required", () => {
   });
 });
 
+describe("a session by a password alone", () => {
+  it("ends where a second factor is required and the account has one, whenever it began", async () => {
+    const site = await start({ signIn: REQUIRED });
+    const ada = await site.signedUp("ada");
+    const stolen = site.browser();
+    await stolen.session.signIn(ADA);
+    const { enrolment } = await stolen.factor.beginTotp({});
+    const passkey = { id: "credential", accountId: ada.id, name: "Laptop", publicKey: "key", counter: 0 };
+    await site.access.store.insertPasskey({ ...passkey, transports: [], createdAtMs: 1, usedAtMs: undefined }, 20);
+    for (const call of [
+      () => stolen.session.reauthenticate({ password: PASSWORD }),
+      () => stolen.session.changePassword({ currentPassword: PASSWORD, newPassword: "another set of words" }),
+      () => stolen.factor.list({}),
+      () => stolen.factor.beginTotp({}),
+      () => stolen.factor.confirmTotp({ enrolment, code: "000000" }),
+      () => stolen.factor.removePasskey({ id: passkey.id }),
+    ])
+      expect((await errorOf(call())).code).toBe(Code.Unauthenticated);
+    expect((await stolen.session.getSession({})).session).toBeUndefined();
+    expect(await site.access.store.listPasskeys(ada.id)).toHaveLength(1);
+  });
+});
+
 describe("a sign-in with an authenticator app", () => {
   it("says that it needs a code, and works with one", async () => {
     const site = await start();

@@ -85,8 +85,8 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       const [running, ended, cut] = [bound(), bound(), bound()];
       await ledger.begin(note("alive", running), []);
       await ledger.begin(note("gone", ended, cut), []);
-      const { completionId } = ended;
-      await ledger.insert([entry({ completionId })]);
+      const { completionId, startedAtMs } = ended;
+      await ledger.insert([entry({ completionId, startedAtMs })]);
       expect(await ledger.settleLost()).toBe(1);
       expect(await ledger.settleLost()).toBe(0);
       expect(await ledger.find(completionId)).toMatchObject({ outcome: "served", costMicroUsd: 30 });
@@ -98,7 +98,7 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       const { ledger } = await open();
       const ended = Array.from({ length: 25 }, () => bound());
       for (const each of ended) await ledger.begin(note("a", each), []);
-      await ledger.insert(ended.map(({ completionId }) => entry({ completionId })));
+      await ledger.insert(ended.map(({ completionId, startedAtMs }) => entry({ completionId, startedAtMs })));
       await ledger.begin(note("b", bound()), []);
       expect(await ledger.settleLost()).toBe(1);
     });

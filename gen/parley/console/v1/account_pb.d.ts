@@ -251,7 +251,7 @@ export declare type OffboardAccountRequest = Message<"parley.console.v1.Offboard
    */
   keys: {
     /**
-     * They belong to this account from now on, and keep working.
+     * They belong to this account from now on, and keep working. Needs the permission `keys.write` for both accounts.
      *
      * @generated from field: string transfer_keys_to = 2;
      */

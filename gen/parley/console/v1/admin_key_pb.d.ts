@@ -304,7 +304,7 @@ export declare const AdminKeyService: GenService<{
     output: typeof CreateAdminKeyResponseSchema;
   },
   /**
-   * Ends a key at once. For owners and administrators. Needs a fresh password. INVALID_ARGUMENT for an unknown or revoked one.
+   * Ends a key at once. For owners and administrators; those of owners for owners. Needs a fresh password. INVALID_ARGUMENT for an unknown or revoked one.
    *
    * @generated from rpc parley.console.v1.AdminKeyService.Revoke
    */

@@ -560,7 +560,8 @@ export declare const FactorService: GenService<{
     output: typeof BeginPasskeyResponseSchema;
   },
   /**
-   * Adds a passkey that was made with such options. INVALID_ARGUMENT for an answer that is not valid, or was used already.
+   * Adds a passkey that was made with such options. Other sessions that began with the password alone end. INVALID_ARGUMENT for an answer
+   * that is not valid, or was used already.
    *
    * @generated from rpc parley.console.v1.FactorService.AddPasskey
    */
@@ -624,8 +625,8 @@ export declare const FactorService: GenService<{
     output: typeof RenewRecoveryCodesResponseSchema;
   },
   /**
-   * Removes a person's passkeys, authenticator app and recovery codes, and ends the sessions; the password stays. For administrators; those of owners are
-   * reset by owners. Needs a fresh password. INVALID_ARGUMENT for an unknown account.
+   * Removes a person's passkeys, authenticator app and recovery codes, and ends the sessions; the password stays. For roles that
+   * allow as much as the person's: those of owners are reset by owners. Needs a fresh password. INVALID_ARGUMENT for an unknown account.
    *
    * @generated from rpc parley.console.v1.FactorService.Reset
    */

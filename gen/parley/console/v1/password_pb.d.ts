@@ -103,8 +103,9 @@ export declare const PasswordService: GenService<{
     output: typeof RequestPasswordResetResponseSchema;
   },
   /**
-   * Sets a new password with such a link, which is valid once, for an hour. All sessions of the account end; a second factor stays and is
-   * asked for at the next sign-in. INVALID_ARGUMENT for a text that is no token and for a password that may not be, UNAUTHENTICATED for any
+   * Sets a new password with such a link, which is valid once, for an hour. All sessions of the account end. Where a
+   * second factor is asked for at the next sign-in, because the account has an authenticator app or one is required, all factors stay; else
+   * passkeys are removed. INVALID_ARGUMENT for a text that is no token and for a password that may not be, UNAUTHENTICATED for any
    * other token; RESOURCE_EXHAUSTED after too many attempts. Needs no session.
    *
    * @generated from rpc parley.console.v1.PasswordService.Reset

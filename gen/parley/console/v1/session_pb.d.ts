@@ -70,7 +70,8 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
 
   /**
    * A second factor is required, and the session began without: calls other than those of this service and of FactorService are
-   * PERMISSION_DENIED with the `error_code` `second_factor_required` until one is set up.
+   * PERMISSION_DENIED with the `error_code` `second_factor_required` until one is set up. The
+   * session ends when a factor is set up in another one.
    *
    * @generated from field: bool second_factor_due = 8;
    */

@@ -473,7 +473,8 @@ export declare const TeamService: GenService<{
     output: typeof ListTeamMembersResponseSchema;
   },
   /**
-   * Adds a member, or changes a member's role. For maintainers of the team, and administrators. Needs a fresh password. INVALID_ARGUMENT for
+   * Adds a member, or changes a member's role. For maintainers of the team, and administrators. PERMISSION_DENIED when the caller does
+   * not have the permissions of the role in the team, before or after, itself. Needs a fresh password. INVALID_ARGUMENT for
    * an unknown or disabled person, for the 1,001st member of a team and the 101st team of a person.
    *
    * @generated from rpc parley.console.v1.TeamService.SetMember
@@ -484,7 +485,8 @@ export declare const TeamService: GenService<{
     output: typeof SetTeamMemberResponseSchema;
   },
   /**
-   * Removes a member, who at once no longer sees the team. For maintainers of the team, and administrators. Needs a fresh password.
+   * Removes a member, who at once no longer sees the team. For maintainers of the team, and administrators. PERMISSION_DENIED as `SetMember`.
+   * Needs a fresh password.
    *
    * @generated from rpc parley.console.v1.TeamService.RemoveMember
    */
