@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { BoundedMap } from "../core/bounded-map.ts";
 import { Failure } from "../core/failure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { ThrottleState, ThrottleStore } from "./account-store.ts";
@@ -26,6 +27,9 @@ const NETWORK_RESETS = 20;
 const HOUR_MS = 60 * WINDOW_MS;
 /** Links for a new password that an address gets in one hour. */
 const ADDRESS_RESETS = 3;
+
+/** Full windows that a process knows, to refuse further attempts without a write to the database. */
+const MAX_FULL_WINDOWS = 10_000;
 
 /** Origin of an attempt to sign in: an unknown browser in a network, or a browser or session known for the account. */
 export type Guesser =
@@ -60,7 +64,6 @@ export interface Throttle {
    */
   attempt(email: string, guesser: Guesser, hasAccount: boolean): Promise<Attempt>;
   /**
-  /**
    * Counts a sign-in at the provider, or with a passkey, as failed until its `succeeded` is called. Throws `rate_limited` from the 21st
    * failure in a minute on of a network's unknown browsers, of a known browser, or of a session.
    */
@@ -86,7 +89,9 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     });
     if (refusedMs > 0) throw tooMany(refusedMs);
   };
-  /** Adds to the count of the current minute. */
+  /** Ends of full windows by subject. */
+  const full = new BoundedMap<string, number>(MAX_FULL_WINDOWS);
+  /** Adds to the count of the current minute or hour. */
   const countInWindow = async (
     subject: string,
     by: number,
@@ -96,10 +101,28 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     const { count, changedAtMs } = await store.update(subject, (state) => addInWindow(state, { nowMs, by, windowMs }));
     return { count, leftMs: changedAtMs + windowMs - nowMs };
   };
+  /** Counts one in a window, with the count after it. Throws `rate_limited` beyond `most`: once in the database, then in this process. */
+  const enterWindow = async (
+    subject: string,
+    most: number,
+    windowMs = WINDOW_MS,
+  ): Promise<{ count: number; leftMs: number }> => {
+    const nowMs = clock.now();
+    const fullUntilMs = full.get(subject) ?? 0;
+    if (nowMs < fullUntilMs) throw tooMany(fullUntilMs - nowMs);
+    const counted = await countInWindow(subject, 1, windowMs);
+    if (counted.count <= most) return counted;
+    full.set(subject, nowMs + counted.leftMs);
+    throw tooMany(counted.leftMs);
+  };
+  /** Takes the count of an attempt back, which makes room in its window. */
+  const leaveWindow = async (subject: string): Promise<void> => {
+    await countInWindow(subject, -1);
+    full.delete(subject);
+  };
 
   const attemptUnknown = async (email: string, network = "none", hasAccount: boolean): Promise<Attempt> => {
-    const all = await countInWindow(`network:${network}`, 1);
-    if (all.count > NETWORK_ATTEMPTS) throw tooMany(all.leftMs);
+    const all = await enterWindow(`network:${network}`, NETWORK_ATTEMPTS);
     const account = subjectOf(email);
     const own = `${account}/${network}`;
     await countAt(own, FIRST_WAIT.network);
@@ -114,7 +137,7 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     const atAccounts = await countInWindow(`accounts-of:${network}`, hasAccount ? 1 : 0);
     const takeBackAtAll = async (): Promise<void> => {
       await store.update(account, (state) => takeBack(state, clock.now()));
-      await countInWindow(`network:${network}`, -1);
+      await leaveWindow(`network:${network}`);
       await countInWindow(`accounts-of:${network}`, -1);
     };
     return {
@@ -133,20 +156,16 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
 
   return {
     async enterSignUp(network) {
-      const { count, leftMs } = await countInWindow(`sign-up:${network}`, 1);
-      if (count > NETWORK_SIGN_UPS) throw tooMany(leftMs);
+      await enterWindow(`sign-up:${network}`, NETWORK_SIGN_UPS);
     },
     async enterReset(network, email) {
-      const all = await countInWindow(`reset:${network}`, 1);
-      if (all.count > NETWORK_RESETS) throw tooMany(all.leftMs);
-      const own = await countInWindow(`reset-of:${subjectOf(email)}`, 1, HOUR_MS);
-      if (own.count > ADDRESS_RESETS) throw tooMany(own.leftMs);
+      await enterWindow(`reset:${network}`, NETWORK_RESETS);
+      await enterWindow(`reset-of:${subjectOf(email)}`, ADDRESS_RESETS, HOUR_MS);
     },
     async enter(method, guesser) {
       const subject = `${method}:${guesser.kind === "unknown" ? guesser.network : `${guesser.kind}:${guesser.hash}`}`;
-      const { count, leftMs } = await countInWindow(subject, 1);
-      if (count > NETWORK_FAILURES) throw tooMany(leftMs);
-      return { succeeded: async () => void (await countInWindow(subject, -1)) };
+      await enterWindow(subject, NETWORK_FAILURES);
+      return { succeeded: () => leaveWindow(subject) };
     },
     async attempt(email, guesser, hasAccount) {
       if (guesser.kind === "unknown") return attemptUnknown(email, guesser.network, hasAccount);

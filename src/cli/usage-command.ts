@@ -71,7 +71,8 @@ export const usage: Command = {
         );
       if (cutSinceMs !== undefined)
         context.stderr.write(
-          `There are more than 100,000 completions: the sums are of those that ended since ${new Date(cutSinceMs).toISOString()}.\n`,
+          `There are more than 100,000 ${by === "tag" ? "tags of completions" : "completions"}: ` +
+            `the sums are of completions that ended since ${new Date(cutSinceMs).toISOString()}.\n`,
         );
     }),
 };

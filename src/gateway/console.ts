@@ -80,6 +80,7 @@ export async function consoleOf(
       keyNotices: store.keyNotices,
       ledger: store.ledger,
       usage: store.usage,
+      database: store.kind,
       refusals: store.refusals,
       savedFilters: store.savedFilters,
       stops: store.stops,

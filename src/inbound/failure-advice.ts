@@ -107,8 +107,8 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     retry: "no",
   },
   deadline_exceeded: {
-    means: "The deadline set by the client has passed.",
-    todo: "Set a longer deadline, stream the response, or request fewer tokens.",
+    means: "The deadline set by the client has passed, or a report of the dashboard takes the database too long.",
+    todo: "Set a longer deadline, stream the response, or request fewer tokens; for a report choose a shorter time, an account or a key.",
     retry: "once",
   },
   cancelled: {

@@ -5,7 +5,7 @@ import { MOST_CONNECTIONS, poolSizes } from "./postgres/connection-share.ts";
 import { describePostgresUrl, type PoolOptions, QUERY_MS } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
-import { retryWhileBusy, type StoreError } from "./store-error.ts";
+import { retryWhileBusy, type StoreError, TimeLimitError } from "./store-error.ts";
 import type { Perform } from "./transactions.ts";
 
 /** An open database of either kind. */
@@ -132,8 +132,12 @@ export async function connect(location: DatabaseLocation): Promise<Database> {
 /** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
   const { dataDir, databaseUrl } = location;
-  if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
+  if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS, reportTooLarge);
   return connectForReads(databaseUrl, { ...location, limitMs: QUERY_MS, connections: firstSizes(location).reports });
+}
+
+function reportTooLarge(): TimeLimitError {
+  return new TimeLimitError("A statement of a report took longer than it may: it reads too much at once.");
 }
 
 /** Limit for a statement that adds up all rows of a day. */
@@ -142,7 +146,7 @@ const RANKING_MS = 60_000;
 /** Connects to the database of the reports for such statements: with one connection of its own, so that reports do not wait for it. */
 export async function connectRanking(location: DatabaseLocation): Promise<Database> {
   const { dataDir, databaseUrl } = location;
-  if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), RANKING_MS);
+  if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), RANKING_MS, reportTooLarge);
   return connectForReads(databaseUrl, { ...location, limitMs: RANKING_MS, connections: 1 });
 }
 
@@ -194,8 +198,8 @@ async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): 
   return postgres.connectPostgres({ url, ...options });
 }
 
-function connectSqlite(file: string, limitMs: number | undefined): Database {
-  const dialect = new SqliteThreadDialect({ file, limitMs });
+function connectSqlite(file: string, limitMs: number | undefined, overTime?: () => StoreError): Database {
+  const dialect = new SqliteThreadDialect({ file, limitMs, overTime });
   return new Database("sqlite", new Kysely({ dialect }), {
     perform: (name, input) => dialect.perform(name, input),
   });

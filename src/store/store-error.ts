@@ -11,6 +11,11 @@ export class UnreachableError extends StoreError {
   readonly isUnreachable = true;
 }
 
+/** A statement has taken longer than it may: it reads too much. `isTimeLimit` is for the dashboard's reports. */
+export class TimeLimitError extends StoreError {
+  readonly isTimeLimit = true;
+}
+
 /** SQLite's code for a lock held by another process; extended codes have it in their low byte. */
 const SQLITE_BUSY = 5;
 

@@ -7,6 +7,7 @@ import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js"
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { StopKind, StopService } from "../../gen/parley/console/v1/stop_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
 import { beginStream, END_EVENTS, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
@@ -47,6 +48,7 @@ async function signUp() {
     models: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     log: createClient(RequestService, transport),
+    stops: createClient(StopService, transport),
   };
 }
 
@@ -88,6 +90,24 @@ describe("the playground of the running product", () => {
     for (let event = await next(); event !== undefined; event = await next()) last = event;
     expect(last).toBe("report");
     expect(await product.ending).toEqual({ code: 0, signal: null });
+  });
+
+  it("serves no end user and no session that is stopped, and records for whom it serves", async () => {
+    const { playground, keyId, stops, log } = await signUp();
+    await stops.create({ kind: StopKind.END_USER, value: "ann" });
+    await stops.create({ kind: StopKind.SESSION, value: "run 7" });
+    const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: "hi" } }] }];
+    const firstOf = async (who: { readonly endUserId: string; readonly sessionId: string }) => {
+      const completion = { model: "local/test", messages, ...who };
+      for await (const { chunk } of playground.stream({ keyId, completion })) if (chunk !== undefined) return chunk;
+      return undefined;
+    };
+    await expect(firstOf({ endUserId: "ann", sessionId: "run 8" })).rejects.toThrow(/This end user is stopped/);
+    await expect(firstOf({ endUserId: "ben", sessionId: "run 7" })).rejects.toThrow(/This session is stopped/);
+    expect(upstream.exchanges).toEqual([]);
+    expect((await firstOf({ endUserId: "ben", sessionId: "run 8" }))?.event.case).toBe("start");
+    upstream.exchanges[0]!.response.end(END_EVENTS);
+    await expect.poll(async () => (await log.list({ filter: { session: "run 8" } })).requests).toHaveLength(1);
   });
 
   it("cancels the provider's answer when its reader leaves, and records it with the entrance console", async () => {

@@ -7,6 +7,7 @@ import { hashApiKey } from "../../src/access/api-key.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { connectRanking } from "../../src/store/database.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
+import { PostgresConnections } from "../../src/store/postgres/pool.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { EXACT, raceForBudget } from "../store/budget-race.ts";
 import { migrateOldEntries, migrateOldKey, migrateOldRoles, OLD_KEY, OLD_ROLES } from "../store/old-database.ts";
@@ -36,6 +37,15 @@ it("statements that rank days have a minute", async () => {
   onTestFinished(() => ranking.close());
   const { rows } = await sql<{ statement_timeout: string }>`show statement_timeout`.execute(ranking.query);
   expect(rows).toEqual([{ statement_timeout: "54s" }]);
+});
+
+it("a statement that takes too long says so, and keeps its connection", async () => {
+  const pool = new PostgresConnections({ url: await freshDatabase(), limitMs: 500, connections: 1 });
+  onTestFinished(() => pool.end());
+  const client = await pool.connect();
+  await expect(client.query("select pg_sleep(2)", [])).rejects.toMatchObject({ code: "57014", isTimeLimit: true });
+  expect(await client.query("select 1 as one", [])).toMatchObject({ rows: [{ one: 1 }] });
+  client.release();
 });
 
 describe("migration of PostgreSQL", () => {

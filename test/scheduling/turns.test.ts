@@ -51,6 +51,26 @@ describe("turns", () => {
     expect(began.at(-1)).toBe("a4");
   });
 
+  it("run no more pieces of work of a key than they are told, and others meanwhile", async () => {
+    const began: string[] = [];
+    const turns = new Turns(3, { ofKey: 1 });
+    const works = ["a1", "a2", "a3", "b1", "b2", "c1", "d1"].map(notedWork(began));
+    const results = works.map(({ work }, at) => turns.run("aaabbcd"[at]!, never, work));
+    await expect.poll(() => began).toEqual(["a1", "b1", "c1"]);
+    works[0]!.end();
+    // The queue of d began last, and the others run.
+    await expect.poll(() => began).toEqual(["a1", "b1", "c1", "a2"]);
+    works[3]!.end();
+    await expect.poll(() => began).toEqual(["a1", "b1", "c1", "a2", "b2"]);
+    works[5]!.end();
+    await expect.poll(() => began).toEqual(["a1", "b1", "c1", "a2", "b2", "d1"]);
+    for (const { end } of works) end();
+    await Promise.all(results);
+    expect(began.at(-1)).toBe("a3");
+    // All turns are free again.
+    expect(await Promise.all("abc".split("").map((key) => turns.run(key, never, async () => key)))).toHaveLength(3);
+  });
+
   it("go on after work that fails", async () => {
     const turns = new Turns(1);
     const failing = turns.run("a", never, () => Promise.reject(new Error("no disk")));

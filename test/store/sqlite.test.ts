@@ -10,6 +10,7 @@ import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { backUp } from "../../src/store/backup.ts";
 import { SqliteThreadDialect } from "../../src/store/sqlite/dialect.ts";
+import { TimeLimitError } from "../../src/store/store-error.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { startProcess } from "../support/processes.ts";
 import { EXACT, raceForBudget } from "./budget-race.ts";
@@ -91,6 +92,14 @@ describe("the thread of the database", () => {
     // The next one may have to wait for its thread to start.
     const ask = async () => (await sql`select 1 as x`.execute(database)).rows;
     await expect.poll(() => ask().catch(() => "not yet"), { timeout: 20_000 }).toEqual([{ x: 1 }]);
+  });
+
+  it("of reports does not name the disk when a statement reads too much", async () => {
+    const overTime = () => new TimeLimitError("reads too much");
+    const database = new Kysely<never>({ dialect: new SqliteThreadDialect({ file, limitMs: 50, overTime }) });
+    opened.push({ close: () => database.destroy() });
+    const long = sql`with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000000) select max(i) from n`;
+    await expect(long.execute(database)).rejects.toMatchObject({ message: "reads too much", isTimeLimit: true });
   });
 
   it("that is closed rejects waiting queries and a running transaction", async () => {

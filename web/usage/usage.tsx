@@ -77,7 +77,7 @@ function Report({ view }: { readonly view: View }) {
           ? "Of sessions, end users, agents and tags only completions are known, not refused requests, as long as single requests are kept."
           : "Requests and errors include those that were refused, such as over a limit or without a valid key."}
         {cutSince !== undefined &&
-          ` There are more than 100,000: the sums are of those that ended since ${formatMoment(cutSince)}.`}
+          ` There are more than 100,000${grouping === "tag" ? " tags" : ""}: the sums are of completions that ended since ${formatMoment(cutSince)}.`}
       </p>
     </div>
   );

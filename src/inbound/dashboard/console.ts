@@ -55,6 +55,7 @@ import { createPlaygroundService } from "./playground-service.ts";
 import { createSiteFinder, type SiteFinder } from "./passkey-site.ts";
 import { POLICIES, securityHeaders } from "./policy.ts";
 import type { RequestFeed } from "./request-feed.ts";
+import { ReportTurns } from "./report-turns.ts";
 import { createRequestService } from "./request-service.ts";
 import { createRoleService } from "./role-service.ts";
 import { createRpcs } from "./rpcs.ts";
@@ -75,6 +76,8 @@ export interface ConsolePorts {
   readonly keyNotices: KeyNotices;
   readonly ledger: Pick<LedgerStore, "spending" | "list" | "listSorted" | "find">;
   readonly usage: UsageStore;
+  /** The database that reports are read from. */
+  readonly database: "sqlite" | "postgres";
   readonly refusals: Pick<RefusalStore, "list" | "find">;
   readonly savedFilters: SavedFilters;
   readonly stops: StopStore;
@@ -158,6 +161,7 @@ export function createConsole(
     );
   const siteOf = createSiteFinder(address, { hasTls });
   const providerSignOut: SignOutAtProvider = async (hash, host) => oidc?.signOutUrl(hash, host);
+  const reports = new ReportTurns(ports.database);
   const rpcs = createRpcs(
     {
       access,
@@ -167,8 +171,12 @@ export function createConsole(
       csrf: createCsrfCheck(address),
       findNetwork: networkOf,
       cookies,
+      reports,
     },
-    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, { cookies, siteOf, providerSignOut }) },
+    {
+      policies: POLICIES,
+      addRoutes: (router) => addRoutes(router, ports, { cookies, siteOf, providerSignOut, reports }),
+    },
   );
 
   return {
@@ -203,9 +211,14 @@ interface RouteParts {
   readonly cookies: Cookies;
   readonly siteOf: SiteFinder;
   readonly providerSignOut: SignOutAtProvider;
+  readonly reports: ReportTurns;
 }
 
-function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, siteOf, providerSignOut }: RouteParts): void {
+function addRoutes(
+  router: ConnectRouter,
+  ports: ConsolePorts,
+  { cookies, siteOf, providerSignOut, reports }: RouteParts,
+): void {
   const { access, keys, ledger, usage, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access.clock);
@@ -222,7 +235,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, { cookies, siteOf
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
-  router.service(RequestService, createRequestService({ ...ports, streams, clock: access.clock }));
+  router.service(RequestService, createRequestService({ ...ports, streams, reports, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
   router.service(ConfigurationService, createConfigurationService(ports.stored));

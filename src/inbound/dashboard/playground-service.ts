@@ -7,6 +7,7 @@ import type { Completions } from "../../core/completions.ts";
 import type { Traces } from "../../core/trace.ts";
 import { permitsIn } from "../../access/permissions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
+import { addFields } from "../attribution.ts";
 import { newCompletionId } from "../calls.ts";
 import { toConnectError } from "../error-details.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
@@ -62,7 +63,9 @@ export function createPlaygroundService({
             entrance: "console",
             trace: traces?.begin({ caller: undefined, arrivedMs, target: TARGET }),
           } as const;
-          const call = { principal, requestId, completionId, ...own };
+          // The headers are the browser's: only what the request itself says is for whom it is.
+          const attribution = addFields(undefined, request);
+          const call = { principal, requestId, completionId, attribution, ...own };
           try {
             const answer = toAsyncIterable(
               (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),

@@ -21,6 +21,8 @@ interface Export {
   readonly view: AccountView;
   readonly format: ExportFormat;
   readonly signal: AbortSignal;
+  /** Runs the reading of a page when the caller's account has its turn. May reject when the signal aborts. */
+  readonly inTurn: <T>(read: () => Promise<T>) => Promise<T>;
   /** Default: MAX_EXPORTED. */
   readonly most?: number;
 }
@@ -35,7 +37,7 @@ interface ExportPiece {
 /** Writes the requests of the log, latest end first, in pieces: only one of them is in memory. Throws `invalid_request`. */
 export async function* exportRequests(
   ports: RequestListPorts,
-  { filter, view, format, signal, most = MAX_EXPORTED }: Export,
+  { filter, view, format, signal, inTurn, most = MAX_EXPORTED }: Export,
 ): AsyncGenerator<ExportPiece> {
   const write = WRITERS.get(format);
   if (write === undefined) throw invalidField("format", "is not known to this version");
@@ -43,7 +45,8 @@ export async function* exportRequests(
   let left = most;
   let after: LogPosition | undefined;
   for (let pages = 0; pages < MAX_PAGES && left > 0; pages += 1) {
-    const { requests, next } = await listRequests(ports, { ...filter, limit: Math.min(PIECE, left), after }, view);
+    const query = { ...filter, limit: Math.min(PIECE, left), after };
+    const { requests, next } = await inTurn(() => listRequests(ports, query, view));
     if (signal.aborted) return;
     left -= requests.length;
     yield pieceOf(write(requests), requests.length);

@@ -6,8 +6,10 @@ import { MAX_SAVED_FILTERS, type SavedFilters } from "../../access/saved-filters
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { LedgerStore, LogOrder, LogPosition } from "../../ledger/ledger-store.ts";
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
+import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
+import type { ReportTurns } from "./report-turns.ts";
 import { exportRequests } from "./request-export.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
@@ -24,9 +26,13 @@ export interface RequestServicePorts extends WatchPorts {
   readonly refusals: Pick<RefusalStore, "list" | "find">;
   readonly savedFilters: SavedFilters;
   readonly streams: Streams;
+  readonly reports: ReportTurns;
   /** The setting `tracing.url`, which a reload changes. */
   readonly traceUrl: () => string | undefined;
 }
+
+/** Exports at once per account: each has a piece of its file in memory, and reads for as long as it runs. */
+const MAX_EXPORTS = 2;
 
 const ORDERS: ReadonlyMap<RequestOrder, LogOrder | undefined> = new Map([
   [RequestOrder.UNSPECIFIED, undefined],
@@ -38,7 +44,8 @@ const ORDERS: ReadonlyMap<RequestOrder, LogOrder | undefined> = new Map([
 
 /** Single requests: of the accounts in which the caller has the permission. */
 export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
-  const { ledger, refusals, feed, streams, savedFilters } = ports;
+  const { ledger, refusals, feed, streams, reports, savedFilters } = ports;
+  const exports = new ConcurrencyLimit(MAX_EXPORTS);
   const viewerOf = (context: Pick<HandlerContext, "values">): Viewer => {
     const isAdministrator = permitsEverywhere(signedInOf(context), "requests.read");
     return { isAdministrator, traceUrl: ports.traceUrl() };
@@ -109,13 +116,27 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       );
     },
 
-    export({ filter, format }, context) {
+    async *export({ filter, format }, context) {
       const exported = streamedBy(filter, context);
-      return streams.run(
-        context,
-        ({ open: { signal } }) => exportRequests(ports, { ...exported, format, signal }),
-        mayStillRead("requests.read", exported.filter.accountId),
-      );
+      const { id } = signedInOf(context).account;
+      const release = exports.take(id);
+      if (release === undefined)
+        throw new Failure(
+          "rate_limited",
+          `This account has reached the maximum of ${MAX_EXPORTS} exports of requests at once. Wait for one to complete.`,
+        );
+      try {
+        yield* streams.run(
+          context,
+          ({ open: { signal } }) => {
+            const inTurn = <T>(read: () => Promise<T>): Promise<T> => reports.run(id, signal, read);
+            return exportRequests(ports, { ...exported, format, signal, inTurn });
+          },
+          mayStillRead("requests.read", exported.filter.accountId),
+        );
+      } finally {
+        release();
+      }
     },
 
     async listSavedFilters(_, context) {

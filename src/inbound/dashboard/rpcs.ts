@@ -21,13 +21,13 @@ import {
 } from "../http/connect-call.ts";
 import { timeoutMsOf } from "../http/protocols.ts";
 import { openCall } from "../http/exchange.ts";
-import { Turns } from "../../scheduling/turns.ts";
 import { readRequest } from "../serve-completion.ts";
 import { CALL, callOf, type ConsoleCall, signedInOf } from "./call.ts";
 import { CallLimits } from "./call-limits.ts";
 import type { Cookies } from "./cookies.ts";
 import { checkProgram, type RequestHeaders, type RpcShape } from "./csrf.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
+import type { ReportTurns } from "./report-turns.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 import { describeBrowser } from "./session-service.ts";
 
@@ -43,6 +43,7 @@ export interface RpcPorts {
   readonly csrf: (knock: RequestHeaders, expected: RpcShape) => void;
   readonly findNetwork: (request: IncomingMessage) => string;
   readonly cookies: Cookies;
+  readonly reports: ReportTurns;
 }
 
 /** The RPCs of the dashboard. */
@@ -71,12 +72,6 @@ export interface RpcOptions {
  */
 const REFUSAL_DELAY_MS = 1_000;
 
-/**
- * Reports at a time, for the accounts in turn: as many as a process has connections for them at most. The others of an account wait here
- * and not at the database, which serves statements in the order in which they come.
- */
-const REPORTS = 3;
-
 /** Expected form of calls to RPCs that do not exist. */
 const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
 
@@ -89,7 +84,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
-    interceptors: [translateFailures(refused), takeTurns(policies)],
+    interceptors: [translateFailures(refused), takeTurns(policies, ports.reports)],
   });
 
   /** The policy of a call from the dashboard's own page. Throws a Failure for other calls. */
@@ -209,8 +204,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
 }
 
 /** Reports begin in their account's turn. A turn ends when the answer is known: a slow reader does not hold it. */
-function takeTurns(policies: RpcOptions["policies"]): Interceptor {
-  const turns = new Turns(REPORTS);
+function takeTurns(policies: RpcOptions["policies"], turns: ReportTurns): Interceptor {
   return (next) => (request) => {
     const { service, method, contextValues: values } = request;
     if (policies.get(`/${service.typeName}/${method.name}`)?.reports === undefined) return next(request);

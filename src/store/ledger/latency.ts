@@ -57,7 +57,7 @@ export function latencyPoints(database: Database, { step, offsets, ...filter }: 
   return sql<PointRow>`
     with newest as (${newest(filter)}),
     served as materialized (
-      select ended_at_ms, duration_ms, first_content_ms from newest where outcome = 'served' and ${matching(filter)})
+      select ended_at_ms, duration_ms, first_content_ms from newest where outcome = 'served' and ${matching(database, filter)})
     ${sql.join(points, sql` union all `)} order by 1`;
 }
 
@@ -79,9 +79,9 @@ function newest({
     order by ended_at_ms desc limit ${sql.lit(MAX_COMPLETIONS)}`;
 }
 
-function matching(query: Omit<LatencyQuery, "step">): RawBuilder<unknown> {
+function matching(database: Pick<Database, "kind">, query: Omit<LatencyQuery, "step">): RawBuilder<unknown> {
   const { accountId, model, outcome = "served" } = query;
-  const conditions: RawBuilder<unknown>[] = [sql`${outcome} = 'served'`, ...attributedTo(query)];
+  const conditions: RawBuilder<unknown>[] = [sql`${outcome} = 'served'`, ...attributedTo(database, query)];
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
   if (model !== undefined) conditions.push(sql`coalesce(served_model, requested_model) = ${model}`);
   return sql.join(conditions, sql` and `);

@@ -1,9 +1,9 @@
-import type { SelectQueryBuilder } from "kysely";
+import { type RawBuilder, type SelectQueryBuilder, sql } from "kysely";
 import type { AttributionFilter, LogPosition, LogQuery } from "../../ledger/ledger-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import type { RefusalRow, Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { attributedTo } from "./attribution-filter.ts";
+import { attributedTo, isAttributed } from "./attribution-filter.ts";
 
 /** Rows that one page examines for filters without an index. */
 const WINDOW = 20_000;
@@ -55,7 +55,7 @@ function isNarrowed(query: LogQuery): boolean {
   return (
     model !== undefined ||
     outcome !== undefined ||
-    attributedTo(query).length > 0 ||
+    isAttributed(query) ||
     (accountId !== undefined && keyId !== undefined)
   );
 }
@@ -67,7 +67,7 @@ export function logPage(
   { table = COMPLETIONS, fromMs = 0 }: { readonly table?: LogTable; readonly fromMs?: number | undefined } = {},
 ): Selection<RefusalRow> {
   const { limit, after } = query;
-  let page = narrowed(inTime(from(database, table).selectAll(), query), query, table)
+  let page = narrowed(inTime(from(database, table).selectAll(), query), query, { database, table })
     .where("ended_at_ms", ">=", fromMs)
     .orderBy("ended_at_ms", "desc")
     .orderBy(inCodeUnits(database, "id"), "desc")
@@ -81,7 +81,11 @@ export function logPage(
 }
 
 /** The rows that match the filters, except for the time. */
-export function narrowed<O>(selection: Selection<O>, query: LogFilters, table: LogTable): Selection<O> {
+export function narrowed<O>(
+  selection: Selection<O>,
+  query: LogFilters,
+  { database, table }: { readonly database: Pick<Database, "kind">; readonly table: LogTable },
+): Selection<O> {
   const { accountId, keyId, model, outcome } = query;
   let page = selection;
   if (accountId !== undefined) page = page.where("account_id", "=", accountId);
@@ -90,24 +94,37 @@ export function narrowed<O>(selection: Selection<O>, query: LogFilters, table: L
     page = page.where((row) => row.or(table.models.map((column) => row(column as "requested_model", "=", model))));
   if (outcome === "failed") page = page.where("outcome", "<>", "served");
   else if (outcome !== undefined) page = page.where("outcome", "=", outcome);
-  for (const condition of attributedTo(query)) page = page.where(condition);
+  for (const condition of attributedTo(database, query)) page = page.where(condition);
   return page;
+}
+
+/** The rows that a report or a page examines. */
+interface LogWindow {
+  readonly table?: LogTable;
+  readonly window: number;
+  /** What a row counts in the window, at least 1. Default: 1. */
+  readonly weight?: RawBuilder<number> | undefined;
 }
 
 /** Query of the time up to which a page looks back; no row when there are fewer rows than the window. */
 export function windowEnd(
   database: Database,
   query: Partial<LogQuery>,
-  { table = COMPLETIONS, window }: { readonly table?: LogTable; readonly window: number },
-): Selection<Pick<RefusalRow, "ended_at_ms">> {
+  { table = COMPLETIONS, window, weight }: LogWindow,
+): Pick<Selection<Pick<RefusalRow, "ended_at_ms">>, "compile" | "executeTakeFirst"> {
   const { accountId, keyId } = query;
   // By the same index as the page.
-  const end = inTime(from(database, table).select("ended_at_ms"), query)
-    .orderBy("ended_at_ms", "desc")
-    .limit(1)
-    .offset(window);
-  if (keyId !== undefined) return end.where("key_id", "=", keyId);
-  return accountId === undefined ? end : end.where("account_id", "=", accountId);
+  let latest = inTime(from(database, table).select("ended_at_ms"), query).orderBy("ended_at_ms", "desc");
+  if (keyId !== undefined) latest = latest.where("key_id", "=", keyId);
+  else if (accountId !== undefined) latest = latest.where("account_id", "=", accountId);
+  if (weight === undefined) return latest.limit(1).offset(window);
+  const counted = sql<number>`sum(weight) over (order by ended_at_ms desc rows unbounded preceding)`.as("counted");
+  const weighed = latest.select(weight.as("weight")).limit(window + 1);
+  return database.query
+    .selectFrom(database.query.selectFrom(weighed.as("weighed")).select(["ended_at_ms", counted]).as("added"))
+    .select("ended_at_ms")
+    .where("counted", ">", window)
+    .limit(1);
 }
 
 type LogTime = Pick<LogQuery, "after" | "sinceMs" | "untilMs">;

@@ -3,7 +3,7 @@ import type { RefusalStore, RefusedRequest } from "../../ledger/refusal-store.ts
 import { removeOld } from "../postgres/retention.ts";
 import type { RefusalRow } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { attributedTo } from "./attribution-filter.ts";
+import { isAttributed } from "./attribution-filter.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { listRows, REFUSALS } from "./log-pages.ts";
 
@@ -17,7 +17,7 @@ export function createRefusalStore({ database, reports, databaseUrl }: Omit<Ledg
 
     async list(query) {
       // Most of them were refused before they were read.
-      if (attributedTo(query).length > 0) return { requests: [], next: undefined };
+      if (isAttributed(query)) return { requests: [], next: undefined };
       const { rows, next } = await listRows<RefusalRow>(reports, query, { table: REFUSALS });
       return { requests: rows.map(toRequest), next };
     },

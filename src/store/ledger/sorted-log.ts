@@ -49,7 +49,10 @@ export function sortedPage(database: Database, query: SortedQuery) {
   const { after, limit, order } = query;
   const value = VALUES[order];
   const id = inCodeUnits(database, "id");
-  let page = narrowed(inTime(from(database, COMPLETIONS).selectAll(), unplaced(query)), query, COMPLETIONS)
+  let page = narrowed(inTime(from(database, COMPLETIONS).selectAll(), unplaced(query)), query, {
+    database,
+    table: COMPLETIONS,
+  })
     .select(value.as("sorted_by"))
     .orderBy(value, "desc")
     .orderBy("ended_at_ms", "desc")

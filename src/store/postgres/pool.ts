@@ -135,6 +135,8 @@ export class PostgresConnections implements PostgresPool {
         this.#isUp = true;
         return result;
       } catch (error) {
+        // As `TimeLimitError`, and still PostgreSQL's error with its code.
+        if (isTooLong(error)) throw Object.assign(error, { isTimeLimit: true });
         if (!isConnectionError(error)) throw error;
         this.#isUp = false;
         lost = toStoreError(this.#where, error);
@@ -246,6 +248,10 @@ const PASSING_MESSAGES: ReadonlySet<string> = new Set([
   READ_ONLY,
   "Connection terminated unexpectedly",
 ]);
+
+function isTooLong(error: unknown): error is Error {
+  return error instanceof Error && (error as { code?: unknown }).code === STATEMENT_TOO_LONG;
+}
 
 /** Whether the connection, rather than the statement, has failed. */
 function isConnectionError(error: unknown): boolean {

@@ -19,7 +19,13 @@ export interface SqliteThreadOptions {
   readonly file: string;
   /** Limit for one statement; undefined for none. */
   readonly limitMs: number | undefined;
+  /** The error of a statement that exceeds the limit. Default: one that names the disk as the cause. */
+  readonly overTime?: (() => StoreError) | undefined;
 }
+
+/** Statements of completions are short. */
+const stuckDisk = (): StoreError =>
+  new StoreError("The database has not answered in time; check the disk that holds it.");
 
 /** SQLite in a worker thread, for Kysely. A dead thread is replaced at the next query. */
 export class SqliteThreadDialect implements Dialect {
@@ -159,14 +165,16 @@ const CLOSING_MS = 2_000;
 class SqliteThread {
   readonly #worker: Worker;
   readonly #limitMs: number | undefined;
+  readonly #overTime: () => StoreError;
   readonly #pending = new Map<number, Pending>();
   readonly #exited: Promise<void>;
   #lastId = 0;
   #end: StoreError | undefined;
 
   /** `limitMs` is the limit for a statement or a transaction; undefined for none. */
-  constructor({ file, limitMs }: { readonly file: string; readonly limitMs: number | undefined }) {
+  constructor({ file, limitMs, overTime = stuckDisk }: SqliteThreadOptions) {
     this.#limitMs = limitMs;
+    this.#overTime = overTime;
     this.#worker = startThread("sqlite-worker", import.meta.url, { workerData: { file }, name: "sqlite" });
     this.#worker.unref();
     this.#worker.on("message", (reply: SqliteReply) => this.#answer(reply));
@@ -236,7 +244,7 @@ class SqliteThread {
   }
 
   #giveUp(): void {
-    this.#lose(new StoreError("The database has not answered in time; check the disk that holds it."));
+    this.#lose(this.#overTime());
     void this.#worker.terminate();
   }
 

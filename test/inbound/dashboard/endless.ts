@@ -7,6 +7,7 @@ import { signUp } from "../../../src/access/sign-up.ts";
 import { callOf } from "../../../src/inbound/dashboard/call.ts";
 import { createCsrfCheck } from "../../../src/inbound/dashboard/csrf.ts";
 import { entries } from "../../../src/inbound/dashboard/policy.ts";
+import { ReportTurns } from "../../../src/inbound/dashboard/report-turns.ts";
 import { createRpcs } from "../../../src/inbound/dashboard/rpcs.ts";
 import { Streams } from "../../../src/inbound/dashboard/streams.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -31,6 +32,7 @@ export async function startEndless() {
       refused: () => undefined,
       csrf: createCsrfCheck(undefined),
       findNetwork: () => "192.0.2.0/24",
+      reports: new ReportTurns("sqlite"),
       cookies: { ...cookies, session: { ...cookies.session, read: () => id } },
     },
     {

@@ -9,6 +9,7 @@ import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { attemptOf } from "../../support/attempt.ts";
 import { writeHistory } from "../../support/history.ts";
+import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 let dataDir: string;
@@ -40,6 +41,11 @@ async function exported(of: Browser, asked: Parameters<Browser["request"]["expor
     isCut ||= piece.isCut;
   }
   return { text: Buffer.concat(pieces).toString(), count, isCut, pieces: pieces.length };
+}
+
+/** Reads without waiting for a turn. */
+function atOnce<T>(read: () => Promise<T>): Promise<T> {
+  return read();
 }
 
 describe("an export of requests", () => {
@@ -127,6 +133,7 @@ describe("an export of requests", () => {
       view: undefined,
       format: ExportFormat.CSV,
       signal: new AbortController().signal,
+      inTurn: atOnce,
       most: 600,
     };
     const ports = { ledger: store.ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
@@ -141,11 +148,43 @@ describe("an export of requests", () => {
     expect(cut.join("").trimEnd().split("\r\n")).toHaveLength(601);
   });
 
+  it("reads each page in a turn of reports, and an account has two at once", async () => {
+    await store.ledger.insert([ada, bob].map(({ id }) => entry({ accountId: id })));
+    const { ledger } = store;
+    const list = ledger.list.bind(ledger);
+    const answer = Promise.withResolvers<void>();
+    const asked: (string | undefined)[] = [];
+    ledger.list = async (query) => {
+      asked.push(query.accountId);
+      await answer.promise;
+      return list(query);
+    };
+    const of = (browser: typeof ada) => exported(browser, { filter: { accountId: browser.id } });
+    const open = [of(ada), of(ada)];
+    await expect.poll(() => asked).toEqual([ada.id]);
+    expect((await errorOf(of(ada))).rawMessage).toBe(
+      "This account has reached the maximum of 2 exports of requests at once. Wait for one to complete.",
+    );
+    open.push(of(bob));
+    await expect.poll(() => site.calls.active).toBe(3);
+    // On SQLite one report is read at a time.
+    expect(asked).toEqual([ada.id]);
+    answer.resolve();
+    expect((await Promise.all(open)).map(({ count }) => count)).toEqual([1, 1, 1]);
+    expect((await of(ada)).count).toBe(1);
+  });
+
   it("ends when its reader leaves", async () => {
     await writeHistory(store.ledger, { count: 1_200, accountIds: [ada.id] });
     const controller = new AbortController();
     const ports = { ledger: store.ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
-    const asked = { filter: {}, view: undefined, format: ExportFormat.UNSPECIFIED, signal: controller.signal };
+    const asked = {
+      filter: {},
+      view: undefined,
+      format: ExportFormat.UNSPECIFIED,
+      signal: controller.signal,
+      inTurn: atOnce,
+    };
     const pieces = exportRequests(ports, asked);
     await pieces.next();
     controller.abort();

@@ -297,6 +297,7 @@ export async function startConsole(
       savedFilters,
       stops: store?.stops ?? memoryStops(),
       traceUrl,
+      database: "sqlite",
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
       feed,
       oidc: oidc?.(access.clock),

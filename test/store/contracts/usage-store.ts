@@ -295,6 +295,7 @@ const someEntry = fc.record({
     undefined,
     { endUser: "ann", session: "s1", agent: "claude-cli", tags: ['a "quoted" tag', "a", "ä=1"] },
     { endUser: "ben", session: "s2", agent: "codex_exec", tags: ["a"] },
+    { session: "s1", tags: ["b,", ",c", '","', "it's"] },
     { endUser: "ann", session: "s2", agent: "claude-cli" },
   ),
 });
@@ -324,7 +325,7 @@ const someAttributionQuery: fc.Arbitrary<UsageQuery> = fc.oneof(
     by: fc.constantFrom("none" as const, "model" as const, "key" as const, "outcome" as const, "tag" as const),
     endUser: fc.constantFrom(undefined, "ann"),
     agent: fc.constantFrom(undefined, "claude-cli"),
-    tag: fc.constantFrom("a", 'a "quoted" tag', "quoted"),
+    tag: fc.constantFrom("a", 'a "quoted" tag', "quoted", " tag", ",", '","'),
   }),
 );
 

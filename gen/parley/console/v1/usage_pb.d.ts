@@ -338,7 +338,8 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
 
   /**
    * Where single completions were added up and this time has more than 100,000 of the key or account, only those that ended last are
-   * in the sums: those since then. Absent: the sums are exact, as far back as single completions are kept (`ledger.retention_days`).
+   * in the sums: those since then. By tag the same holds for more than 100,000 tags of completions. Absent: the sums are exact, as
+   * far back as single completions are kept (`ledger.retention_days`).
    *
    * @generated from field: google.protobuf.Timestamp cut_since = 6;
    */

@@ -1,0 +1,60 @@
+import { describe, expect, it } from "vitest";
+import { createThrottle, type Throttle } from "../../src/access/throttle.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { memoryThrottleStore } from "./memory-accounts.ts";
+
+const NETWORK = "192.0.2.0/24";
+const MINUTE_MS = 60_000;
+
+function setUp() {
+  const clock = new FakeClock();
+  const store = memoryThrottleStore();
+  const update = store.update.bind(store);
+  let writes = 0;
+  store.update = (subject, change) => {
+    writes += 1;
+    return update(subject, change);
+  };
+  return { clock, throttle: createThrottle(store, clock), writes: () => writes };
+}
+
+let made = 0;
+
+/** What networks and addresses have a limit for, with the number that is let in. */
+const KINDS: readonly [name: string, most: number, enter: (throttle: Throttle) => Promise<unknown>][] = [
+  ["sign-ups", 20, (throttle) => throttle.enterSignUp(NETWORK)],
+  ["requests for a password", 20, (throttle) => throttle.enterReset(NETWORK, `${(made += 1)}@example.com`)],
+  ["passkeys", 20, (throttle) => throttle.enter("passkey", { kind: "unknown", network: NETWORK })],
+  [
+    "passwords",
+    120,
+    (throttle) => throttle.attempt(`${(made += 1)}@example.com`, { kind: "unknown", network: NETWORK }, false),
+  ],
+];
+
+describe("a network with too many", () => {
+  it.each(KINDS)("%s is refused without the database until the minute is over", async (_, most, enter) => {
+    const { clock, throttle, writes } = setUp();
+    clock.advance(MINUTE_MS - (clock.now() % MINUTE_MS));
+    for (let count = 0; count < most; count += 1) await enter(throttle);
+    await expect(enter(throttle)).rejects.toMatchObject({ code: "rate_limited", retryAfterMs: MINUTE_MS });
+    const before = writes();
+    clock.advance(20_000);
+    for (let count = 0; count < 5; count += 1)
+      await expect(enter(throttle)).rejects.toMatchObject({ code: "rate_limited", retryAfterMs: 40_000 });
+    expect(writes()).toBe(before);
+    clock.advance(40_000);
+    await enter(throttle);
+    expect(writes()).toBeGreaterThan(before);
+  });
+
+  it("passkeys is asked for again once one of them was right", async () => {
+    const { throttle } = setUp();
+    const enter = () => throttle.enter("passkey", { kind: "unknown", network: NETWORK });
+    const attempts = [];
+    for (let count = 0; count < 20; count += 1) attempts.push(await enter());
+    await expect(enter()).rejects.toMatchObject({ code: "rate_limited" });
+    for (const attempt of attempts.slice(0, 2)) await attempt.succeeded();
+    await enter();
+  });
+});
