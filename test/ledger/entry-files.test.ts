@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { EntryFiles } from "../../src/ledger/entry-files.ts";
 
@@ -11,6 +11,13 @@ beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "parley-files-"));
 });
 afterEach(() => rmSync(home, { recursive: true }));
+
+/** As EntryFiles; closed after the test, whose process serves other tests. */
+function openFiles(...given: ConstructorParameters<typeof EntryFiles>): EntryFiles {
+  const files = new EntryFiles(...given);
+  onTestFinished(() => files.close());
+  return files;
+}
 
 const entryOf = (completionId: string) => ({ completionId, requestId: "line\nbreak \u2028" }) as LedgerEntry;
 
@@ -26,58 +33,58 @@ const pathsIn = (folder: string): string[] => readdirSync(folder).map((name) => 
 describe("entries that the database does not take", () => {
   it("are stored in a file for its user only, and written by the next process, however this one ends", async () => {
     const dataDir = join(home, "data");
-    const files = new EntryFiles(dataDir);
+    const files = openFiles(dataDir);
     await files.append([entryOf("a"), entryOf("b")]);
     await files.append([entryOf("c")]);
     expect(pathsIn(dataDir).map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
     expect(statSync(dataDir).mode & 0o777).toBe(0o700);
     const { ids, insert } = store();
-    expect(await new EntryFiles(dataDir).recover({ insert })).toBe(3);
+    expect(await openFiles(dataDir).recover({ insert })).toBe(3);
     expect(ids).toEqual(["a", "b", "c"]);
     expect(readdirSync(dataDir)).toEqual([]);
-    expect(await new EntryFiles(dataDir).recover({ insert })).toBe(0);
+    expect(await openFiles(dataDir).recover({ insert })).toBe(0);
   });
 
   it("stay in the file when they cannot be written yet", async () => {
-    const files = new EntryFiles(home);
+    const files = openFiles(home);
     await files.append([entryOf("a")]);
     await files.close();
     const insert = () => Promise.reject(new Error("away"));
-    await expect(new EntryFiles(home).recover({ insert })).rejects.toThrow("away");
-    expect(await new EntryFiles(home).recover(store())).toBe(1);
+    await expect(openFiles(home).recover({ insert })).rejects.toThrow("away");
+    expect(await openFiles(home).recover(store())).toBe(1);
   });
 
   it("are not lost when another process takes over the file that is written to", async () => {
-    const files = new EntryFiles(home);
+    const files = openFiles(home);
     await files.append([entryOf("a")]);
     const other = store();
-    expect(await new EntryFiles(home).recover(other)).toBe(1);
+    expect(await openFiles(home).recover(other)).toBe(1);
     await files.append([entryOf("b")]);
     await files.append([entryOf("c")]);
     const next = store();
-    expect(await new EntryFiles(home).recover(next)).toBe(2);
+    expect(await openFiles(home).recover(next)).toBe(2);
     expect([other.ids, next.ids]).toEqual([["a"], ["b", "c"]]);
   });
 
   it("are not lost when the file is taken over during a write", async () => {
-    const files = new EntryFiles(home);
+    const files = openFiles(home);
     await files.append([entryOf("a")]);
     const [path] = pathsIn(home);
     const writing = files.append([entryOf("b")]);
     renameSync(path!, path!.replace(/open$/, "jsonl"));
     await writing;
     const { ids, insert } = store();
-    await new EntryFiles(home).recover({ insert });
+    await openFiles(home).recover({ insert });
     expect(new Set(ids)).toEqual(new Set(["a", "b"]));
   });
 
   it("are all written but the one during whose write the process was killed", async () => {
-    const files = new EntryFiles(home);
+    const files = openFiles(home);
     await files.append([entryOf("a")]);
     const [path] = pathsIn(home);
     writeFileSync(path!, '{"completionId":"b","requ', { flag: "a" });
     const { ids, insert } = store();
-    expect(await new EntryFiles(home).recover({ insert })).toBe(1);
+    expect(await openFiles(home).recover({ insert })).toBe(1);
     expect([ids, readdirSync(home)]).toEqual([["a"], []]);
   });
 
@@ -85,9 +92,9 @@ describe("entries that the database does not take", () => {
     const name = "unwritten-ledger-a0.jsonl";
     writeFileSync(join(home, name), `\0\0\0\n${JSON.stringify(entryOf("a"))}\n`);
     const { ids, insert } = store();
-    expect(await new EntryFiles(home).recover({ insert })).toBe(1);
+    expect(await openFiles(home).recover({ insert })).toBe(1);
     expect([ids, readdirSync(home)]).toEqual([["a"], [`${name}.damaged`]]);
-    expect(await new EntryFiles(home).recover({ insert })).toBe(0);
+    expect(await openFiles(home).recover({ insert })).toBe(0);
   });
 
   it("of a file that cannot be used stay in it, and those of the others are written", async () => {
@@ -102,7 +109,7 @@ describe("entries that the database does not take", () => {
     writeFileSync(kept, `\0\n${JSON.stringify(entryOf("d"))}\n`);
     mkdirSync(`${kept}.damaged`);
     const troubles: string[] = [];
-    const files = new EntryFiles(home, ({ path }) => void troubles.push(path));
+    const files = openFiles(home, ({ path }) => void troubles.push(path));
     const { ids, insert } = store();
     expect(await files.recover({ insert })).toBe(2);
     expect([ids.toSorted(), files.left]).toEqual([["c", "d"], 0]);
@@ -118,7 +125,7 @@ describe("entries that the database does not take", () => {
   });
 
   it("of its own that had to be left are counted until they are written", async () => {
-    const files = new EntryFiles(home);
+    const files = openFiles(home);
     await files.append([entryOf("a")]);
     const inTheWay = pathsIn(home)[0]!.replace(/open$/, "jsonl");
     mkdirSync(inTheWay);
@@ -146,20 +153,20 @@ describe("entries that the database does not take", () => {
     const file = join(home, "unwritten-ledger-b0.jsonl");
     // Sparse.
     spawnSync("truncate", ["-s", "512M", file]);
-    await expect(new EntryFiles(home).append([entryOf("a")])).rejects.toThrow("512 MiB");
+    await expect(openFiles(home).append([entryOf("a")])).rejects.toThrow("512 MiB");
   });
 
   it("are written once when another process writes them at the same time", async () => {
     for (const id of ["a", "b"]) {
-      const files = new EntryFiles(home);
+      const files = openFiles(home);
       await files.append([entryOf(id)]);
       await files.close();
     }
     const insert = async () => pathsIn(home).forEach((path) => rmSync(path, { force: true }));
-    expect(await new EntryFiles(home).recover({ insert })).toBe(1);
+    expect(await openFiles(home).recover({ insert })).toBe(1);
   });
 
   it("are absent without a data directory", async () => {
-    expect(await new EntryFiles(join(home, "none")).recover(store())).toBe(0);
+    expect(await openFiles(join(home, "none")).recover(store())).toBe(0);
   });
 });
