@@ -73,9 +73,15 @@ export async function sumEntries(
   const ofSteps = rows.filter(({ kind }) => kind === "step");
   return {
     sums: [...own, ...othersOf(ofSteps, own)],
-    total: ofSteps.length === 0 ? undefined : rows.find(({ kind }) => kind === "total"),
+    total: ofSteps.length === 0 ? undefined : (rows.find(({ kind }) => kind === "total") ?? addUp(ofSteps)),
     cutSinceMs,
   };
+}
+
+function addUp(ofSteps: readonly Sums[]): Sums {
+  const total = { ...ofSteps[0]! };
+  for (const row of ofSteps.slice(1)) for (const column of COLUMNS) total[column] += row[column];
+  return total;
 }
 
 /** What is left of the sums of each step without those of the groups with rows of their own. */
@@ -90,7 +96,7 @@ function othersOf(ofSteps: readonly Sums[], own: readonly Sums[]): Sums[] {
 
 /**
  * Query of the sums of each of the largest groups in each step, of each step (`step`: where a completion is in several groups, so many
- * times) and of all completions; of those that ended within a time. Groups are sorted by their names once, without their sums.
+ * times) and, by tag, of all completions; of those that ended within a time. Groups are sorted by their names once, without their sums.
  */
 function groupedSums(
   database: Database,
@@ -107,10 +113,20 @@ function groupedSums(
     by === "tag"
       ? sql`select grouped.*, tag.value as name from grouped join ${values} on true`
       : sql`select grouped.*, value as name from grouped where value <> ''`;
-  const times = by === "tag" ? tagCount(database, sql`value`) : sql<number>`1`;
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups)}`;
-  const sums = (factor: RawBuilder<number>): RawBuilder<unknown> =>
-    sql.join(COLUMNS.map((column) => sql`coalesce(sum(${sql.ref(column)} * ${factor}), 0) as ${sql.ref(column)}`));
+  const sums = (factor = sql``): RawBuilder<unknown> =>
+    sql.join(COLUMNS.map((column) => sql`coalesce(sum(${sql.ref(column)} ${factor}), 0) as ${sql.ref(column)}`));
+  const own = sql`select 'own' as kind, step_ms, name, `;
+  const ofSteps = sql`union all select 'step' as kind, step_ms, '' as name, `;
+  const shown = sql`from named where name in (select name from shown)`;
+  // Several groups have the same tag, and count for each of theirs; of other names there is one group in each step.
+  const results =
+    by === "tag"
+      ? sql`${own} ${sums()} ${shown} group by 2, 3
+          ${ofSteps} ${sums(sql`* ${tagCount(database, sql`value`)}`)} from grouped group by 2
+          union all select 'total' as kind, 0 as step_ms, '' as name, ${sums()} from grouped`
+      : sql`${own} ${sql.join(COLUMNS.map((column) => sql.ref(column)))} ${shown}
+          ${ofSteps} ${sums()} from grouped group by 2`;
   return sql`
     with grouped as materialized (
       select ${stepOf("started_at_ms", step, offsets)} as step_ms, ${VALUES[by]} as value, count(*) as completions,
@@ -122,9 +138,7 @@ function groupedSums(
       select name from (
         select name, sum(cost_micro_usd) as cost, sum(completions) as completions from named group by name) as totals
       order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit})
-    select 'own' as kind, step_ms, name, ${sums(sql<number>`1`)} from named where name in (select name from shown) group by 2, 3
-    union all select 'step' as kind, step_ms, '' as name, ${sums(times)} from grouped group by 2
-    union all select 'total' as kind, 0 as step_ms, '' as name, ${sums(sql<number>`1`)} from grouped`;
+    ${results}`;
 }
 
 function matching(
