@@ -74,7 +74,7 @@ describe("in Administration an owner", () => {
     await page.getByRole("listitem").filter({ hasText: "Bob" }).getByText("Auditor").waitFor();
 
     await bob.page.reload();
-    await bob.page.getByRole("link", { name: "Administration" }).click();
+    await bob.page.getByRole("link", { name: "Administration", exact: true }).click();
     await bob.page.getByRole("heading", { name: "Audit log", level: 1 }).waitFor();
     await bob.page.getByRole("table", { name: "Audit log" }).getByText("Role created").waitFor();
     const places = bob.page.getByRole("navigation", { name: "Administration" }).getByRole("link");

@@ -156,7 +156,7 @@ describe("a key limited by an administrator", () => {
 describe("a developer", () => {
   it("sees no link to the administration, and a notice on its pages", async () => {
     const { page } = bob;
-    expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
+    expect(await page.getByRole("link", { name: "Administration", exact: true }).count()).toBe(0);
     for (const [path, heading] of [
       ["accounts", "Accounts"],
       ["teams", "Teams"],
@@ -178,7 +178,7 @@ describe("a developer", () => {
 describe("accounts", () => {
   it("are found by name and e-mail address, with their active keys", async () => {
     const { page } = ada;
-    await page.getByRole("link", { name: "Administration" }).click();
+    await page.getByRole("link", { name: "Administration", exact: true }).click();
     await page.getByRole("heading", { name: "Accounts", exact: true }).waitFor();
     await page.getByLabel("Find an account").fill("BOB@");
     await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
@@ -203,7 +203,7 @@ describe("accounts", () => {
     await item(page, "Accounts", "Bob").getByText("30 requests/min").waitFor();
     await item(page, "Accounts", "Bob").getByText("Administrator").waitFor();
     await bob.page.reload();
-    await bob.page.getByRole("link", { name: "Administration" }).waitFor();
+    await bob.page.getByRole("link", { name: "Administration", exact: true }).waitFor();
     await page.getByRole("button", { name: "Edit Bob" }).click();
     await page.getByLabel("Role").selectOption("Developer");
     await page.getByRole("button", { name: "Save" }).click();

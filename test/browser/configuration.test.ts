@@ -68,7 +68,7 @@ describe("the configuration in the dashboard", () => {
     const startedAt = performance.now();
     await setUp(page);
     key = await createKey(page, "first");
-    await page.getByRole("link", { name: "Administration" }).click();
+    await page.getByRole("link", { name: "Administration", exact: true }).click();
     await page.getByRole("link", { name: "Providers & models" }).click();
     await page.getByRole("table", { name: "Entries" }).waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);

@@ -95,7 +95,8 @@ describe("the API reference", () => {
       page.evaluate<number>(
         `document.getElementById("section/Errors/rate_limited")?.getBoundingClientRect().top ?? -1`,
       );
-    await expect.poll(top).toBeGreaterThan(0);
+    // The page is made of the whole contract, for some seconds of a core.
+    await expect.poll(top, { timeout: 45_000 }).toBeGreaterThan(0);
     await expect.poll(top).toBeLessThan(300);
     await page.context().close();
   });

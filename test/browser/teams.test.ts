@@ -49,7 +49,7 @@ async function closed(page: Page): Promise<void> {
 describe("a team's first day", () => {
   it("begins with an administrator who creates it, with a budget", async () => {
     const { page } = ada;
-    await page.getByRole("link", { name: "Administration" }).click();
+    await page.getByRole("link", { name: "Administration", exact: true }).click();
     await page.getByRole("navigation", { name: "Administration" }).getByRole("link", { name: "Teams" }).click();
     await page.getByText("No teams yet").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
