@@ -65,7 +65,7 @@ export class PasswordResets {
 }
 
 /**
- * Sets a new password by a link: all sessions end. Where the new password alone signs in, the passkeys are removed: whoever had the account
+ * Sets a new password by a link: all sessions end. Where the new password alone signs in, the passkeys are removed: a person who had the account
  * before its mailbox's owner may have added them. Where a second factor is asked for, by the account's app or by `sign_in.second_factor`, all
  * factors stay, and so do the counts of wrong codes: a mailbox alone is not enough there. Throws `invalid_request` for a text that is no token, and for an invalid
  * password, with which the link stays valid; `unauthenticated` for any other token, `rate_limited` after too many.

@@ -186,7 +186,7 @@ export function permitsSomewhere(subject: Subject, permission: Permission): bool
 
 /**
  * What the subject lacks to give or take a role in a team: the first permission of the role that it does not have there. Undefined: nothing.
- * Whoever has the keys of a team can use them, so the playground is not asked for.
+ * `playground.use` is not compared: who has a team's keys can call models with them.
  */
 export function missingForTeamRole(subject: Subject, role: TeamRole, teamId: string): Permission | undefined {
   return TEAM_PERMISSIONS[role].find(

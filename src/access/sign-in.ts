@@ -198,7 +198,7 @@ async function rehash({ store, passwords }: AccessContext, account: AccountRecor
 
 /**
  * Ends the new session again when the account was disabled, its password changed, or a factor set up that the sign-in would have needed, while
- * the old password was being checked: whoever removed the account's sessions then missed this one.
+ * the old password was being checked: the removal of the account's sessions then missed this one.
  */
 async function confirm(context: AccessContext, started: StartedSession, password: string): Promise<void> {
   const { store, passwords } = context;

@@ -84,7 +84,7 @@ export interface ChannelRecord {
 
 /** The secret part of a channel. */
 export interface ChannelSecrets {
-  /** Of a webhook or of Slack: whoever knows the address may post to it. */
+  /** Of a webhook or of Slack: the address is all that posting to it needs. */
   readonly url?: string;
   /** Key of a webhook's signatures: `whsec_…`. */
   readonly signingKey?: string;

@@ -40,7 +40,7 @@ export const simulate: Command = {
     });
     try {
       const { url, port } = simulator;
-      // Before the address is printed: whoever reads it may stop the simulator at once.
+      // Before the address is printed: its reader may stop the simulator at once.
       const stopped = untilStopped();
       if (invocation.switches.has("json")) writeJson(stdout, { url, port, ...(chaos && { chaos }) });
       else {

@@ -67,7 +67,7 @@ export interface StoredPart {
   readonly allowsPrivate: boolean;
   /**
    * Whether an entry, by its `pathKey`, was stored before: it keeps its name when a provider of the file lists a model of that name later.
-   * Otherwise whoever writes that list would get the requests of stored models.
+   * Otherwise the author of that list would get the requests of stored models.
    */
   readonly wasStored: (entry: string) => boolean;
 }

@@ -26,6 +26,6 @@ export function stoppedBy(
   const other = stop.kind === "session" ? "; a new session is not concerned" : "";
   return new Failure(
     "stopped",
-    `${what} is stopped until ${new Date(stop.untilMs).toISOString()}${other}. Whoever manages the keys of this account can end the stop in the dashboard.`,
+    `${what} is stopped until ${new Date(stop.untilMs).toISOString()}${other}. Members who manage the keys of this account can end the stop in the dashboard.`,
   );
 }

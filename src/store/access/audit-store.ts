@@ -8,7 +8,7 @@ import type { AuditEntryRow } from "../schema.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
 import { toAuditEntry } from "./audit-rows.ts";
 
-/** Limit for appending an entry: whoever has changed something waits for it. */
+/** Limit for appending an entry, for which the change's caller waits. */
 const LIMIT_MS = 5_000;
 
 /**

@@ -31,7 +31,7 @@ export function createDeliveryRows(
         recipient: name,
         created_at_ms: nowMs,
         attempts: 1,
-        // Not retried: whoever sends a test waits for its outcome.
+        // Not retried: the caller of a test waits for its outcome.
         next_at_ms: null,
         sent_at_ms: null,
         problem: "",
