@@ -95,8 +95,8 @@ function othersOf(ofSteps: readonly Sums[], own: readonly Sums[]): Sums[] {
 }
 
 /**
- * Query of the sums of each of the largest groups in each step, of each step (`step`: where a completion is in several groups, so many
- * times) and, by tag, of all completions; of those that ended within a time. Groups are sorted by their names once, without their sums.
+ * Query of the sums of completions that ended within a time: of the largest groups in each step (`own`), of each step (`step`, which counts a
+ * completion once for each of its tags) and, by tag, of all completions (`total`). Groups are sorted by their names once, without their sums.
  */
 function groupedSums(
   database: Database,
