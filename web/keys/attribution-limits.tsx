@@ -6,8 +6,8 @@ import { writeUsd } from "../format/money.ts";
 
 /** Fields of the limits: name in the request, label, name in the message. */
 export const ATTRIBUTION_COUNTS = [
-  ["attribution_limits.end_user_requests_per_minute", "Requests per minute and end user", "endUserRequestsPerMinute"],
-  ["attribution_limits.end_user_tokens_per_minute", "Tokens per minute and end user", "endUserTokensPerMinute"],
+  ["attribution_limits.end_user_requests_per_minute", "Requests per end user and minute", "endUserRequestsPerMinute"],
+  ["attribution_limits.end_user_tokens_per_minute", "Tokens per end user and minute", "endUserTokensPerMinute"],
 ] as const;
 
 /** The same of budgets. */

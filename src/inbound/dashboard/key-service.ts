@@ -231,7 +231,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     models,
     capabilities,
     limits,
-    attributionLimits,
+    attributionLimits = {},
     options,
     requiredLabels,
     tags,
@@ -247,7 +247,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     models: models === "all" ? { all: true } : { ids: [...models] },
     capabilities: capabilities.map((capability) => CAPABILITIES[capability]),
     limits: toLimitsMessage(limits),
-    ...(attributionLimits !== undefined && { attributionLimits: toAttributionMessage(attributionLimits) }),
+    attributionLimits: toAttributionMessage(attributionLimits),
     limitedByAdministrator,
     providerOptions:
       options === "default" ? { byBudget: true } : { options: options.map((option) => PROVIDER_OPTIONS[option]) },

@@ -71,10 +71,8 @@ export function keptUntil({ subject, month }: SpendingKey, atMs: number): number
 export async function pruneSpending(statements: Statements, limit: number): Promise<number> {
   const which = "kept_until_ms <= ? and held_micro_usd = 0 order by subject, month limit ?";
   const ended = `select subject, month from spending where ${which} ${forUpdate(statements, "skip locked")}`;
-  const rows = await statements.run<SpendingKey>(ended, [await nowMs(statements), limit]);
-  for (const { subject, month } of rows)
-    await statements.run("delete from spending where subject = ? and month = ?", [subject, month]);
-  return rows.length;
+  const sql = `delete from spending where (subject, month) in (${ended}) returning subject`;
+  return (await statements.run(sql, [await nowMs(statements), limit])).length;
 }
 
 /**
