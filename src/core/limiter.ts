@@ -73,8 +73,8 @@ export interface Limiter extends RefusedRequests {
    */
   reserve(demand: Demand): Promise<Reservation>;
   /**
-   * The failures with which `reserve` would refuse the demand now: of token rates as last known to this process, and of budgets. Takes
-   * nothing. Throws `overloaded` when a budget cannot be checked.
+   * The failures with which `reserve` would refuse the demand now: of token rates of the key and its account as last known to this
+   * process, and of budgets. Takes nothing. Throws `overloaded` when a budget cannot be checked.
    */
   preview(demand: Demand): Promise<readonly Failure[]>;
   /** Whether a budget applies to the key, its account, or its end users or sessions, also for a request that names none. */

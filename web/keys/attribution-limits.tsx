@@ -41,7 +41,7 @@ export function AttributionLimits({ current, errors }: AttributionLimitsProps) {
   return (
     <Fold
       title="End users and sessions"
-      summary={others.length === 0 ? first : `${others.length + 1} limits`}
+      summary={others.length === 0 ? first : `${others.length + 1} set`}
       isOpen={[...ATTRIBUTION_COUNTS, ...ATTRIBUTION_BUDGETS].some(([name]) => errors(name) !== undefined)}
     >
       <p className="text-sm text-muted">
