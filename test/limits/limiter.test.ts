@@ -285,9 +285,9 @@ describe("a limiter of end users and sessions", () => {
 
   it("returns the unused tokens of an end user", async () => {
     const { reserve } = createWorld({ attribution: { endUserTokensPerMinute: 150 } });
-    const { release } = await reserve(ann);
+    const reservation = await reserve(ann);
     expect((await failureOf(reserve(ann))).message).toContain("this end user: 150 tokens per minute");
-    release(10);
+    reservation.release(10);
     await reserve(ann);
   });
 

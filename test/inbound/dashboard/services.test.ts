@@ -421,8 +421,7 @@ describe("keys", () => {
     const { key: free } = await ada.key.update({ id, attributionLimits: {} });
     expect(free).toMatchObject({ attributionLimits: { endUserBudgetPeriod: 0 }, limitedByAdministrator: false });
     expect(free?.attributionLimits?.endUserBudgetMicroUsd).toBeUndefined();
-    const entries = site.access.logged.filter(({ action }) => action === "key_updated");
-    expect(entries[0]).toMatchObject({
+    expect(site.access.logged.find(({ action }) => action === "key_updated")).toMatchObject({
       before: '{"end_user_budget_period":"day","require_end_user":null,"limited_by_administrator":false}',
     });
     for (const [field, wrong] of [

@@ -147,10 +147,11 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
         ...(await ledger.spending([ann.subject], periodAt(lost.startedAtMs, "day"))),
         ...(await ledger.spending(["key:k"], periodAt(lost.startedAtMs, "month"))),
       ];
-      expect(await spent()).toEqual(Array(2).fill({ spentMicroUsd: 100, heldMicroUsd: 0 }));
+      const both = (spentMicroUsd: number) => [1, 2].map(() => ({ spentMicroUsd, heldMicroUsd: 0 }));
+      expect(await spent()).toEqual(both(100));
       const { completionId, startedAtMs, keyId } = lost;
       await ledger.insert([entry({ completionId, startedAtMs, keyId, budgets: [ann] })]);
-      expect(await spent()).toEqual(Array(2).fill({ spentMicroUsd: 30, heldMicroUsd: 0 }));
+      expect(await spent()).toEqual(both(30));
     });
 
     it("are booked in the month of their hold, and taken out of it by an entry that comes later", async () => {

@@ -83,7 +83,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
         { ...ann, limitMicroUsd: 300 },
         { ...run, limitMicroUsd: 250 },
       ];
-      const decisions = await Promise.all([demand({ holds }), demand({ holds }), demand({ holds })].map(budgets.hold));
+      const decisions = await Promise.all([1, 2, 3].map(() => budgets.hold(demand({ holds }))));
       expect(decisions.toSorted((one, other) => Number(other.admitted) - Number(one.admitted))).toEqual([
         { admitted: true },
         { admitted: true },
