@@ -1,3 +1,4 @@
+import type { AttributionLimits } from "../core/attribution.ts";
 import type { Limits } from "../core/principal.ts";
 import type { AccountRecord } from "./account-store.ts";
 import type { AuditFields } from "./audit-entry.ts";
@@ -71,6 +72,7 @@ export function keyFields(key: KeyRecord): AuditFields {
     models: key.models,
     capabilities: key.capabilities,
     ...limitFields(key.limits),
+    ...attributionLimitFields(key.attributionLimits),
     limited_by_administrator: key.limitedByAdministrator,
     options: key.options,
     required_labels: key.requiredLabels,
@@ -139,6 +141,17 @@ function limitFields(limits: Limits): AuditFields {
     tokens_per_minute: limits.tokensPerMinute ?? null,
     concurrent_requests: limits.concurrentRequests ?? null,
     monthly_budget_micro_usd: limits.monthlyBudgetMicroUsd ?? null,
+  };
+}
+
+function attributionLimitFields(limits: AttributionLimits = {}): AuditFields {
+  return {
+    end_user_requests_per_minute: limits.endUserRequestsPerMinute ?? null,
+    end_user_tokens_per_minute: limits.endUserTokensPerMinute ?? null,
+    end_user_budget_micro_usd: limits.endUserBudgetMicroUsd ?? null,
+    end_user_budget_period: limits.endUserBudgetMicroUsd === undefined ? null : (limits.endUserBudgetPeriod ?? "day"),
+    session_budget_micro_usd: limits.sessionBudgetMicroUsd ?? null,
+    require_end_user: limits.requiresEndUser ?? null,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { AttributionLimits } from "../core/attribution.ts";
 import { type Failure, invalidField } from "../core/failure.ts";
 import type { Limits } from "../core/principal.ts";
 
@@ -31,7 +32,7 @@ export function unknownId(what: string, id: string): Failure {
 }
 
 /** Range of each limit. A budget of zero is a way to stop spending. */
-const RANGES: Readonly<Record<keyof Limits, readonly [name: string, min: number, max: number]>> = {
+const RANGES: Readonly<Record<keyof Limits, Range>> = {
   requestsPerMinute: ["requests_per_minute", 1, 1e9],
   tokensPerMinute: ["tokens_per_minute", 1, 1e9],
   concurrentRequests: ["concurrent_requests", 1, 1e6],
@@ -40,10 +41,36 @@ const RANGES: Readonly<Record<keyof Limits, readonly [name: string, min: number,
 
 /** Returns the limits if they are valid. Throws an `invalid_request` Failure that names the first invalid one. */
 export function checkLimits(limits: Limits): Limits {
-  for (const [field, [name, min, max]] of Object.entries(RANGES)) {
-    const value = limits[field as keyof Limits];
-    if (value === undefined || (Number.isSafeInteger(value) && value >= min && value <= max)) continue;
-    throw invalidField(`limits.${name}`, `must be a whole number from ${min} to ${max}`);
-  }
+  for (const [field, range] of Object.entries(RANGES)) checkRange("limits", limits[field as keyof Limits], range);
   return limits;
+}
+
+/** The same of the limits of end users and sessions. Of those that are not set, nothing is left. */
+export function checkAttributionLimits(limits: AttributionLimits): AttributionLimits {
+  const { endUserBudgetMicroUsd, endUserBudgetPeriod, requiresEndUser } = limits;
+  const numbers = ATTRIBUTION_RANGES.flatMap(([field, range]) => {
+    checkRange("attribution_limits", limits[field], range);
+    return limits[field] === undefined ? [] : [[field, limits[field]] as const];
+  });
+  if (endUserBudgetPeriod !== undefined && endUserBudgetMicroUsd === undefined)
+    throw invalidField("attribution_limits.end_user_budget_period", "needs end_user_budget_micro_usd");
+  return {
+    ...Object.fromEntries(numbers),
+    ...(endUserBudgetPeriod === "month" && { endUserBudgetPeriod }),
+    ...(requiresEndUser === true && { requiresEndUser }),
+  };
+}
+
+const ATTRIBUTION_RANGES = [
+  ["endUserRequestsPerMinute", ["end_user_requests_per_minute", 1, 1e9]],
+  ["endUserTokensPerMinute", ["end_user_tokens_per_minute", 1, 1e9]],
+  ["endUserBudgetMicroUsd", ["end_user_budget_micro_usd", 0, 1e15]],
+  ["sessionBudgetMicroUsd", ["session_budget_micro_usd", 0, 1e15]],
+] as const satisfies readonly (readonly [keyof AttributionLimits, Range])[];
+
+type Range = readonly [name: string, min: number, max: number];
+
+function checkRange(of: string, value: number | undefined, [name, min, max]: Range): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= min && value <= max)) return;
+  throw invalidField(`${of}.${name}`, `must be a whole number from ${min} to ${max}`);
 }

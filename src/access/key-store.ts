@@ -1,3 +1,4 @@
+import type { AttributionLimits } from "../core/attribution.ts";
 import type { LabelRequirements } from "../core/labels.ts";
 import type { AccountRouting, Capability, Limits } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
@@ -18,6 +19,8 @@ export interface KeyRecord {
   readonly models: readonly string[] | "all";
   readonly capabilities: readonly Capability[];
   readonly limits: Limits;
+  /** Limits of each of its end users and sessions. Default: none. */
+  readonly attributionLimits?: AttributionLimits | undefined;
   /** Labels that a model must have to be sent its requests; of each at least one value. */
   readonly requiredLabels: LabelRequirements;
   /** By which names with several models may choose among them. */
@@ -70,6 +73,7 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
     | "models"
     | "capabilities"
     | "limits"
+    | "attributionLimits"
     | "options"
     | "requiredLabels"
     | "tags"
@@ -82,7 +86,15 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
 export type KeyChanges = Partial<
   Pick<
     KeyRecord,
-    "name" | "models" | "capabilities" | "limits" | "options" | "requiredLabels" | "tags" | "limitedByAdministrator"
+    | "name"
+    | "models"
+    | "capabilities"
+    | "limits"
+    | "attributionLimits"
+    | "options"
+    | "requiredLabels"
+    | "tags"
+    | "limitedByAdministrator"
   >
 >;
 

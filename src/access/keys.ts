@@ -1,10 +1,11 @@
+import type { AttributionLimits } from "../core/attribution.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { type LabelRequirements, LABELS, valuesProblem } from "../core/labels.ts";
 import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
 import { displayApiKey, generateApiKey, hashApiKey, randomBase62 } from "./api-key.ts";
-import { checkLimits, checkName, unknownId } from "./checks.ts";
+import { checkAttributionLimits, checkLimits, checkName, unknownId } from "./checks.ts";
 import { DEFAULT_ACCOUNT_ID, type KeyChanges, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
 import { CAPABILITIES } from "./principal.ts";
 
@@ -44,6 +45,8 @@ export interface KeyRequest {
   readonly lifetimeMs?: number | undefined;
   /** Default: those of its account. */
   readonly limits?: Limits | undefined;
+  /** Default: none. */
+  readonly attributionLimits?: AttributionLimits | undefined;
   /** Default: depends on whether a budget applies. */
   readonly options?: readonly ProviderOption[] | "default" | undefined;
   /** Default: none. */
@@ -68,8 +71,9 @@ export interface CreatedKey {
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
   const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "developer" } = request;
   const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS, options = "default" } = request;
-  const { requiredLabels = {}, tags = [] } = request;
-  const choices = checkChoices({ name: request.name, models, capabilities, limits, options, requiredLabels, tags });
+  const { attributionLimits, requiredLabels = {}, tags = [] } = request;
+  const permissions = { models, capabilities, limits, options, requiredLabels, tags };
+  const choices = checkChoices({ name: request.name, ...permissions, attributionLimits });
   const now = clock.now();
   await requireRoom({ store, clock }, accountId);
   const made = makeKey({
@@ -186,8 +190,8 @@ export async function updateKey(
 ): Promise<void> {
   const choices = checkChoices(update);
   const key = await findKey(store, id);
-  const { models, capabilities, limits, requiredLabels } = choices;
-  const isPermission = (models ?? capabilities ?? limits ?? requiredLabels) !== undefined;
+  const { models, capabilities, limits, attributionLimits, requiredLabels } = choices;
+  const isPermission = (models ?? capabilities ?? limits ?? attributionLimits ?? requiredLabels) !== undefined;
   const hasLimitedLife = key.limitedByAdministrator && key.expiresAtMs !== undefined;
   const isLimited = by === "administrator" && (hasLimitedLife || isRestricted({ ...key, ...choices }));
   const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
@@ -211,9 +215,12 @@ function isRestricted({
   models,
   capabilities,
   limits,
+  attributionLimits = {},
   requiredLabels,
-}: Pick<KeyRecord, "models" | "capabilities" | "limits" | "requiredLabels">): boolean {
-  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+}: Pick<KeyRecord, "models" | "capabilities" | "limits" | "attributionLimits" | "requiredLabels">): boolean {
+  const isLimited = [limits, attributionLimits].some((each) =>
+    Object.values(each).some((limit) => limit !== undefined),
+  );
   const lacksOne = CAPABILITIES.some((capability) => !capabilities.includes(capability));
   return models !== "all" || lacksOne || isLimited || Object.keys(requiredLabels).length > 0;
 }
@@ -262,7 +269,7 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
 
 /** Checks the chosen values and removes repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
-  const { name, models, capabilities, limits, options, requiredLabels, tags } = choices;
+  const { name, models, capabilities, limits, attributionLimits, options, requiredLabels, tags } = choices;
   if (models?.length === 0) throw invalidField("models", "select at least one model, or omit the field for all models");
   if (capabilities?.length === 0)
     throw invalidField("capabilities", "select at least one, or omit the field for all capabilities");
@@ -270,6 +277,7 @@ function checkChoices<C extends KeyChanges>(choices: C): C {
     ...choices,
     ...(name !== undefined && { name: checkName(name) }),
     ...(limits !== undefined && { limits: checkLimits(limits) }),
+    ...(attributionLimits !== undefined && { attributionLimits: checkAttributionLimits(attributionLimits) }),
     ...(Array.isArray(models) && { models: [...new Set(models)] }),
     ...(capabilities !== undefined && { capabilities: [...new Set(capabilities)] }),
     ...(Array.isArray(options) && { options: [...new Set(options)] }),

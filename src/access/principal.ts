@@ -44,6 +44,7 @@ export function toPrincipal(
     routing,
     stops,
     limits: record.limits,
+    attributionLimits: record.attributionLimits,
     accountLimits,
     expiresAtMs: record.expiresAtMs,
     ...asked,

@@ -31,7 +31,14 @@ import {
   writeJson,
   parseDuration,
 } from "./command.ts";
-import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
+import {
+  ATTRIBUTION_LIMIT_FLAGS,
+  LIMIT_FLAGS,
+  namesAttributionLimits,
+  namesLimits,
+  readAttributionLimits,
+  readLimits,
+} from "./limit-flags.ts";
 import { formatTable, KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./output.ts";
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
 import { commandLog, type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
@@ -59,6 +66,7 @@ export const keysCreate: Command = {
     capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key (default: all)" },
     account: { value: "A", help: "owner, by the account's ID or e-mail address (default: the first account)" },
     ...LIMIT_FLAGS,
+    ...ATTRIBUTION_LIMIT_FLAGS,
     ...OPTIONS_FLAG,
     ...LABEL_FLAGS,
     expires: { value: "30d", help: "lifetime, in m, h, d or w (default: never expires)" },
@@ -74,6 +82,7 @@ export const keysCreate: Command = {
         models: models === undefined ? undefined : readModels(models, config),
         capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
         limits: readLimits(invocation.flags, NO_LIMITS),
+        attributionLimits: readAttributionLimits(invocation.flags),
         by: "administrator",
         options: options === undefined ? undefined : readOptions(options),
         requiredLabels: readRequiredLabels(invocation.flags, {}),
@@ -144,6 +153,7 @@ export const keysUpdate: Command = {
     models: { value: "A,B|all", help: "models that the key may use" },
     capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key" },
     ...LIMIT_FLAGS,
+    ...ATTRIBUTION_LIMIT_FLAGS,
     ...OPTIONS_FLAG,
     ...LABEL_FLAGS,
     ...CONFIG_FLAG,
@@ -161,6 +171,9 @@ export const keysUpdate: Command = {
         ...(models !== undefined && { models: models === "all" ? ("all" as const) : readModels(models, config) }),
         ...(capabilities !== undefined && { capabilities: readCapabilities(capabilities) }),
         ...(namesLimits(flags) && { limits: readLimits(flags, before?.limits ?? NO_LIMITS) }),
+        ...(namesAttributionLimits(flags) && {
+          attributionLimits: readAttributionLimits(flags, before?.attributionLimits),
+        }),
         ...(options !== undefined && { options: readOptions(options) }),
         ...((flags["require-region"] ?? flags["require-retention"]) !== undefined && {
           requiredLabels: readRequiredLabels(flags, before?.requiredLabels ?? {}),

@@ -3,7 +3,7 @@ import type { CreatedInvitation } from "../access/invitations.ts";
 import type { KeyRecord } from "../access/key-store.ts";
 import { type CreatedKey, keyState } from "../access/keys.ts";
 import type { CliContext } from "./command.ts";
-import { describeLimits, toLimitsJson } from "./limit-flags.ts";
+import { describeLimits, toAttributionLimitsJson, toLimitsJson } from "./limit-flags.ts";
 
 /** Formats Unix milliseconds as ISO 8601; null for undefined. */
 function toIso(atMs: number | undefined): string | null {
@@ -96,6 +96,7 @@ export function toKeyJson(record: KeyRecord) {
     models: record.models,
     capabilities: record.capabilities,
     limits: toLimitsJson(record.limits),
+    attribution_limits: toAttributionLimitsJson(record.attributionLimits),
     limited_by_administrator: record.limitedByAdministrator,
     options: record.options,
     required_labels: record.requiredLabels,
@@ -131,7 +132,7 @@ export function toKeyRow(record: KeyRecord, nowMs: number): string[] {
     keyState(record, nowMs),
     record.models === "all" ? "all" : record.models.join(","),
     record.capabilities.join(","),
-    describeLimits(record.limits),
+    describeLimits(record.limits, record.attributionLimits),
     toIso(record.createdAtMs) ?? "",
     toIso(record.expiresAtMs) ?? "never",
     toIso(record.lastUsedAtMs) ?? "never",

@@ -218,6 +218,7 @@ export class CompletionAccounting {
       partial: false,
       estimated: true,
       ...(attribution !== undefined && { attribution }),
+      ...(reservation.budgets !== undefined && { budgets: reservation.budgets }),
     };
   }
 
@@ -319,7 +320,8 @@ export class CompletionAccounting {
   #toEntry(noted: Noted, { tokens, costMicroUsd, ownCostMicroUsd, estimated }: Booking): NewLedgerEntry | undefined {
     if (this.#reserved === undefined) return undefined;
     const { accountId, keyId, keyFamilyId } = this.#call.principal;
-    this.#reserved.reservation.release(tokens.prompt + tokens.completion);
+    const { reservation } = this.#reserved;
+    reservation.release(tokens.prompt + tokens.completion);
     const partial = this.#model !== undefined && this.#outcome !== "served";
     const capped = Math.min(costMicroUsd, MAX_COST_MICRO_USD);
     const own = ownCostMicroUsd === 0 ? {} : { ownCostMicroUsd: Math.min(ownCostMicroUsd, capped) };
@@ -335,6 +337,7 @@ export class CompletionAccounting {
       partial,
       estimated,
       ...(details !== undefined && { details }),
+      ...(reservation.budgets !== undefined && { budgets: reservation.budgets }),
     };
   }
 

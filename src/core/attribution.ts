@@ -9,6 +9,21 @@ export interface Attribution {
   readonly tags?: readonly string[] | undefined;
 }
 
+/** Limits of each end user and each session of a key. Undefined: not limited. */
+export interface AttributionLimits {
+  readonly endUserRequestsPerMinute?: number | undefined;
+  /** Prompt and answer tokens together. */
+  readonly endUserTokensPerMinute?: number | undefined;
+  /** Per day or month in UTC, in micro-USD. */
+  readonly endUserBudgetMicroUsd?: number | undefined;
+  /** Default: a day. */
+  readonly endUserBudgetPeriod?: "day" | "month" | undefined;
+  /** Of the whole session, in micro-USD. */
+  readonly sessionBudgetMicroUsd?: number | undefined;
+  /** Whether requests that name no end user are refused. Default: they are served, without the limits of end users. */
+  readonly requiresEndUser?: boolean | undefined;
+}
+
 /** Lengths of an end user, a session and an agent, and of a tag, in UTF-16 code units; longer ones are shortened. */
 export const MAX_NAME_CHARS = 200;
 export const MAX_TAG_CHARS = 128;

@@ -48,7 +48,16 @@ export const systemClock: Clock = {
   },
 };
 
-/** The calendar month of a time in UTC, such as `2026-11`: the period of a budget. */
+/** The calendar month of a time in UTC, such as `2026-11`: the period of most budgets. */
 export function monthOf(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 7);
+  return periodAt(atMs, "month");
+}
+
+/** Period of a budget: a calendar day or month in UTC, or a whole session. */
+export type BudgetPeriod = "day" | "month" | "session";
+
+/** Name of the period at a time: `2026-11-28`, `2026-11` or `session`. */
+export function periodAt(atMs: number, period: BudgetPeriod): string {
+  if (period === "session") return period;
+  return new Date(atMs).toISOString().slice(0, period === "day" ? 10 : 7);
 }

@@ -28,13 +28,13 @@ export interface Explained {
 export async function toRoutePlan(
   { limiter }: { readonly limiter: Pick<Limiter, "preview"> },
   { request, aliases, plan }: Explained,
-  call: Pick<Call, "principal" | "completionId" | "share">,
+  call: Pick<Call, "principal" | "attribution" | "completionId" | "share">,
 ): Promise<RoutePlan> {
   const { route, prompt, sent, candidates, steps, leftOut } = plan;
-  const { principal, completionId } = call;
+  const { principal, attribution, completionId } = call;
   const translations = await translateEach(steps, call);
   const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
-  const refusals = await limiter.preview({ principal, completionId, tokens, costMicroUsd, lastsMs: 0 });
+  const refusals = await limiter.preview({ principal, attribution, completionId, tokens, costMicroUsd, lastsMs: 0 });
   const toStep = (explained: ExplainedModel): MessageInitShape<typeof RouteStepSchema> =>
     toStepMessage(explained, { request, plan, translations });
   return create(RoutePlanSchema, {

@@ -1,6 +1,7 @@
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Attribution } from "./attribution.ts";
+import type { BudgetPeriod } from "./clock.ts";
 import type { EntryDetails } from "./entry-details.ts";
 import type { Failure, FailureCode } from "./failure.ts";
 import type { LimitFacts } from "./limiter.ts";
@@ -165,12 +166,21 @@ export interface LedgerEntry {
   readonly details?: EntryDetails | undefined;
 }
 
+/** A budget of an end user or a session. */
+export interface AttributedBudget {
+  /** `end_user:…` or `session:…`. */
+  readonly subject: string;
+  readonly period: BudgetPeriod;
+}
+
 /** A new entry, with what its settlement needs. */
 export interface NewLedgerEntry extends LedgerEntry {
   /** Key family whose budget is charged. Default: `keyId`. */
   readonly keyFamilyId?: string;
   /** Month of spending that it is added to, of a lost process's entry. Default: that of its hold, or of its start. */
   readonly spendingMonth?: string | undefined;
+  /** Budgets that are charged beside those of the key and its account. Default: none. */
+  readonly budgets?: readonly AttributedBudget[] | undefined;
 }
 
 /** Port of the ledger. */

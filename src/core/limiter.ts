@@ -1,9 +1,13 @@
+import type { Attribution } from "./attribution.ts";
 import type { Failure } from "./failure.ts";
+import type { AttributedBudget } from "./ledger.ts";
 import type { Principal } from "./principal.ts";
 
 /** The worst case of a request, reserved before anything is sent to a provider. */
 export interface Demand {
   readonly principal: Principal;
+  /** As `Call.attribution`. */
+  readonly attribution?: Attribution | undefined;
   /** ID of the reservation: unique, and never chosen by the caller. */
   readonly completionId: string;
   /** Prompt and answer tokens; 0 for a request that is not a completion. */
@@ -17,6 +21,8 @@ export interface Demand {
 /** The reservation of one completion. */
 export interface Reservation {
   readonly facts: LimitFacts;
+  /** Budgets of the end user and the session, for the ledger entry. Default: none. */
+  readonly budgets?: readonly AttributedBudget[] | undefined;
   /**
    * Releases the concurrency lease and the unused tokens. Call it once at the end of the completion. Money is settled with
    * the ledger entry. Never fails: what cannot be released expires.
@@ -58,19 +64,20 @@ export interface RefusedRequests {
   requireRequestRate(principal: Principal): void;
 }
 
-/** Request and token rates, concurrency and budgets of keys and accounts. */
+/** Request and token rates, concurrency and budgets of keys, their end users and sessions, and accounts. */
 export interface Limiter extends RefusedRequests {
   /**
    * Reserves the whole demand or nothing. Throws `rate_limited` or `budget_spent` that name the limit, its owner and the time
-   * to wait; `overloaded` when a budget cannot be checked; `permission_denied` when a budget applies and the cost is unknown.
+   * to wait; `overloaded` when a budget cannot be checked; `permission_denied` when a budget applies and the cost is unknown;
+   * `invalid_request` when the key requires an end user and there is none.
    */
   reserve(demand: Demand): Promise<Reservation>;
   /**
-   * The failures with which `reserve` would refuse the demand now: of token rates as last known to this process, and of budgets. Takes
-   * nothing. Throws `overloaded` when a budget cannot be checked.
+   * The failures with which `reserve` would refuse the demand now: of token rates of the key and its account as last known to this
+   * process, and of budgets. Takes nothing. Throws `overloaded` when a budget cannot be checked.
    */
   preview(demand: Demand): Promise<readonly Failure[]>;
-  /** Whether a budget applies to the key or its account. */
+  /** Whether a budget applies to the key, its account, or its end users or sessions, also for a request that names none. */
   hasBudget(principal: Principal): boolean;
   /** The limits as last known to this process, without I/O. */
   peek(principal: Principal): LimitFacts;

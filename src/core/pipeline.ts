@@ -123,12 +123,12 @@ export async function reserve(
   call: Call,
 ): Promise<Reserved> {
   ledger.admit();
-  const { principal, completionId } = call;
+  const { principal, completionId, attribution } = call;
   // The first one's deadline ends all attempts; the one that is in flight then has its own time to settle.
   const settleMs = Math.max(...candidates.map(({ timeouts }) => timeouts.settleMs));
   const lastsMs = candidates[0]!.timeouts.totalMs + settleMs + SETTLING_MS;
   const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
-  const reservation = await limiter.reserve({ principal, completionId, lastsMs, tokens, costMicroUsd });
+  const reservation = await limiter.reserve({ principal, attribution, completionId, lastsMs, tokens, costMicroUsd });
   call.admitted(reservation.facts);
   return { reservation, prompt, sent, costMicroUsd, hasBudget: limiter.hasBudget(principal) };
 }

@@ -1,4 +1,4 @@
-import type { Attribution } from "./attribution.ts";
+import type { Attribution, AttributionLimits } from "./attribution.ts";
 import type { LabelRequirements, Labels } from "./labels.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Stop } from "./stops.ts";
@@ -63,6 +63,8 @@ export interface Principal {
   readonly stops?: readonly Stop[] | undefined;
   /** Limits of the key. */
   readonly limits: Limits;
+  /** Limits of each end user and session of the key. Default: none. */
+  readonly attributionLimits?: AttributionLimits | undefined;
   /** Limits of its account, shared by all its keys. */
   readonly accountLimits: Limits;
   /** Expiry in Unix milliseconds; absent for a key that does not expire. */

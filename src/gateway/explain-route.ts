@@ -5,6 +5,7 @@ import { explainFor } from "../core/completions.ts";
 import { createStateSeal, STATE_SECRET } from "../core/provider-state.ts";
 import { readChatRequest } from "../formats/openai-chat/request.ts";
 import { type RoutePlanJson, writeRoutePlan } from "../formats/route-plan.ts";
+import { addFields } from "../inbound/attribution.ts";
 import { newCompletionId, requestIdFrom } from "../inbound/calls.ts";
 import { findPrincipal } from "../inbound/dashboard/key-principal.ts";
 import { createLimiter } from "../limits/limiter.ts";
@@ -54,6 +55,7 @@ export async function explainRoute(
     const { request, unrecognized, stream, nameOf } = readChatRequest(json);
     const call = {
       principal,
+      attribution: addFields(undefined, request),
       requestId: requestIdFrom(undefined),
       completionId: newCompletionId(),
       entrance: "console",

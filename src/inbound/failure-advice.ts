@@ -61,13 +61,13 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   },
   rate_limited: {
     means:
-      "The key or its account has reached its limit of requests per minute, tokens per minute or concurrent requests.",
+      "The key, its account or the request’s end user has reached its limit of requests per minute, tokens per minute or concurrent requests.",
     todo: "Retry after the `retry-after` delay, and reduce the request rate.",
     retry: "after a wait",
   },
   budget_spent: {
-    means: "The monthly budget of the key or its account is exhausted.",
-    todo: "Raise the budget, or wait until it resets next month.",
+    means: "The budget of the key, its account, or the request’s end user or session is exhausted.",
+    todo: "Raise the budget, or wait until it resets at the time in the message.",
     retry: "no",
   },
   overloaded: {

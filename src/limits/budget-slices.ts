@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Clock, monthOf } from "../core/clock.ts";
 import type { Ledger } from "../core/ledger.ts";
+import { isAttributed } from "./attributed.ts";
 import type { BudgetDemand, BudgetHold, BudgetStore } from "./budgets.ts";
 import { toSliceFailure } from "./refusals.ts";
 
@@ -88,7 +89,8 @@ class BudgetSlices implements SlicedBudgets {
     if (isAway() && this.#firstWithoutRoom(demand) === undefined) return this.#take(demand);
     try {
       const decision = await budgets.hold(demand);
-      if (decision.admitted) for (const hold of demand.holds) this.#note(hold);
+      // End users and sessions may be too many for slices; without the database their requests are refused.
+      if (decision.admitted) for (const hold of demand.holds) if (!isAttributed(hold.subject)) this.#note(hold);
       return decision;
     } catch (reason) {
       const isSliced = demand.holds.every(({ subject }) => this.#slices.get(subject)?.id !== undefined);

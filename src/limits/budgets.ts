@@ -1,8 +1,12 @@
-/** A budget of a calendar month (UTC). */
+import type { BudgetPeriod } from "../core/clock.ts";
+
+/** A budget of a period. */
 export interface BudgetHold {
-  /** `key:…` or `account:…`. */
+  /** `key:…`, `account:…`, `end_user:…` or `session:…`. */
   readonly subject: string;
   readonly limitMicroUsd: number;
+  /** Default: a month. */
+  readonly period?: BudgetPeriod;
 }
 
 /** A hold of money for one completion until its ledger entry settles it. */
@@ -19,8 +23,8 @@ export interface BudgetDemand {
    */
   readonly replica: string | undefined;
   /**
-   * Whether it adds to the completion's hold and ends with it. Refused without a hold in the same month. Default: it is the
-   * first hold.
+   * Whether it adds to the completion's hold and ends with it. Refused without a hold of each budget in the same period. Default:
+   * it is the first hold.
    */
   readonly extends?: boolean;
 }
@@ -32,7 +36,9 @@ export type BudgetDecision =
       /** The first budget without room. */
       readonly subject: string;
       readonly limitMicroUsd: number;
-      /** Money spent and held by others in this month. */
+      /** Default: a month. */
+      readonly period?: BudgetPeriod;
+      /** Money spent and held by others in this period. */
       readonly takenMicroUsd: number;
     };
 
@@ -44,6 +50,6 @@ export interface BudgetStore {
   hold(demand: BudgetDemand): Promise<BudgetDecision>;
   /** Releases a hold without a ledger entry. If it rejects, the next `hold` or `reap` does it. */
   cancel(id: string): Promise<void>;
-  /** Releases expired holds, whose processes have ended. Returns their number. */
+  /** Releases expired holds, and removes budgets of end users and sessions after their time. Returns the number of both. */
   reap(): Promise<number>;
 }

@@ -1,18 +1,26 @@
-import { type Clock, monthOf } from "../core/clock.ts";
+import type { AttributionLimits } from "../core/attribution.ts";
+import { type Clock, periodAt } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Demand, Limiter, LimitFacts, Reservation } from "../core/limiter.ts";
 import type { Limits, Principal } from "../core/principal.ts";
+import { type Attributed, attributedOf, hasBudgets } from "./attributed.ts";
 import type { BudgetHold, BudgetStore } from "./budgets.ts";
 import { type RateDemand, type RateStore, type RateSubject, RENEW_MS } from "./rates.ts";
-import { toBudgetFailure, toRateFailure, toUncheckedFailure, toUnpricedFailure } from "./refusals.ts";
+import {
+  toBudgetFailure,
+  toNamelessFailure,
+  toRateFailure,
+  toUncheckedFailure,
+  toUnpricedFailure,
+} from "./refusals.ts";
 import { createRequestRate, KnownLevels } from "./request-rate.ts";
 
 export interface LimiterOptions {
   /** Closed by the limiter's owner, not by the limiter. */
   readonly rates: RateStore;
   readonly budgets: BudgetStore;
-  /** Money spent in a month, such as `2026-11`, and held for completions in flight, by each subject in the given order. */
-  readonly spending: (subjects: readonly string[], month: string) => Promise<readonly Taken[]>;
+  /** Money spent in a period, such as `2026-11`, and held for completions in flight, by each subject in the given order. */
+  readonly spending: (subjects: readonly string[], period: string) => Promise<readonly Taken[]>;
   /** Defaults of account limits, per field. */
   readonly defaults: Limits;
   /** The same as of `rates`. */
@@ -47,7 +55,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const requestRate = createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
   const places = new ConcurrencyLeases({ rates, clock, replica: replicaId, random });
 
-  const takeRates = async (demand: RateDemand): Promise<LimitFacts> => {
+  const takeRates = async (demand: RateDemand, limited: Limited): Promise<LimitFacts> => {
     if (demand.subjects.length === 0) return NO_FACTS;
     const decision = await rates.take(demand).catch((reason: unknown) => {
       throw new Failure("overloaded", "Rate limits cannot be checked at the moment. Try again soon.", {
@@ -56,8 +64,10 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       });
     });
     const nowMs = clock.monotonic();
-    known.note(decision.levels, nowMs);
-    const facts = known.facts(demand.subjects, nowMs);
+    // The end user comes last, and callers are told the limits of the key and its account.
+    const { subjects } = limited;
+    known.note(decision.levels.slice(0, subjects.length), nowMs);
+    const facts = known.facts(subjects, nowMs);
     if (!decision.admitted) throw toRateFailure(decision, demand, facts);
     return facts;
   };
@@ -86,14 +96,17 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
 
   return {
     async reserve(demand): Promise<Reservation> {
-      const { subjects, holds } = limitedOf(demand.principal);
-      if (holds[0] !== undefined && demand.costMicroUsd === undefined) {
-        const failure = toUnpricedFailure(holds[0].subject);
+      const limited = limitedOf(demand.principal);
+      const failure = refusalOf(demand, limited);
+      if (failure !== undefined) {
         requestRate.countRefused(demand.principal, failure);
         throw failure;
       }
+      const attributed = findAttributed(demand, limited);
+      const subjects = attributed === undefined ? limited.subjects : [...limited.subjects, ...attributed.subjects];
+      const holds = attributed === undefined ? limited.holds : [...limited.holds, ...attributed.holds];
       const rateDemand: RateDemand = { id: demand.completionId, subjects, tokens: demand.tokens };
-      const facts = await takeRates(rateDemand);
+      const facts = await takeRates(rateDemand, limited);
       try {
         if (holds.length > 0) await holdMoney(demand, { holds, facts });
       } catch (reason) {
@@ -105,6 +118,9 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       let released = false;
       return {
         facts,
+        ...(attributed !== undefined && {
+          budgets: attributed.holds.map(({ subject, period }) => ({ subject, period })),
+        }),
         release(usedTokens) {
           if (released) return;
           released = true;
@@ -114,27 +130,34 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
         extend: (costMicroUsd) => holdMoney({ ...demand, costMicroUsd }, { holds, facts, extended: true }),
       };
     },
-    async preview({ principal, tokens, costMicroUsd, completionId: id }) {
-      const { subjects, holds } = limitedOf(principal);
-      if (holds[0] !== undefined && costMicroUsd === undefined) return [toUnpricedFailure(holds[0].subject)];
+    async preview(demand) {
+      const { principal, tokens, costMicroUsd, completionId: id } = demand;
+      const limited = limitedOf(principal);
+      const failure = refusalOf(demand, limited);
+      if (failure !== undefined) return [failure];
+      const { subjects } = limited;
+      const holds = [...limited.holds, ...(findAttributed(demand, limited)?.holds ?? [])];
       const nowMs = clock.monotonic();
       const limits = known.facts(subjects, nowMs);
       const tooMany = known.tokenRefusal(subjects, tokens, nowMs);
       const ofRates = tooMany === undefined ? [] : [toRateFailure(tooMany, { id, subjects, tokens }, limits)];
       const amountMicroUsd = costMicroUsd ?? 0;
       if (holds.length === 0 || amountMicroUsd === 0) return ofRates;
-      const names = holds.map(({ subject }) => subject);
-      const taken = await spending(names, monthOf(clock.now())).catch((reason: unknown) => {
+      const takenOf = async ({ subject, period = "month" }: BudgetHold): Promise<number> => {
+        const [taken] = await spending([subject], periodAt(clock.now(), period));
+        return taken!.spentMicroUsd + taken!.heldMicroUsd;
+      };
+      const taken = await Promise.all(holds.map(takenOf)).catch((reason: unknown) => {
         throw toUncheckedFailure(reason, limits);
       });
       const full = holds
-        .map((hold, index) => ({ ...hold, takenMicroUsd: taken[index]!.spentMicroUsd + taken[index]!.heldMicroUsd }))
+        .map((hold, index) => ({ ...hold, takenMicroUsd: taken[index]! }))
         .find(({ takenMicroUsd, limitMicroUsd }) => takenMicroUsd + amountMicroUsd > limitMicroUsd);
       if (full === undefined) return ofRates;
       const facts = { amountMicroUsd, nowMs: clock.now(), limits };
       return [...ofRates, toBudgetFailure({ admitted: false, ...full }, facts)];
     },
-    hasBudget: (principal) => limitedOf(principal).holds.length > 0,
+    hasBudget: (principal) => limitedOf(principal).hasBudget,
     peek: (principal) => known.facts(limitedOf(principal).subjects, clock.monotonic()),
     ...requestRate,
     close: () => places.close(),
@@ -203,6 +226,24 @@ function holdsPlaces({ concurrentRequests }: RateSubject): boolean {
 interface Limited {
   readonly subjects: readonly RateSubject[];
   readonly holds: readonly BudgetHold[];
+  /** Limits of its end users and sessions. */
+  readonly attribution: AttributionLimits | undefined;
+  /** Whether any of its requests may be under a budget. */
+  readonly hasBudget: boolean;
+}
+
+/** Why a demand is refused whatever was used before. */
+function refusalOf({ attribution, costMicroUsd }: Demand, limited: Limited): Failure | undefined {
+  if (limited.attribution?.requiresEndUser === true && attribution?.endUser === undefined) return toNamelessFailure();
+  if (limited.hasBudget && costMicroUsd === undefined) return toUnpricedFailure(limited.holds[0]?.subject);
+  return undefined;
+}
+
+/** Limits of the end user and the session of a demand; undefined where its key has none or it names neither. */
+function findAttributed({ principal, attribution }: Demand, limited: Limited): Attributed | undefined {
+  if (limited.attribution === undefined || attribution === undefined) return undefined;
+  const found = attributedOf(principal, limited.attribution, attribution);
+  return found.subjects.length + found.holds.length === 0 ? undefined : found;
 }
 
 /**
@@ -215,10 +256,15 @@ export function rememberLimited(defaults: Limits): (principal: Principal) => Lim
     let limited = known.get(principal);
     if (limited === undefined) {
       const subjects = subjectsOf(principal, defaults);
-      known.set(
-        principal,
-        (limited = { subjects: toRateSubjects(subjects, principal.accountId), holds: toHolds(subjects) }),
-      );
+      const holds = toHolds(subjects);
+      const { attributionLimits: attribution, accountId } = principal;
+      limited = {
+        subjects: toRateSubjects(subjects, accountId),
+        holds,
+        attribution,
+        hasBudget: holds.length > 0 || (attribution !== undefined && hasBudgets(attribution)),
+      };
+      known.set(principal, limited);
     }
     return limited;
   };

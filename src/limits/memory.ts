@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.ts";
+import { isAttributed } from "./attributed.ts";
 import {
   add,
   type Bucket,
@@ -28,7 +29,7 @@ const CONCURRENCY_RETRY_MS = 1000;
 
 const KINDS = ["requests", "tokens"] as const;
 
-/** State of one key or account. Changed in place. */
+/** State of one key, account or end user. Changed in place. */
 export interface SubjectBook {
   requests: Bucket | undefined;
   tokens: Bucket | undefined;
@@ -179,7 +180,7 @@ export interface MemoryRatesOptions {
   readonly clock: Clock;
   /** Capacity of request buckets, as time. */
   readonly burstMs: number;
-  /** Subjects kept; beyond it those used longest ago start anew. Default: 100,000. */
+  /** Keys and accounts kept, and as many end users; beyond it those used longest ago start anew. Default: 100,000. */
   readonly maxSubjects?: number;
   /** First buckets of a subject. Default: full. */
   readonly begin?: (subject: string) => Pick<SubjectBook, "requests" | "tokens">;
@@ -188,26 +189,47 @@ export interface MemoryRatesOptions {
 /** Subjects checked at each request: unused ones are dropped faster than new ones arrive. */
 const SWEPT_AT_ONCE = 4;
 
-/** State of rates in this process. Never rejects. */
-export function createMemoryRates({ clock, burstMs, maxSubjects = 100_000, begin }: MemoryRatesOptions): RateStore {
-  /** In the order of their last use. */
-  const books = new Map<string, SubjectBook>();
+/** States of subjects, in the order of their last use. */
+class Books {
+  readonly #books = new Map<string, SubjectBook>();
+  readonly #options: MemoryRatesOptions;
 
-  const bookOf: BookOf = (subject) => {
-    const book = books.get(subject) ?? { ...createBook(), ...begin?.(subject) };
-    books.delete(subject);
-    books.set(subject, book);
+  constructor(options: MemoryRatesOptions) {
+    this.#options = options;
+  }
+
+  find(subject: string): SubjectBook {
+    const book = this.#books.get(subject) ?? { ...createBook(), ...this.#options.begin?.(subject) };
+    this.#books.delete(subject);
+    this.#books.set(subject, book);
     return book;
-  };
+  }
 
   /** Drops subjects that equal missing ones. */
-  const sweep = (nowMs: number): void => {
+  sweep(nowMs: number): void {
+    const { maxSubjects = 100_000 } = this.#options;
     let looked = 0;
-    for (const [subject, { idleAt }] of books) {
-      if (books.size <= maxSubjects && (looked >= SWEPT_AT_ONCE || idleAt > nowMs)) return;
+    for (const [subject, { idleAt }] of this.#books) {
+      if (this.#books.size <= maxSubjects && (looked >= SWEPT_AT_ONCE || idleAt > nowMs)) return;
       looked += 1;
-      books.delete(subject);
+      this.#books.delete(subject);
     }
+  }
+
+  clear(): void {
+    this.#books.clear();
+  }
+}
+
+/** State of rates in this process. Never rejects. */
+export function createMemoryRates(options: MemoryRatesOptions): RateStore {
+  const { clock, burstMs } = options;
+  // Apart, so that any number of end users displaces no key and no account.
+  const [books, attributed] = [new Books(options), new Books(options)];
+  const bookOf: BookOf = (subject) => (isAttributed(subject) ? attributed : books).find(subject);
+  const sweep = (nowMs: number): void => {
+    books.sweep(nowMs);
+    attributed.sweep(nowMs);
   };
 
   return {
@@ -228,6 +250,7 @@ export function createMemoryRates({ clock, burstMs, maxSubjects = 100_000, begin
     },
     async close() {
       books.clear();
+      attributed.clear();
     },
   };
 }

@@ -1,8 +1,8 @@
-/** An API key or account with its limits. Undefined means not limited. */
+/** An API key, account or end user with its limits. Undefined means not limited. */
 export interface RateSubject {
-  /** `key:…` or `account:…`. */
+  /** `key:…`, `account:…` or `end_user:…`. */
   readonly subject: string;
-  /** The account, also of a key: stores may group the subjects of a demand by it. */
+  /** The account, also of a key or end user: stores may group the subjects of a demand by it. */
   readonly accountId: string;
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
@@ -13,7 +13,7 @@ export interface RateSubject {
 export interface RateDemand {
   /** Globally unique. */
   readonly id: string;
-  /** The key, then its account; those without limits are omitted. */
+  /** The key, its account, the end user; those without limits are omitted. */
   readonly subjects: readonly RateSubject[];
   /** Worst case. A bucket with a smaller capacity gives all its tokens when it is full. */
   readonly tokens: number;

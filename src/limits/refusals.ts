@@ -1,4 +1,5 @@
-import { Failure } from "../core/failure.ts";
+import type { BudgetPeriod } from "../core/clock.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { BudgetDecision } from "./budgets.ts";
 import type { RateDecision, RateDemand, RateLimit, RateSubject } from "./rates.ts";
@@ -33,16 +34,27 @@ export function toBudgetFailure(
   refusal: Extract<BudgetDecision, { admitted: false }>,
   { amountMicroUsd, nowMs, limits }: { amountMicroUsd: number; nowMs: number; limits: LimitFacts },
 ): Failure {
-  const { subject, limitMicroUsd, takenMicroUsd } = refusal;
+  const { subject, limitMicroUsd, takenMicroUsd, period = "month" } = refusal;
   const spent = takenMicroUsd >= limitMicroUsd;
   const state = spent
     ? "is spent."
     : `has no room for this request, which may cost ${toUsd(amountMicroUsd)} (less with a lower max_tokens): ` +
       `${toUsd(takenMicroUsd)} are spent or held for requests under way.`;
-  const nextMonthMs = startOfNextMonth(nowMs);
-  const budget = `The monthly budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
-  const message = `${budget} ${state} It begins anew on ${dayOfMonth.format(nextMonthMs)} (UTC).`;
-  return new Failure("budget_spent", message, { retryAfterMs: nextMonthMs - nowMs, limits });
+  const budget = `The ${ADJECTIVES[period]}budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
+  if (period === "session") return new Failure("budget_spent", `${budget} ${state} Begin a new session.`, { limits });
+  const endMs = endOf(period, nowMs);
+  const message = `${budget} ${state} It begins anew on ${dayOfMonth.format(endMs)} (UTC).`;
+  return new Failure("budget_spent", message, { retryAfterMs: endMs - nowMs, limits });
+}
+
+const ADJECTIVES: Readonly<Record<BudgetPeriod, string>> = { day: "daily ", month: "monthly ", session: "" };
+
+/** The failure of a request without an end user, with a key that requires one. */
+export function toNamelessFailure(): Failure {
+  return invalidField(
+    "end_user_id",
+    "is required with this API key: name the end user in this field, or in the header parley-end-user",
+  );
 }
 
 /** The failure while budgets are unavailable: nothing is spent unchecked. */
@@ -59,12 +71,16 @@ export function toSliceFailure(subject: string): Failure {
   return new Failure("overloaded", message, { unavailable: "database" });
 }
 
-/** The failure under a budget when a model has no price. */
-export function toUnpricedFailure(subject: string): Failure {
+/** The failure under a budget when a model has no price. `subject`: of a monthly budget; undefined: of an end user or session. */
+export function toUnpricedFailure(subject: string | undefined): Failure {
   const reason = "The model has no price, or one that it may fall back to has none";
+  const budget =
+    subject === undefined
+      ? "end users or sessions of this API key have a budget"
+      : `${nameOf(subject)} has a monthly budget`;
   return new Failure(
     "permission_denied",
-    `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model, or let the operator give it a price.`,
+    `${reason}, and ${budget}. Use another model, or let the operator give it a price.`,
   );
 }
 
@@ -90,8 +106,15 @@ function describe(limit: RateLimit, { whose, subject, demand }: Refused): string
   }
 }
 
+const NAMES: Readonly<Record<string, string>> = {
+  key: "this API key",
+  account: "this account",
+  end_user: "this end user",
+  session: "this session",
+};
+
 function nameOf(subject: string): string {
-  return subject.startsWith("key:") ? "this API key" : "this account";
+  return NAMES[subject.slice(0, subject.indexOf(":"))]!;
 }
 
 /** Rounded up: a retry must not come too early. */
@@ -104,7 +127,9 @@ function toUsd(microUsd: number): string {
   return `${usDollars.format(microUsd / 1e6)} USD`;
 }
 
-function startOfNextMonth(nowMs: number): number {
+/** Start of the next day or month in UTC. */
+function endOf(period: "day" | "month", nowMs: number): number {
   const now = new Date(nowMs);
-  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
 }

@@ -1,4 +1,5 @@
 import { type Clock, sleep } from "../core/clock.ts";
+import { isAttributed } from "./attributed.ts";
 import { type Bucket, UNITS } from "./bucket.ts";
 import { createMemoryRates } from "./memory.ts";
 import { LEASE_MS, type RateStore, RateStoreError, type RateStoreFault, type RateSubject, RENEW_MS } from "./rates.ts";
@@ -173,7 +174,9 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     async take(demand) {
       const decision = await ask(() => remote.take(demand));
       if (decision !== undefined) {
-        known.note(decision.levels, clock.monotonic());
+        // Levels of any number of end users would displace those of the keys.
+        const ofKeys = decision.levels.filter(({ subject }) => !isAttributed(subject));
+        known.note(ofKeys, clock.monotonic());
         return decision;
       }
       localDecisions += 1;

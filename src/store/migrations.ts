@@ -511,6 +511,17 @@ const attribution: Migration = {
   },
 };
 
+const attributionLimits: Migration = {
+  name: "limits of end users and sessions, and how long their spending is kept",
+  async up(database) {
+    await addColumn(database, "api_keys", ["attribution_limits", "text"]);
+    await addColumn(database, "spending", ["kept_until_ms", "bigint"]);
+    const byEnd = database.schema.createIndex("spending_kept_until").on("spending").column("kept_until_ms");
+    // Rows of keys and accounts are not in it.
+    await byEnd.where(sql.ref("kept_until_ms"), "is not", null).execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -549,4 +560,5 @@ export const MIGRATIONS: readonly Migration[] = [
   attribution,
   administrationKeys,
   secondFactors,
+  attributionLimits,
 ];

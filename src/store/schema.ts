@@ -161,6 +161,8 @@ export interface KeyRow extends LimitColumns {
   readonly line_id: string | null;
   /** Whether an administrator has restricted it; a developer cannot lift that. */
   readonly limited_by_administrator: number;
+  /** `AttributionLimits`; null without any. */
+  readonly attribution_limits: string | null;
 }
 
 export interface SessionRow {
@@ -421,12 +423,14 @@ export interface UsageLeaderRow {
 
 /** Spending of a key family or an account in a month, and money held for completions in flight. */
 export interface SpendingRow {
-  /** `key:…` or `account:…`. */
+  /** `key:…`, `account:…`, `end_user:…` or `session:…`. */
   readonly subject: string;
-  /** `2026-11`. */
+  /** The period by `periodAt`: `2026-11`; of an end user also `2026-11-28`, of a session `session`. */
   readonly month: string;
   readonly spent_micro_usd: number;
   readonly held_micro_usd: number;
+  /** From then on a row of an end user or a session may be removed; null for a key or an account. */
+  readonly kept_until_ms: number | null;
 }
 
 /** Money that one completion holds of one subject's budget; included in the subject's `held_micro_usd`. */

@@ -1,5 +1,6 @@
 import { appendAudit, pruneAudit, takeSecurityEvents } from "./access/audit-transactions.ts";
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
+import { pruneSpending } from "./limits/spending.ts";
 import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
@@ -24,6 +25,7 @@ const TRANSACTIONS = {
   holdBudgets,
   cancelHolds,
   reapHolds,
+  pruneSpending,
   appendAudit,
   pruneAudit,
   takeSecurityEvents,

@@ -62,7 +62,7 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     await createKey(page, "laptop");
     expect(await barriers()).toEqual([]);
     await page.getByRole("button", { name: "Create key" }).click();
-    for (const fold of ["Permissions", "Limits"]) await page.locator("summary", { hasText: fold }).click();
+    for (const fold of ["Permissions", "Limits", "End users"]) await page.locator("summary", { hasText: fold }).click();
     await page.getByLabel("Selected models only").check();
     expect(await barriers()).toEqual([]);
     await page.getByLabel("Name", { exact: true }).fill("with limits");

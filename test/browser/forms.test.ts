@@ -109,6 +109,11 @@ describe("the form of a key", () => {
       await expect.poll(() => fieldError(ada)).toMatch(what);
       await page.getByLabel(label).fill("");
     }
+    await page.locator("summary", { hasText: "End users" }).click();
+    await page.getByLabel("Budget per session").fill("much");
+    await create.click();
+    await expect.poll(() => fieldError(ada)).toMatch(/amount/);
+    await page.getByLabel("Budget per session").fill("");
     await page.locator("summary", { hasText: "Permissions" }).click();
     await page.getByLabel("Selected models only").check();
     await create.click();
@@ -129,11 +134,19 @@ describe("the form of a key", () => {
     await page.locator("summary", { hasText: "Limits" }).click();
     await page.getByLabel("Requests per minute").fill("1,200");
     await page.getByLabel("Monthly budget").fill("7.50");
+    await page.locator("summary", { hasText: "End users" }).click();
+    await page.getByLabel("Requests per end user").fill("20");
+    await page.getByLabel("Budget per end user").fill("0.50");
+    await page.getByLabel("Period").selectOption("Month (UTC)");
+    await page.getByLabel("Refuse requests without an end user").check();
     await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
     await page.getByRole("button", { name: "I have saved it" }).click();
     const item = page.getByRole("row").filter({ hasText: "limited" });
     expect(await item.innerText()).toMatch(
       /expires in 7 days[\s\S]*beta-3-flash; chat[\s\S]*1\.2K requests[\s\S]*of \$7\.50/,
+    );
+    expect(await item.innerText()).toMatch(
+      /20 requests\/min per end user, \$0\.50\/month per end user, end user required/,
     );
 
     await item.getByRole("button", { name: "Edit limited" }).click();
@@ -142,12 +155,18 @@ describe("the form of a key", () => {
     await page.locator("summary", { hasText: "Limits" }).click();
     expect(await page.getByLabel("Monthly budget").inputValue()).toBe("7.5");
     await page.getByLabel("Requests per minute").fill("");
+    await page.locator("summary", { hasText: "End users" }).click();
+    expect(await page.getByLabel("Budget per end user").inputValue()).toBe("0.5");
+    expect(await page.getByLabel("Period").inputValue()).toBe("2");
+    await page.getByLabel("Requests per end user").fill("");
+    await page.getByLabel("Refuse requests without an end user").uncheck();
     await page.getByLabel("Name", { exact: true }).fill("renamed");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("dialog").first().waitFor({ state: "detached" });
     const renamed = page.getByRole("row").filter({ hasText: "renamed" });
     await renamed.waitFor();
-    expect(await renamed.innerText()).not.toContain("requests/min");
+    expect(await renamed.innerText()).not.toMatch(/requests\/min|end user required/);
+    expect(await renamed.innerText()).toContain("$0.50/month per end user");
   });
 
   it("escapes a hostile name everywhere", async () => {

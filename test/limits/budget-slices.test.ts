@@ -108,6 +108,22 @@ describe("a slice of a budget", () => {
     expect(await hold("five", 10)).toEqual({ admitted: true });
   });
 
+  it("is not held of an end user's budget, whose requests are refused while the database is unavailable", async () => {
+    const { database, taken, start, look } = createWorld();
+    const { hold, end } = start();
+    const holds = [
+      { subject: "key:a", limitMicroUsd: LIMIT },
+      { subject: "end_user:a:u", limitMicroUsd: LIMIT, period: "day" as const },
+    ];
+    await hold("one", 50, { holds });
+    await end("one", 20);
+    await look();
+    expect([database.spent, taken()]).toEqual([20, 120]);
+    database.isAway = true;
+    await expect(hold("two", 10, { holds })).rejects.toThrow("connection refused");
+    expect(await hold("three", 10)).toEqual({ admitted: true });
+  });
+
   it("stays held until what was spent of it is booked, and is whole again then", async () => {
     const { database, taken, start, look } = createWorld();
     const { hold, end, catchUp } = start();

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { AttributionLimits } from "../../src/core/attribution.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Demand } from "../../src/core/limiter.ts";
 import { type Limits, NO_LIMITS, type Principal } from "../../src/core/principal.ts";
@@ -12,13 +13,14 @@ interface Given {
   readonly key?: Partial<Limits>;
   readonly account?: Partial<Limits>;
   readonly defaults?: Partial<Limits>;
+  readonly attribution?: AttributionLimits;
   /** What is spent and held by each subject. Default: nothing. */
   readonly taken?: number;
   readonly decide?: (demand: BudgetDemand) => Promise<BudgetDecision>;
 }
 
 /** A limiter on in-memory rates and budgets, and the calls of its stores. */
-function createWorld({ key = {}, account = {}, defaults = {}, taken = 0, decide }: Given) {
+function createWorld({ key = {}, account = {}, defaults = {}, attribution, taken = 0, decide }: Given) {
   const clock = new FakeClock(Date.UTC(2026, 10, 21));
   const memory = createMemoryRates({ clock, burstMs: 60_000 });
   const asked = { takes: 0, held: [] as BudgetDemand[], cancelled: [] as string[] };
@@ -56,6 +58,7 @@ function createWorld({ key = {}, account = {}, defaults = {}, taken = 0, decide 
     capabilities: new Set(["chat"]),
     limits: { ...NO_LIMITS, ...key },
     accountLimits: { ...NO_LIMITS, ...account },
+    attributionLimits: attribution,
   };
   let count = 0;
   const reserve = (demand: Partial<Demand> = {}) => {
@@ -260,5 +263,100 @@ describe("a limiter with budgets", () => {
       const free = createWorld({});
       expect(await free.limiter.preview(demandOf(free.principal, 1e9))).toEqual([]);
     });
+  });
+});
+
+describe("a limiter of end users and sessions", () => {
+  const ann = { attribution: { endUser: "ann@example.com" } };
+  const ben = { attribution: { endUser: "ben" } };
+
+  it("gives each end user a rate, and reports the limits of the key", async () => {
+    const { reserve } = createWorld({ key: { requestsPerMinute: 10 }, attribution: { endUserRequestsPerMinute: 2 } });
+    for (let index = 0; index < 2; index += 1) await reserve(ann);
+    expect(await failureOf(reserve(ann))).toMatchObject({
+      code: "rate_limited",
+      message: "Rate limit reached for this end user: 2 requests per minute. Try again in 30 s.",
+      retryAfterMs: 30_000,
+      limits: { requests: { limit: 10, remaining: 8 } },
+    });
+    expect((await reserve(ben)).facts.requests).toMatchObject({ limit: 10, remaining: 7 });
+    expect((await reserve()).facts.requests).toMatchObject({ limit: 10, remaining: 6 });
+  });
+
+  it("returns the unused tokens of an end user", async () => {
+    const { reserve } = createWorld({ attribution: { endUserTokensPerMinute: 150 } });
+    const reservation = await reserve(ann);
+    expect((await failureOf(reserve(ann))).message).toContain("this end user: 150 tokens per minute");
+    reservation.release(10);
+    await reserve(ann);
+  });
+
+  it("holds money of the end user and of the session, by digests of their names, and names them for the entry", async () => {
+    const { asked, limiter, principal, reserve } = createWorld({
+      key: { monthlyBudgetMicroUsd: 9 },
+      attribution: { endUserBudgetMicroUsd: 100, sessionBudgetMicroUsd: 50 },
+    });
+    const { budgets } = await reserve({ attribution: { endUser: "ann@example.com", session: "x".repeat(200) } });
+    const [key, user, session] = asked.held[0]!.holds;
+    expect(key).toEqual({ subject: "key:k1", limitMicroUsd: 9 });
+    expect(user).toMatchObject({ limitMicroUsd: 100, period: "day" });
+    expect(user!.subject).toMatch(/^end_user:k1:[\w-]{22}$/);
+    expect(session).toMatchObject({ limitMicroUsd: 50, period: "session" });
+    expect(session!.subject).toMatch(/^session:k1:[\w-]{22}$/);
+    expect(budgets).toEqual([user, session].map((hold) => ({ subject: hold!.subject, period: hold!.period })));
+    await reserve({ attribution: { agent: "codex" } });
+    expect(asked.held[1]!.holds).toEqual([key]);
+    expect(limiter.hasBudget(principal)).toBe(true);
+  });
+
+  it.each([
+    ["day", "The daily budget of this end user, 0.0001 USD, is spent. It begins anew on 22 November 2026 (UTC).", 1],
+    [
+      "month",
+      "The monthly budget of this end user, 0.0001 USD, is spent. It begins anew on 1 December 2026 (UTC).",
+      10,
+    ],
+  ] as const)("says when the budget of a %s begins anew", async (period, message, days) => {
+    const { reserve } = createWorld({
+      attribution: { endUserBudgetMicroUsd: 100, endUserBudgetPeriod: period },
+      decide: async ({ holds: [hold] }) => ({ admitted: false, ...hold!, takenMicroUsd: 100 }),
+    });
+    const failure = await failureOf(reserve(ann));
+    expect(failure).toMatchObject({ code: "budget_spent", message, retryAfterMs: days * 86_400_000 });
+  });
+
+  it("asks for a new session when the budget of one has no room, also in a preview", async () => {
+    const attribution = { sessionBudgetMicroUsd: 100 };
+    const { limiter, principal, reserve } = createWorld({
+      attribution,
+      taken: 95,
+      decide: async ({ holds: [hold] }) => ({ admitted: false, ...hold!, takenMicroUsd: 95 }),
+    });
+    const asked = { attribution: { session: "run 7" } };
+    const failure = await failureOf(reserve(asked));
+    expect(failure.message).toMatch(/^The budget of this session, 0\.0001 USD, has no room .* Begin a new session\.$/);
+    expect(failure.retryAfterMs).toBeUndefined();
+    const demand = { principal, completionId: "c", tokens: 1, costMicroUsd: 10, lastsMs: 0 };
+    expect((await limiter.preview({ ...demand, ...asked }))[0]).toMatchObject({ message: failure.message });
+    expect(await limiter.preview(demand)).toEqual([]);
+  });
+
+  it("refuses requests without an end user where one is required, and counts them", async () => {
+    const { limiter, principal, reserve } = createWorld({
+      key: { requestsPerMinute: 10 },
+      attribution: { requiresEndUser: true },
+    });
+    expect(await failureOf(reserve({ attribution: { session: "run 7" } }))).toMatchObject({
+      code: "invalid_request",
+      violations: [{ field: "end_user_id" }],
+    });
+    expect(limiter.peek(principal).requests?.remaining).toBe(9);
+    await reserve(ann);
+  });
+
+  it("permits no model without a price to a key whose end users have a budget", async () => {
+    const { reserve } = createWorld({ attribution: { endUserBudgetMicroUsd: 100 } });
+    const failure = await failureOf(reserve({ costMicroUsd: undefined }));
+    expect(failure.message).toContain("end users or sessions of this API key have a budget");
   });
 });

@@ -29,4 +29,15 @@ describe("rates in memory", () => {
     expect((await rates.take(demandOf([c!]))).admitted).toBe(false);
     expect((await rates.take(demandOf([a!]))).admitted).toBe(true);
   });
+
+  it("keeps keys apart from any number of end users", async () => {
+    const rates = createMemoryRates({ clock: new FakeClock(), burstMs: 60_000, maxSubjects: 2 });
+    const isAdmitted = async (subject: string) =>
+      (await rates.take(demandOf([subjectOf(subject, { requestsPerMinute: 1 })]))).admitted;
+    expect(await isAdmitted("key:a")).toBe(true);
+    for (const name of ["1", "2", "3"]) expect(await isAdmitted(`end_user:a:${name}`)).toBe(true);
+    expect(await isAdmitted("end_user:a:3")).toBe(false);
+    expect(await isAdmitted("end_user:a:1")).toBe(true);
+    expect(await isAdmitted("key:a")).toBe(false);
+  });
 });

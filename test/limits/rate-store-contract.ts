@@ -22,6 +22,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       ["requests", subjectOf("key:1", { requestsPerMinute: 50 }), 0],
       ["tokens", subjectOf("key:1", { tokensPerMinute: 5000 }), 100],
       ["slots", subjectOf("key:1", { concurrentRequests: 50 }), 0],
+      ["requests of an end user", subjectOf("end_user:1:u", { requestsPerMinute: 50 }), 0],
     ];
     it.each(subjects)("admits exactly the limit under simultaneous demands: %s", async (_kind, subject, tokens) => {
       const { stores } = await create();

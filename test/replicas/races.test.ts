@@ -1,6 +1,6 @@
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { createKey } from "../../src/access/keys.ts";
+import { createKey, type KeyRequest } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { createDatabase } from "../support/postgres.ts";
@@ -21,10 +21,14 @@ const ADMITTED = 50;
 /** One in fifty may be refused although the limit was not reached. */
 const MIN_ADMITTED = ADMITTED * 0.98;
 
-const LIMITS: readonly (readonly [name: string, limits: Partial<Limits>])[] = [
-  ["budget", { monthlyBudgetMicroUsd: ADMITTED * WORST_CASE_MICRO_USD }],
-  ["request rate", { requestsPerMinute: ADMITTED }],
-  ["concurrency", { concurrentRequests: ADMITTED }],
+type Limited = Pick<KeyRequest, "attributionLimits"> & { readonly limits?: Partial<Limits> };
+
+const LIMITS: readonly (readonly [name: string, limited: Limited])[] = [
+  ["budget", { limits: { monthlyBudgetMicroUsd: ADMITTED * WORST_CASE_MICRO_USD } }],
+  ["request rate", { limits: { requestsPerMinute: ADMITTED } }],
+  ["concurrency", { limits: { concurrentRequests: ADMITTED } }],
+  ["budget of an end user", { attributionLimits: { endUserBudgetMicroUsd: ADMITTED * WORST_CASE_MICRO_USD } }],
+  ["request rate of an end user", { attributionLimits: { endUserRequestsPerMinute: ADMITTED } }],
 ];
 
 let redis: RedisServer;
@@ -65,7 +69,12 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
       dispatcher: agent,
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: MODEL, max_tokens: MAX_TOKENS, messages: [{ role: "user", content: "hi" }] }),
+      body: JSON.stringify({
+        model: MODEL,
+        user: "ann",
+        max_tokens: MAX_TOKENS,
+        messages: [{ role: "user", content: "hi" }],
+      }),
     });
     await body.dump();
     return statusCode;
@@ -83,9 +92,9 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
   };
 
   /** Sends all requests at once; the upstream responds when each has been admitted or refused. */
-  const race = async (limits: Partial<Limits>) => {
+  const race = async ({ limits, attributionLimits }: Limited) => {
     const keys = { store: deployment.store.keys, clock: systemClock };
-    const { secret } = await createKey(keys, { name: "race", limits: { ...NO_LIMITS, ...limits } });
+    const { secret } = await createKey(keys, { name: "race", limits: { ...NO_LIMITS, ...limits }, attributionLimits });
     const beganMs = performance.now();
     let refused = 0;
     const statuses = Promise.all(
@@ -106,20 +115,20 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
 
   it.each(LIMITS)(
     `admits at most its ${ADMITTED} of ${REQUESTS} simultaneous requests, in ${ROUNDS} rounds: %s`,
-    async (name, limits) => {
+    async (name, limited) => {
       let slow = 0;
       for (let rounds = 0; rounds < ROUNDS && slow < ROUNDS;) {
         const before = await decidedAlone();
-        const { admitted, elapsedMs } = await race(limits);
+        const { admitted, elapsedMs } = await race(limited);
         // A replica that gets no response from the shared store in time uses its local share, which other tests check.
         // On a busy machine such a round is invalid.
-        if (name !== "budget" && (await decidedAlone()) > before) {
+        if (!name.includes("budget") && (await decidedAlone()) > before) {
           slow += 1;
           continue;
         }
         rounds += 1;
         // A rate refills during the round.
-        const refilled = name === "request rate" ? Math.floor((elapsedMs / 60_000) * ADMITTED) : 0;
+        const refilled = name.includes("request rate") ? Math.floor((elapsedMs / 60_000) * ADMITTED) : 0;
         expect(admitted).toBeLessThanOrEqual(ADMITTED + refilled);
         expect(admitted).toBeGreaterThanOrEqual(MIN_ADMITTED);
       }

@@ -1,10 +1,16 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { CapabilitySelectionSchema, Key } from "../../gen/parley/console/v1/key_pb.js";
+import {
+  type AttributionLimitsSchema,
+  BudgetPeriod,
+  type CapabilitySelectionSchema,
+  type Key,
+} from "../../gen/parley/console/v1/key_pb.js";
 import type { KeyCapability, ModelSelectionSchema, UsageLimitsSchema } from "../../gen/parley/v1/key_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
 import type { Written } from "../components/form.tsx";
 import { parseUsd } from "../format/money.ts";
 import { parseCount } from "../format/number.ts";
+import { ATTRIBUTION_BUDGETS, ATTRIBUTION_COUNTS, PERIOD_FIELD, REQUIRE_FIELD } from "./attribution-limits.tsx";
 import { BUDGET_FIELD, LIMIT_FIELDS } from "./limits.tsx";
 
 /** Values of a key's form, as fields of the create and update requests. */
@@ -13,6 +19,7 @@ export interface Choices {
   readonly models: MessageInitShape<typeof ModelSelectionSchema>;
   readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
   readonly limits: MessageInitShape<typeof UsageLimitsSchema>;
+  readonly attributionLimits: MessageInitShape<typeof AttributionLimitsSchema>;
 }
 
 /** Fields of a key's form that display their own errors. */
@@ -23,6 +30,7 @@ export const CHOICE_FIELDS = [
   "capabilities",
   ...LIMIT_FIELDS.map(([name]) => name),
   BUDGET_FIELD,
+  ...[...ATTRIBUTION_COUNTS, ...ATTRIBUTION_BUDGETS].map(([name]) => name),
 ];
 
 /** Reads a key's form. Throws a field error for an invalid number; the service validates the rest. */
@@ -38,16 +46,27 @@ export function readChoices(form: Written): Choices {
     models: isAll ? { all: true } : { ids },
     capabilities: { capabilities },
     limits: readLimits(form),
+    attributionLimits: readAttributionLimits(form),
+  };
+}
+
+/** Reads the limits of end users and sessions of a form. Throws a field error for an invalid number. */
+function readAttributionLimits(form: Written): Choices["attributionLimits"] {
+  const numbers = Object.fromEntries([
+    ...readEach(form, ATTRIBUTION_COUNTS, COUNT),
+    ...readEach(form, ATTRIBUTION_BUDGETS, AMOUNT),
+  ]);
+  return {
+    ...numbers,
+    ...("endUserBudgetMicroUsd" in numbers && { endUserBudgetPeriod: Number(form.get(PERIOD_FIELD)) as BudgetPeriod }),
+    requireEndUser: form.get(REQUIRE_FIELD) !== "",
   };
 }
 
 /** Reads the limits of a form. Throws a field error for an invalid number. */
 export function readLimits(form: Written): Choices["limits"] {
-  const counts = LIMIT_FIELDS.flatMap(([name, , field]) => {
-    const count = readNumber(form, name, { parse: parseCount, what: "must be a whole number, such as 60" });
-    return count === undefined ? [] : [[field, count] as const];
-  });
-  const budget = readNumber(form, BUDGET_FIELD, { parse: parseUsd, what: "must be an amount, such as 25 or 7.50" });
+  const counts = readEach(form, LIMIT_FIELDS, COUNT);
+  const budget = readNumber(form, BUDGET_FIELD, AMOUNT);
   return { ...Object.fromEntries(counts), ...(budget !== undefined && { monthlyBudgetMicroUsd: budget }) };
 }
 
@@ -60,6 +79,19 @@ export function changesModels({ all = false, ids = [] }: Choices["models"], key:
 interface Reading {
   readonly parse: (text: string) => bigint | undefined;
   readonly what: string;
+}
+
+const COUNT: Reading = { parse: parseCount, what: "must be a whole number, such as 60" };
+const AMOUNT: Reading = { parse: parseUsd, what: "must be an amount, such as 25 or 7.50" };
+
+type NumberField = readonly [name: string, label: string, field: string];
+
+/** Reads the fields that are not empty. */
+function readEach(form: Written, fields: readonly NumberField[], reading: Reading): [field: string, value: bigint][] {
+  return fields.flatMap(([name, , field]) => {
+    const value = readNumber(form, name, reading);
+    return value === undefined ? [] : [[field, value]];
+  });
 }
 
 function readNumber(form: Written, name: string, { parse, what }: Reading): bigint | undefined {

@@ -10,6 +10,7 @@ import { Choose } from "../components/choose.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { AttributionLimits } from "./attribution-limits.tsx";
 import { CHOICE_FIELDS, readChoices } from "./choices.ts";
 import { LIFETIMES } from "./lifetimes.ts";
 import { Limits } from "./limits.tsx";
@@ -70,6 +71,7 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
             </SelectField>
             <KeyPermissions errors={errors} />
             <Limits errors={errors} />
+            <AttributionLimits errors={errors} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Creating …" : "Create key"}

@@ -8,6 +8,7 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { notify } from "../components/notify.ts";
+import { AttributionLimits } from "./attribution-limits.tsx";
 import { changesModels, CHOICE_FIELDS, readChoices } from "./choices.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 import { Limits } from "./limits.tsx";
@@ -49,6 +50,7 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
             <fieldset disabled={isLocked} aria-describedby={isLocked ? "locked" : undefined} className="space-y-5">
               <Permissions models={models} current={target} errors={errors} />
               <Limits current={target.limits} errors={errors} />
+              <AttributionLimits current={target.attributionLimits} errors={errors} />
             </fieldset>
             <DialogActions>
               <Button type="submit" busy={update.isPending}>

@@ -6,7 +6,7 @@ import { RelativeTime } from "../components/relative-time.tsx";
 import { Spent } from "../components/spent.tsx";
 import { Cell } from "../components/table.tsx";
 import type { KeyAct } from "./dialog-props.ts";
-import { describeLimits } from "../format/limits.ts";
+import { describeAttributionLimits, describeLimits } from "../format/limits.ts";
 import { CAPABILITY_NAMES } from "./capabilities.ts";
 
 interface KeyRowProps {
@@ -64,7 +64,10 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
       <Cell label="Permissions" className="wrap-anywhere">
         {describePermissions(key)}
       </Cell>
-      <Cell label="Limits">{describeLimits(key.limits).join(", ") || "Account limits"}</Cell>
+      <Cell label="Limits">
+        {[...describeLimits(key.limits), ...describeAttributionLimits(key.attributionLimits)].join(", ") ||
+          "Account limits"}
+      </Cell>
       <Cell label="Last used">{key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}</Cell>
       <Cell
         label="Spent this month"

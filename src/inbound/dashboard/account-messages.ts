@@ -94,6 +94,7 @@ export function toLimitsMessage(limits: Limits): MessageInitShape<typeof UsageLi
   return Object.fromEntries(given.map(([name, value]) => [name, BigInt(value)]));
 }
 
-function toNumber(value: bigint | undefined): number | undefined {
+/** A whole number of a message; undefined for an absent one. */
+export function toNumber(value: bigint | undefined): number | undefined {
   return value === undefined ? undefined : Number(value);
 }

@@ -2,6 +2,9 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  type AttributionLimits as AttributionLimitsMessage,
+  type AttributionLimitsSchema,
+  BudgetPeriod,
   type CapabilitySelection,
   type KeySchema,
   type KeyService,
@@ -32,13 +35,14 @@ import {
 } from "../../access/keys.ts";
 import { permitsEverywhere, permitsIn } from "../../access/permissions.ts";
 import { requireIn } from "../../access/sessions.ts";
+import type { AttributionLimits } from "../../core/attribution.ts";
 import { monthOf } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { fromMessage } from "../../core/labels.ts";
 import type { Capability } from "../../core/principal.ts";
 import type { ProviderOption } from "../../core/provider-options.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
-import { fromLimitsMessage, optionalTime, toLimitsMessage } from "./account-messages.ts";
+import { fromLimitsMessage, optionalTime, toLimitsMessage, toNumber } from "./account-messages.ts";
 import { accountsInView, accountToUse, actorOf, signedInOf } from "./call.ts";
 import { endOfPage, readPage } from "./list-page.ts";
 
@@ -93,7 +97,7 @@ export function createKeyService({
 
     async create(request, context) {
       const { name, models: selection, capabilities, limits, lifetime, accountId, providerOptions } = request;
-      const { requiredLabels, tags } = request;
+      const { attributionLimits, requiredLabels, tags } = request;
       const owner = accountToUse(signedInOf(context), "keys.write", accountId);
       await findAccount(access.store, owner);
       const made = await createKey(keys, {
@@ -101,6 +105,7 @@ export function createKeyService({
         models: selection && fromModelSelection(selection, models()),
         capabilities: capabilities && fromCapabilitySelection(capabilities),
         limits: limits && fromLimitsMessage(limits),
+        attributionLimits: attributionLimits && fromAttributionMessage(attributionLimits),
         options: providerOptions && readOptions(providerOptions, context),
         requiredLabels: requiredLabels && fromMessage(requiredLabels),
         tags: tags && readTags(tags, context),
@@ -114,6 +119,7 @@ export function createKeyService({
 
     async update(request, context) {
       const { id, name, models: selection, capabilities, limits, providerOptions, requiredLabels, tags } = request;
+      const { attributionLimits } = request;
       const before = await find(id, context);
       await updateKey(keys, id, {
         by: actorFor(context),
@@ -121,6 +127,7 @@ export function createKeyService({
         ...(selection !== undefined && { models: fromModelSelection(selection, models()) }),
         ...(capabilities !== undefined && { capabilities: fromCapabilitySelection(capabilities) }),
         ...(limits !== undefined && { limits: fromLimitsMessage(limits) }),
+        ...(attributionLimits !== undefined && { attributionLimits: fromAttributionMessage(attributionLimits) }),
         ...(providerOptions !== undefined && { options: readOptions(providerOptions, context) }),
         ...(requiredLabels !== undefined && { requiredLabels: fromMessage(requiredLabels) }),
         ...(tags !== undefined && { tags: readTags(tags, context) }),
@@ -224,6 +231,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     models,
     capabilities,
     limits,
+    attributionLimits = {},
     options,
     requiredLabels,
     tags,
@@ -239,6 +247,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     models: models === "all" ? { all: true } : { ids: [...models] },
     capabilities: capabilities.map((capability) => CAPABILITIES[capability]),
     limits: toLimitsMessage(limits),
+    attributionLimits: toAttributionMessage(attributionLimits),
     limitedByAdministrator,
     providerOptions:
       options === "default" ? { byBudget: true } : { options: options.map((option) => PROVIDER_OPTIONS[option]) },
@@ -252,6 +261,44 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     ...optionalTime("revokeTime", record.revokedAtMs),
     replacedBy,
     ...optionalTime("lastUseTime", record.lastUsedAtMs),
+  };
+}
+
+/** Limits of end users and sessions in a response. */
+function toAttributionMessage(limits: AttributionLimits): MessageInitShape<typeof AttributionLimitsSchema> {
+  const { endUserBudgetMicroUsd, endUserBudgetPeriod, requiresEndUser = false } = limits;
+  const period = endUserBudgetPeriod === "month" ? BudgetPeriod.MONTH : BudgetPeriod.DAY;
+  return {
+    ...Object.fromEntries(
+      ATTRIBUTION_NUMBERS.flatMap((name) => (limits[name] === undefined ? [] : [[name, BigInt(limits[name])]])),
+    ),
+    ...(endUserBudgetMicroUsd !== undefined && { endUserBudgetPeriod: period }),
+    requireEndUser: requiresEndUser,
+  };
+}
+
+const ATTRIBUTION_NUMBERS = [
+  "endUserRequestsPerMinute",
+  "endUserTokensPerMinute",
+  "endUserBudgetMicroUsd",
+  "sessionBudgetMicroUsd",
+] as const satisfies readonly (keyof AttributionLimits)[];
+
+const PERIODS: Readonly<Record<number, AttributionLimits["endUserBudgetPeriod"]>> = {
+  [BudgetPeriod.DAY]: "day",
+  [BudgetPeriod.MONTH]: "month",
+};
+
+/** Reads the limits of end users and sessions of a request. Throws `invalid_request` for an unknown period. */
+function fromAttributionMessage(message: AttributionLimitsMessage): AttributionLimits {
+  const { endUserBudgetPeriod: asked } = message;
+  const period = PERIODS[asked];
+  if (asked !== BudgetPeriod.UNSPECIFIED && period === undefined)
+    throw invalidField("attribution_limits.end_user_budget_period", "is not one of BudgetPeriod");
+  return {
+    ...Object.fromEntries(ATTRIBUTION_NUMBERS.map((name) => [name, toNumber(message[name])])),
+    endUserBudgetPeriod: period,
+    requiresEndUser: message.requireEndUser,
   };
 }
 

@@ -17,6 +17,7 @@ import { Failure, invalidField } from "../../core/failure.ts";
 import { canAnswerOneToken, type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
 import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
 import { isRoute, type Route } from "../../core/route.ts";
+import { addFields } from "../attribution.ts";
 import { newCompletionId } from "../calls.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { callOf } from "./call.ts";
@@ -91,6 +92,7 @@ export function createModelService({
       if (completion === undefined) throw invalidField("completion", "is required");
       const call = {
         principal,
+        attribution: addFields(undefined, completion),
         requestId,
         completionId: newCompletionId(),
         entrance: "console",

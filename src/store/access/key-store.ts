@@ -248,6 +248,7 @@ function toChangedColumns({
   models,
   capabilities,
   limits,
+  attributionLimits,
   options,
   requiredLabels,
   tags,
@@ -258,6 +259,7 @@ function toChangedColumns({
     ...(models !== undefined && { models: toModels(models) }),
     ...(capabilities !== undefined && { capabilities: JSON.stringify(capabilities) }),
     ...(limits !== undefined && toLimitColumns(limits)),
+    ...(attributionLimits !== undefined && { attribution_limits: toNullable(attributionLimits) }),
     ...(limitedByAdministrator !== undefined && { limited_by_administrator: Number(limitedByAdministrator) }),
     ...(options !== undefined && { options: toOptions(options) }),
     ...(requiredLabels !== undefined && { required_labels: toNullable(requiredLabels) }),
@@ -284,6 +286,7 @@ function toRow({ record, hash }: NewKey): KeyRow {
     last_used_at_ms: record.lastUsedAtMs ?? null,
     line_id: record.keyFamilyId === record.id ? null : record.keyFamilyId,
     limited_by_administrator: Number(record.limitedByAdministrator),
+    attribution_limits: toNullable(record.attributionLimits ?? {}),
     ...toLimitColumns(record.limits),
   };
 }
@@ -311,6 +314,9 @@ function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): Key
     models: row.models === null ? "all" : (JSON.parse(row.models) as string[]),
     capabilities: JSON.parse(row.capabilities) as KeyRecord["capabilities"],
     limits: fromLimitColumns(row),
+    ...(row.attribution_limits !== null && {
+      attributionLimits: JSON.parse(row.attribution_limits) as KeyRecord["attributionLimits"],
+    }),
     limitedByAdministrator: row.limited_by_administrator === 1,
     options: row.options === null ? "default" : (JSON.parse(row.options) as KeyRecord["options"]),
     requiredLabels:

@@ -1,4 +1,5 @@
 import type { NewLedgerEntry } from "../../core/ledger.ts";
+import { isAttributed } from "../../limits/attributed.ts";
 import { PROCESS_LEASE_MS } from "../../ledger/ledger-store.ts";
 import { SpendingChanges, takeOff } from "../limits/spending.ts";
 import type { BegunCompletionRow, BudgetHoldRow } from "../schema.ts";
@@ -67,14 +68,16 @@ export async function settleLostCompletions(statements: Statements): Promise<Set
 
 type Held = Pick<NewLedgerEntry, "costMicroUsd" | "spendingMonth">;
 
-/** Amounts that budgets hold for these completions, and their month: the same of each budget. */
+/** Amounts that budgets hold for these completions, the same of each budget, and the month of those of keys and accounts. */
 async function readHeld(statements: Statements, ids: readonly string[]): Promise<ReadonlyMap<string, Held>> {
   const held = new Map<string, Held>();
   for (const batch of batchesOf(statements, ids)) {
-    const sql = `select id, month, amount_micro_usd from budget_holds where id in ${listOf(batch.length)}`;
-    const rows = await statements.run<Pick<BudgetHoldRow, "id" | "month" | "amount_micro_usd">>(sql, batch);
-    for (const { id, month, amount_micro_usd } of rows)
-      held.set(id, { costMicroUsd: amount_micro_usd, spendingMonth: month });
+    const sql = `select id, subject, month, amount_micro_usd from budget_holds where id in ${listOf(batch.length)}`;
+    const rows = await statements.run<Omit<BudgetHoldRow, "expires_at_ms" | "replica">>(sql, batch);
+    for (const { id, subject, month, amount_micro_usd } of rows) {
+      const spendingMonth = isAttributed(subject) ? held.get(id)?.spendingMonth : month;
+      held.set(id, { costMicroUsd: amount_micro_usd, ...(spendingMonth !== undefined && { spendingMonth }) });
+    }
   }
   return held;
 }

@@ -1,7 +1,8 @@
-import { monthOf } from "../../core/clock.ts";
+import { monthOf, periodAt } from "../../core/clock.ts";
 import { type NewLedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
+import { isAttributed } from "../../limits/attributed.ts";
 import { compare, releaseHolds, SpendingChanges } from "../limits/spending.ts";
-import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
+import type { BudgetHoldRow, CompletionRow, LedgerSegmentRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
 import { createPartitions, findLeavingMonths } from "../postgres/partitions.ts";
 import { toCompletionRow } from "./ledger-rows.ts";
@@ -29,8 +30,8 @@ export interface Inserted {
 }
 
 /**
- * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys and
- * accounts and to the usage of their minutes and hours, and updates when the keys were last used. Of an entry whose month is being
+ * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys,
+ * accounts, end users and sessions and to the usage of their minutes and hours, and updates when the keys were last used. Of an entry whose month is being
  * removed only the hold is settled.
  */
 export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<Inserted> {
@@ -42,21 +43,42 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   const leaving = all.filter(({ row }) => isLeaving(row.started_at_ms));
   const written = await insertNew(statements, { all: all.filter((each) => !leaving.includes(each)), changes, fromMs });
   const ids = [...written, ...leaving].map(({ row }) => row.id);
-  const monthsHeld = await releaseHolds(statements, { ids, changes });
+  const held = await releaseHolds(statements, { ids, changes });
   // An entry without a row may come again; its hold does not.
-  const settled = leaving.filter(({ entry }) => monthsHeld.has(entry.completionId));
-  for (const { entry, row } of [...written, ...settled]) {
-    const { completionId, keyId, keyFamilyId = keyId, accountId, costMicroUsd } = entry;
-    // The month of the hold, if there is one: by the database's clock, not the replica's.
-    const month = monthsHeld.get(completionId) ?? spendingMonthOf(row);
-    for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
-      changes.add({ subject, month, spent_micro_usd: costMicroUsd, held_micro_usd: 0 });
-  }
+  const settled = leaving.filter(({ entry }) => held.has(entry.completionId));
+  for (const each of [...written, ...settled])
+    addSpent(changes, {
+      ...each,
+      holds: held.get(each.entry.completionId) ?? [],
+      spentMicroUsd: each.entry.costMicroUsd,
+    });
   await changes.apply(statements);
   const rows = written.map(({ row }) => row);
   await addUsage(statements, rows, { fromMs });
   await noteUse(statements, rows);
   return { written: written.length, left: leaving.length };
+}
+
+interface Spent extends Written {
+  /** Those that the entry ends. */
+  readonly holds: readonly BudgetHoldRow[];
+  /** Negative for an entry that is taken out. */
+  readonly spentMicroUsd: number;
+}
+
+/** Adds what an entry has cost to all its budgets. */
+function addSpent(changes: SpendingChanges, { entry, row, holds, spentMicroUsd }: Spent): void {
+  const { keyId, keyFamilyId = keyId, accountId, budgets = [], startedAtMs, endedAtMs } = entry;
+  const spent = { spent_micro_usd: spentMicroUsd, held_micro_usd: 0, at_ms: endedAtMs };
+  // The period of a hold, if there is one: by the database's clock, not the replica's.
+  const month = holds.find(({ subject }) => !isAttributed(subject))?.month ?? spendingMonthOf(row);
+  for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`]) changes.add({ subject, month, ...spent });
+  for (const { subject, period } of budgets) {
+    // The entry of a lost process, and the one that replaces it, are of the same period: that of their start.
+    const isOfLost = row.outcome === PROCESS_LOST || row.spending_month !== null;
+    const hold = isOfLost ? undefined : holds.find((one) => one.subject === subject);
+    changes.add({ subject, month: hold?.month ?? periodAt(startedAtMs, period), ...spent });
+  }
 }
 
 function spendingMonthOf({ spending_month, started_at_ms }: CompletionRow): string {
@@ -117,11 +139,8 @@ async function takeOutLost(
   for (const { entry, row } of entries) {
     const lost = removed.get(row.id);
     if (lost === undefined) continue;
-    const { keyId, keyFamilyId = keyId, accountId } = entry;
-    const month = spendingMonthOf(lost);
-    for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
-      changes.add({ subject, month, spent_micro_usd: -lost.cost_micro_usd, held_micro_usd: 0 });
-    replaceable.push({ entry, row: { ...row, spending_month: month } });
+    addSpent(changes, { entry, row: lost, holds: [], spentMicroUsd: -lost.cost_micro_usd });
+    replaceable.push({ entry, row: { ...row, spending_month: spendingMonthOf(lost) } });
   }
   return replaceable;
 }

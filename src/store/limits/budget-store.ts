@@ -4,12 +4,15 @@ import type { Database } from "../database.ts";
 import type { LedgerCompaction } from "../ledger/ledger-store.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
+import { keptUntil, type SpendingKey } from "./spending.ts";
 
 /** Limit for the decision on a completion's budget. */
 const LIMIT_MS = 3_000;
 /** Expired holds released per transaction. */
 const REAP_ROWS = 100;
-/** Missing rows are inserted and never removed, so few tries are needed. */
+/** Rows of budgets removed per transaction. */
+const PRUNE_ROWS = 500;
+/** Missing rows are inserted and rarely removed, so few tries are needed. */
 const MAX_TRIES = 3;
 /** Limit of cancellations kept for a retry; further holds are released when they expire. */
 const MAX_UNCANCELLED = 10_000;
@@ -52,7 +55,8 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
     async reap() {
       await cancelAll();
       await compaction.flushed();
-      return database.perform("reapHolds", REAP_ROWS);
+      const released = await database.perform("reapHolds", REAP_ROWS);
+      return released + (await database.perform("pruneSpending", PRUNE_ROWS));
     },
   };
 }
@@ -69,10 +73,11 @@ async function decideAll(database: Database, demands: readonly BudgetDemand[]): 
 /** Inserts missing rows, outside any transaction, so that no two transactions wait for each other's rows. */
 async function makeRows(
   { query }: Database,
-  { missing, month }: { readonly missing: readonly string[]; readonly month: string },
+  { missing, nowMs }: { readonly missing: readonly SpendingKey[]; readonly nowMs: number },
 ): Promise<void> {
   for (const chunk of chunksOf(missing)) {
-    const rows = chunk.map((subject) => ({ subject, month, spent_micro_usd: 0, held_micro_usd: 0 }));
+    const none = { spent_micro_usd: 0, held_micro_usd: 0 };
+    const rows = chunk.map((key) => ({ ...key, ...none, kept_until_ms: keptUntil(key, nowMs) }));
     const made = query
       .insertInto("spending")
       .values(rows)

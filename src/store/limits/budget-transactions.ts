@@ -1,39 +1,54 @@
-import { monthOf } from "../../core/clock.ts";
-import type { BudgetDecision, BudgetDemand } from "../../limits/budgets.ts";
+import { periodAt } from "../../core/clock.ts";
+import type { BudgetDecision, BudgetDemand, BudgetHold } from "../../limits/budgets.ts";
 import { compactWholeJournal } from "../ledger/ledger-journal.ts";
 import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
-import { compare, releaseHolds, SpendingChanges, takeOff } from "./spending.ts";
+import { bySubject, releaseHolds, SpendingChanges, type SpendingKey, spendingName, takeOff } from "./spending.ts";
 
-/** Result of some demands: decisions, or the subjects whose rows are missing and cannot be locked. */
+/** Result of some demands: decisions, or the rows that are missing and cannot be locked. */
 export type HoldOutcome =
   | { readonly decisions: readonly BudgetDecision[] }
-  | { readonly missing: readonly string[]; readonly month: string };
+  | { readonly missing: readonly SpendingKey[]; readonly nowMs: number };
 
 /** Decides the demands in order, and holds the money of the admitted ones. */
 export async function holdBudgets(statements: Statements, demands: readonly BudgetDemand[]): Promise<HoldOutcome> {
   if (statements.kind === "sqlite") await compactWholeJournal(statements);
-  const subjects = [...new Set(demands.flatMap(({ holds }) => holds.map(({ subject }) => subject)))].toSorted(compare);
   const now = await nowMs(statements);
-  const month = monthOf(now);
+  const keys = new Map<string, SpendingKey>();
+  for (const { holds } of demands)
+    for (const hold of holds) {
+      const key = { subject: hold.subject, month: monthOfHold(hold, now) };
+      keys.set(spendingName(key), key);
+    }
+  const sorted = [...keys.values()].toSorted(bySubject);
   // Holds before spending, the lock order of all transactions.
-  const extendable = await findExtendable(statements, { demands, month });
-  const taken = await lockTaken(statements, { subjects, month });
-  if (taken.size < subjects.length) return { missing: subjects.filter((subject) => !taken.has(subject)), month };
-  return { decisions: await decideInOrder(statements, demands, { taken, month, nowMs: now, extendable }) };
+  const extendable = await findExtendable(statements, demands);
+  const taken = await lockTaken(statements, sorted);
+  const missing = sorted.filter((key) => !taken.has(spendingName(key)));
+  if (missing.length > 0) return { missing, nowMs: now };
+  return { decisions: await decideInOrder(statements, demands, { taken, nowMs: now, extendable }) };
 }
 
-/** Locks this month's holds that demands extend, and returns their IDs. Usually there are none. */
-async function findExtendable(
-  statements: Statements,
-  { demands, month }: { readonly demands: readonly BudgetDemand[]; readonly month: string },
-): Promise<ReadonlySet<string>> {
+function monthOfHold({ period = "month" }: BudgetHold, atMs: number): string {
+  return periodAt(atMs, period);
+}
+
+/** Name of a completion's hold of a budget. */
+function holdName(id: string, key: SpendingKey): string {
+  return `${id} ${spendingName(key)}`;
+}
+
+/** Locks the holds that demands extend, and returns their names. Usually there are none. */
+async function findExtendable(statements: Statements, demands: readonly BudgetDemand[]): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   const ids = demands.flatMap(({ id, extends: extended }) => (extended === true ? [id] : []));
   for (const batch of batchesOf(statements, ids)) {
-    const sql = `select id from budget_holds where id in ${listOf(batch.length)} and month = ? order by id, subject`;
-    const rows = await statements.run<{ readonly id: string }>(`${sql} ${forUpdate(statements)}`, [...batch, month]);
-    for (const { id } of rows) found.add(id);
+    const sql = `select id, subject, month from budget_holds where id in ${listOf(batch.length)} order by id, subject`;
+    const rows = await statements.run<Pick<BudgetHoldRow, "id" | "subject" | "month">>(
+      `${sql} ${forUpdate(statements)}`,
+      batch,
+    );
+    for (const { id, ...key } of rows) found.add(holdName(id, key));
   }
   return found;
 }
@@ -64,51 +79,55 @@ export async function reapHolds(statements: Statements, limit: number): Promise<
   return new Set(holds.map(({ id }) => id)).size;
 }
 
-/** Locks the spending of subjects for this transaction; returns what each has spent and held. */
-async function lockTaken(
-  statements: Statements,
-  { subjects, month }: { readonly subjects: readonly string[]; readonly month: string },
-): Promise<Map<string, number>> {
+/** Locks these rows of spending, which are in order, for this transaction; returns what each has spent and held. */
+async function lockTaken(statements: Statements, keys: readonly SpendingKey[]): Promise<Map<string, number>> {
   const taken = new Map<string, number>();
-  // The order of `compare`: PostgreSQL would sort by the database's collation.
-  const order = statements.kind === "postgres" ? `order by subject collate "C"` : "";
+  // The order of `bySubject`: PostgreSQL would sort by the database's collation.
+  const order = statements.kind === "postgres" ? `order by subject collate "C", month collate "C"` : "";
+  // A subject has one period, but for a moment after a change of its budget; further rows are locked for nothing.
+  const months = [...new Set(keys.map(({ month }) => month))];
+  const subjects = [...new Set(keys.map(({ subject }) => subject))];
   for (const batch of batchesOf(statements, subjects)) {
-    const which = `month = ? and subject in ${listOf(batch.length)}`;
+    const which = `month in ${listOf(months.length)} and subject in ${listOf(batch.length)}`;
     const sql = `select * from spending where ${which} ${order} ${forUpdate(statements)}`;
-    for (const row of await statements.run<SpendingRow>(sql, [month, ...batch]))
-      taken.set(row.subject, row.spent_micro_usd + row.held_micro_usd);
+    for (const row of await statements.run<SpendingRow>(sql, [...months, ...batch]))
+      taken.set(spendingName(row), row.spent_micro_usd + row.held_micro_usd);
   }
   return taken;
 }
 
 interface Deciding {
+  /** By the names of rows. */
   readonly taken: Map<string, number>;
-  readonly month: string;
   readonly nowMs: number;
+  /** Names of holds. */
   readonly extendable: ReadonlySet<string>;
 }
 
 async function decideInOrder(
   statements: Statements,
   demands: readonly BudgetDemand[],
-  { taken, month, nowMs: now, extendable }: Deciding,
+  { taken, nowMs: now, extendable }: Deciding,
 ): Promise<BudgetDecision[]> {
   const changes = new SpendingChanges();
   const rows: BudgetHoldRow[] = [];
   const decisions = demands.map(
     ({ id, holds, amountMicroUsd, lastsMs, replica, extends: extended = false }): BudgetDecision => {
-      const isLost = extended && !extendable.has(id);
-      const full = holds.find(
-        ({ subject, limitMicroUsd }) => isLost || taken.get(subject)! + amountMicroUsd > limitMicroUsd,
-      );
-      if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: taken.get(full.subject)! };
-      for (const { subject } of holds) {
-        taken.set(subject, taken.get(subject)! + amountMicroUsd);
-        changes.add({ subject, month, spent_micro_usd: 0, held_micro_usd: amountMicroUsd });
+      const keyed = holds.map((hold) => {
+        const key = { subject: hold.subject, month: monthOfHold(hold, now) };
+        return { hold, key, name: spendingName(key) };
+      });
+      const full = keyed.find(({ hold: { limitMicroUsd }, key, name }) => {
+        const isLost = extended && !extendable.has(holdName(id, key));
+        return isLost || taken.get(name)! + amountMicroUsd > limitMicroUsd;
+      });
+      if (full !== undefined) return { admitted: false, ...full.hold, takenMicroUsd: taken.get(full.name)! };
+      for (const { key, name } of keyed) {
+        taken.set(name, taken.get(name)! + amountMicroUsd);
+        changes.add({ ...key, spent_micro_usd: 0, held_micro_usd: amountMicroUsd, at_ms: now });
         rows.push({
           id,
-          subject,
-          month,
+          ...key,
           amount_micro_usd: amountMicroUsd,
           expires_at_ms: Math.ceil(now + lastsMs),
           replica: replica ?? null,

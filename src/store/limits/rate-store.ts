@@ -16,8 +16,8 @@ import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { compare } from "./spending.ts";
 
-/** Idle rows removed per transaction. */
-const FORGOTTEN_ROWS = 500;
+/** Idle rows removed per transaction, every two seconds by each process: more than new end users can make meanwhile. */
+const FORGOTTEN_ROWS = 2_000;
 
 /** Records that this replica is alive, removes idle rows, and counts the replicas. */
 async function countReplicas(database: Database, name: string): Promise<number> {

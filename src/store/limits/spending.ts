@@ -1,26 +1,32 @@
+import { isAttributed } from "../../limits/attributed.ts";
 import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
-import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
+import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
 
 /*
  * Lock order of all transactions, against deadlocks: completions, holds, spending, usage sums, keys; within each table by
  * name.
  */
 
-/** Change of the spent and held money of one subject and month. */
-export type SpendingChange = SpendingRow;
+/** Change of the spent and held money of one subject and period. */
+export interface SpendingChange extends Omit<SpendingRow, "kept_until_ms"> {
+  /** Time of the change, by which a row of an end user or a session lives on. Default: it lives as long as before. */
+  readonly at_ms?: number;
+}
 
-/** Sums the changes of each subject and month in one transaction. */
+/** Sums the changes of each subject and period in one transaction. */
 export class SpendingChanges {
-  readonly #changes = new Map<string, SpendingChange>();
+  readonly #changes = new Map<string, SpendingRow>();
 
-  add({ subject, month, spent_micro_usd, held_micro_usd }: SpendingChange): void {
-    const name = `${subject} ${month}`;
+  add({ subject, month, spent_micro_usd, held_micro_usd, at_ms }: SpendingChange): void {
+    const name = spendingName({ subject, month });
     const before = this.#changes.get(name);
+    const keptUntilMs = at_ms === undefined ? null : keptUntil({ subject, month }, at_ms);
     this.#changes.set(name, {
       subject,
       month,
       spent_micro_usd: (before?.spent_micro_usd ?? 0) + spent_micro_usd,
       held_micro_usd: (before?.held_micro_usd ?? 0) + held_micro_usd,
+      kept_until_ms: keptUntilMs ?? before?.kept_until_ms ?? null,
     });
   }
 
@@ -34,20 +40,50 @@ export class SpendingChanges {
       rows: changed,
       ending: `on conflict (subject, month) do update set
         spent_micro_usd = spending.spent_micro_usd + excluded.spent_micro_usd,
-        held_micro_usd = spending.held_micro_usd + excluded.held_micro_usd`,
+        held_micro_usd = spending.held_micro_usd + excluded.held_micro_usd,
+        kept_until_ms = case when excluded.kept_until_ms > spending.kept_until_ms
+          then excluded.kept_until_ms else spending.kept_until_ms end`,
     });
   }
 }
 
+/** Primary key of a row of spending. */
+export type SpendingKey = Pick<SpendingRow, "subject" | "month">;
+
+/** The key as one text. */
+export function spendingName({ subject, month }: SpendingKey): string {
+  return `${subject} ${month}`;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * When a row that is used now may be removed; null: never. Rows of end users and sessions outlast their periods; a session ends when
+ * nothing was held of its budget for 30 days. Whole days, so that few updates change the indexed column.
+ */
+export function keptUntil({ subject, month }: SpendingKey, atMs: number): number | null {
+  if (!isAttributed(subject)) return null;
+  const days = month === "session" ? 30 : month.length === "2026-11".length ? 32 : 2;
+  return (Math.ceil(atMs / DAY_MS) + days) * DAY_MS;
+}
+
+/** Removes rows whose time is over, at most `limit`, and answers their number. */
+export async function pruneSpending(statements: Statements, limit: number): Promise<number> {
+  const which = "kept_until_ms <= ? and held_micro_usd = 0 order by subject, month limit ?";
+  const ended = `select subject, month from spending where ${which} ${forUpdate(statements, "skip locked")}`;
+  const sql = `delete from spending where (subject, month) in (${ended}) returning subject`;
+  return (await statements.run(sql, [await nowMs(statements), limit])).length;
+}
+
 /**
  * Removes the holds of these completions, and subtracts them from the subjects' held money. Runs in the ledger's
- * transaction, so that money is held or spent, never both or neither. Answers the month of each completion's hold.
+ * transaction, so that money is held or spent, never both or neither. Answers the holds of each completion.
  */
 export async function releaseHolds(
   statements: Statements,
   { ids, changes }: { readonly ids: readonly string[]; readonly changes: SpendingChanges },
-): Promise<ReadonlyMap<string, string>> {
-  const months = new Map<string, string>();
+): Promise<ReadonlyMap<string, readonly BudgetHoldRow[]>> {
+  const released: BudgetHoldRow[] = [];
   for (const batch of batchesOf(statements, ids)) {
     const which = `where id in ${listOf(batch.length)}`;
     const held = `select * from budget_holds ${which} order by id, subject ${forUpdate(statements)}`;
@@ -55,9 +91,9 @@ export async function releaseHolds(
     if (holds.length === 0) continue;
     await statements.run(`delete from budget_holds ${which}`, batch);
     takeOff(holds, changes);
-    for (const { id, month } of holds) months.set(id, month);
+    released.push(...holds);
   }
-  return months;
+  return Map.groupBy(released, ({ id }) => id);
 }
 
 /** Subtracts these holds from the held money. */
@@ -67,10 +103,7 @@ export function takeOff(holds: readonly BudgetHoldRow[], changes: SpendingChange
 }
 
 /** Order in which rows of spending are locked. */
-export function bySubject(
-  left: Pick<SpendingRow, "subject" | "month">,
-  right: Pick<SpendingRow, "subject" | "month">,
-): number {
+export function bySubject(left: SpendingKey, right: SpendingKey): number {
   return compare(left.subject, right.subject) || compare(left.month, right.month);
 }
 

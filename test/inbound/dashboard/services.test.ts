@@ -4,7 +4,7 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
-import { KeyState, RevocationScope, RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
+import { BudgetPeriod, KeyState, RevocationScope, RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
 import { KeyCapability } from "../../../gen/parley/v1/key_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { SignUpMode } from "../../../gen/parley/console/v1/session_pb.js";
@@ -404,6 +404,35 @@ describe("keys", () => {
     expect(wrong.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe("required_labels.regions");
     const many = Array.from({ length: 17 }, (_, index) => `t${index}`);
     expect((await errorOf(ada.key.update({ id, tags: { tags: many } }))).rawMessage).toContain("at most 16");
+  });
+
+  it("have limits of end users and sessions, which are an administrator's restriction like others, and in the audit log", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    const attributionLimits = { endUserBudgetMicroUsd: 500_000n, endUserRequestsPerMinute: 5n };
+    const { key: made } = await bob.key.create({ name: "b", attributionLimits });
+    const expected = { ...attributionLimits, endUserBudgetPeriod: BudgetPeriod.DAY, requireEndUser: false };
+    expect(made).toMatchObject({ attributionLimits: expected, limitedByAdministrator: false });
+    const { id } = made!;
+    const monthly = { ...attributionLimits, endUserBudgetPeriod: BudgetPeriod.MONTH, requireEndUser: true };
+    const { key: changed } = await ada.key.update({ id, attributionLimits: monthly });
+    expect(changed).toMatchObject({ attributionLimits: monthly, limitedByAdministrator: true });
+    expect((await errorOf(bob.key.update({ id, attributionLimits: {} }))).code).toBe(Code.PermissionDenied);
+    const { key: free } = await ada.key.update({ id, attributionLimits: {} });
+    expect(free).toMatchObject({ attributionLimits: { endUserBudgetPeriod: 0 }, limitedByAdministrator: false });
+    expect(free?.attributionLimits?.endUserBudgetMicroUsd).toBeUndefined();
+    expect(site.access.logged.find(({ action }) => action === "key_updated")).toMatchObject({
+      before: '{"end_user_budget_period":"day","require_end_user":null,"limited_by_administrator":false}',
+    });
+    for (const [field, wrong] of [
+      ["session_budget_micro_usd", { sessionBudgetMicroUsd: -1n }],
+      ["end_user_requests_per_minute", { endUserRequestsPerMinute: 0n }],
+      ["end_user_budget_period", { endUserBudgetPeriod: BudgetPeriod.MONTH }],
+      ["end_user_budget_period", { endUserBudgetPeriod: 9 as BudgetPeriod }],
+    ] as const) {
+      const refused = await errorOf(ada.key.update({ id, attributionLimits: wrong }));
+      expect(refused.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe(`attribution_limits.${field}`);
+    }
   });
 
   it("of somebody else are like keys that do not exist, except for administrators", async () => {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
-import { monthOf } from "../../../src/core/clock.ts";
-import { type LedgerEntry, PROCESS_LOST } from "../../../src/core/ledger.ts";
+import { monthOf, periodAt } from "../../../src/core/clock.ts";
+import { type LedgerEntry, type NewLedgerEntry, PROCESS_LOST } from "../../../src/core/ledger.ts";
 import type { Note } from "../../../src/ledger/ledger-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { demand } from "./demands.ts";
 import { entry } from "./entries.ts";
 
 /** The entry that a completion gets when its process is lost. */
-function bound(changes: Partial<LedgerEntry> = {}): LedgerEntry {
+function bound(changes: Partial<NewLedgerEntry> = {}): NewLedgerEntry {
   const startedAtMs = Date.now() - 5_000;
   return entry({
     outcome: PROCESS_LOST,
@@ -133,6 +133,25 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       await ledger.settleLost();
       expect(await ledger.find(completionId)).toEqual(real);
       expect(await outcomes(store)).toEqual({ served: [1, 30] });
+    });
+
+    it("are charged to the budget of their end user, and taken out of it by an entry that comes later", async () => {
+      const { ledger, budgets } = await open();
+      const ann = { subject: "end_user:k:ann", period: "day" } as const;
+      const asked = demand({ holds: [{ ...ann, limitMicroUsd: 1_000 }], replica: "gone" });
+      await budgets.hold(asked);
+      const lost = bound({ completionId: asked.id, keyId: "k", budgets: [ann] });
+      await ledger.begin(note("gone", lost), []);
+      expect(await ledger.settleLost()).toBe(1);
+      const spent = async () => [
+        ...(await ledger.spending([ann.subject], periodAt(lost.startedAtMs, "day"))),
+        ...(await ledger.spending(["key:k"], periodAt(lost.startedAtMs, "month"))),
+      ];
+      const both = (spentMicroUsd: number) => [1, 2].map(() => ({ spentMicroUsd, heldMicroUsd: 0 }));
+      expect(await spent()).toEqual(both(100));
+      const { completionId, startedAtMs, keyId } = lost;
+      await ledger.insert([entry({ completionId, startedAtMs, keyId, budgets: [ann] })]);
+      expect(await spent()).toEqual(both(30));
     });
 
     it("are booked in the month of their hold, and taken out of it by an entry that comes later", async () => {

@@ -74,6 +74,54 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect((await ledger.spending(["key:k"], month()))[0]?.heldMicroUsd).toBe(0);
     });
 
+    it("of end users are by day, those of sessions for their whole length, and both are settled beside the key's", async () => {
+      const { budgets, ledger } = await open();
+      const ann = { subject: "end_user:k:ann", period: "day" } as const;
+      const run = { subject: "session:k:run", period: "session" } as const;
+      const holds = [
+        { subject: "key:k", limitMicroUsd: 9_000 },
+        { ...ann, limitMicroUsd: 300 },
+        { ...run, limitMicroUsd: 250 },
+      ];
+      const decisions = await Promise.all([1, 2, 3].map(() => budgets.hold(demand({ holds }))));
+      expect(decisions.toSorted((one, other) => Number(other.admitted) - Number(one.admitted))).toEqual([
+        { admitted: true },
+        { admitted: true },
+        { admitted: false, ...holds[2], takenMicroUsd: 200 },
+      ]);
+      const asked = demand({ holds: holds.slice(0, 2) });
+      expect(await budgets.hold(asked)).toEqual({ admitted: true });
+      const spent = { completionId: asked.id, keyId: "k", costMicroUsd: 30, startedAtMs: Date.now(), budgets: [ann] };
+      await ledger.insert([entry(spent)]);
+      const taken = async (subject: string, period: string) => (await ledger.spending([subject], period))[0];
+      const day = new Date().toISOString().slice(0, 10);
+      expect(await taken("key:k", month())).toEqual({ spentMicroUsd: 30, heldMicroUsd: 200 });
+      expect(await taken(ann.subject, day)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 200 });
+      expect(await taken(run.subject, "session")).toEqual({ spentMicroUsd: 0, heldMicroUsd: 200 });
+      const extension = { ...asked, id: "chatcmpl-unknown", extends: true };
+      expect(await budgets.hold(extension)).toMatchObject({ admitted: false });
+    });
+
+    it("of end users are charged for completions of which nothing is held, and forgotten after their time", async () => {
+      const { budgets, ledger } = await open();
+      const longAgo = Date.now() - 3 * 86_400_000;
+      const old = { subject: "end_user:k:old", period: "day" } as const;
+      const run = { subject: "session:k:old", period: "session" } as const;
+      const times = { startedAtMs: longAgo, endedAtMs: longAgo };
+      await ledger.insert([entry({ ...times, keyId: "k", costMicroUsd: 30, budgets: [old, run] })]);
+      const taken = async () => {
+        const [[ofDay], [ofSession]] = await Promise.all([
+          ledger.spending([old.subject], new Date(longAgo).toISOString().slice(0, 10)),
+          ledger.spending([run.subject], "session"),
+        ]);
+        return [ofDay?.spentMicroUsd, ofSession?.spentMicroUsd];
+      };
+      expect(await taken()).toEqual([30, 30]);
+      expect(await budgets.reap()).toBe(1);
+      expect(await budgets.reap()).toBe(0);
+      expect(await taken()).toEqual([0, 30]);
+    });
+
     it("release a cancelled hold, once", async () => {
       const { budgets, ledger } = await open();
       const held = demand();

@@ -1,5 +1,5 @@
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
-import type { LedgerEntry, NewLedgerEntry } from "../../../src/core/ledger.ts";
+import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 
 /** Default start of entries. */
 export const NOON = Date.UTC(2026, 10, 21, 12);
@@ -7,7 +7,7 @@ export const NOON = Date.UTC(2026, 10, 21, 12);
 let made = 0;
 
 /** An entry with a unique ID and default values. */
-export function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
+export function entry(changes: Partial<NewLedgerEntry> = {}): NewLedgerEntry {
   return {
     completionId: `chatcmpl-${process.pid}-${++made}`,
     requestId: "req",

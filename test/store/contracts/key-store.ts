@@ -20,6 +20,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
         capabilities: ["chat"],
         lifetimeMs: 1000,
         limits: { ...NO_LIMITS, requestsPerMinute: 5, monthlyBudgetMicroUsd: 9_000_000_000_000 },
+        attributionLimits: { endUserBudgetMicroUsd: 1, endUserBudgetPeriod: "month", requiresEndUser: true },
         requiredLabels: { region: ["eu", "ch"] },
         tags: ["batch", "premium"],
       });
@@ -131,6 +132,8 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.find(record.id)).toEqual({ ...record, name: "b", limits });
       await updateKey(context, record.id, { models: "all", capabilities: ["chat"], limits: NO_LIMITS });
       expect(await store.find(record.id)).toEqual({ ...record, name: "b", models: "all", capabilities: ["chat"] });
+      await updateKey(context, record.id, { attributionLimits: { sessionBudgetMicroUsd: 5, requiresEndUser: false } });
+      expect((await store.find(record.id))?.attributionLimits).toEqual({ sessionBudgetMicroUsd: 5 });
       expect(await store.update(record.id, {})).toBe(true);
       expect(await store.update("key_none", { name: "b" })).toBe(false);
       await revokeKey(context, record.id);

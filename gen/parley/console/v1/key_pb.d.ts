@@ -82,6 +82,64 @@ export declare type TagSelection = Message<"parley.console.v1.TagSelection"> & {
 export declare const TagSelectionSchema: GenMessage<TagSelection>;
 
 /**
+ * Limits of each end user and each session that requests of a key name, beside those of the key and its account. Callers choose these
+ * names: such limits divide what the key may use, and are no protection against its holder. Absent: not limited.
+ *
+ * @generated from message parley.console.v1.AttributionLimits
+ */
+export declare type AttributionLimits = Message<"parley.console.v1.AttributionLimits"> & {
+  /**
+   * Requests per minute of each end user, 1 to 1,000,000,000.
+   *
+   * @generated from field: optional int64 end_user_requests_per_minute = 1;
+   */
+  endUserRequestsPerMinute?: bigint | undefined;
+
+  /**
+   * Tokens per minute of each end user, of input and output together, 1 to 1,000,000,000.
+   *
+   * @generated from field: optional int64 end_user_tokens_per_minute = 2;
+   */
+  endUserTokensPerMinute?: bigint | undefined;
+
+  /**
+   * What completions and embeddings of each end user may cost in the period, in millionths of a US dollar, 0 to
+   * 1,000,000,000,000,000.
+   *
+   * @generated from field: optional int64 end_user_budget_micro_usd = 3;
+   */
+  endUserBudgetMicroUsd?: bigint | undefined;
+
+  /**
+   * Only with `end_user_budget_micro_usd`.
+   *
+   * @generated from field: parley.console.v1.BudgetPeriod end_user_budget_period = 4;
+   */
+  endUserBudgetPeriod: BudgetPeriod;
+
+  /**
+   * What completions and embeddings of each session may cost, in millionths of a US dollar, 0 to 1,000,000,000,000,000. A session
+   * without a request for 30 days begins anew.
+   *
+   * @generated from field: optional int64 session_budget_micro_usd = 5;
+   */
+  sessionBudgetMicroUsd?: bigint | undefined;
+
+  /**
+   * Refuses requests that name no end user: INVALID_ARGUMENT.
+   *
+   * @generated from field: bool require_end_user = 6;
+   */
+  requireEndUser: boolean;
+};
+
+/**
+ * Describes the message parley.console.v1.AttributionLimits.
+ * Use `create(AttributionLimitsSchema)` to create a new message.
+ */
+export declare const AttributionLimitsSchema: GenMessage<AttributionLimits>;
+
+/**
  * An API key without its secret.
  *
  * @generated from message parley.console.v1.Key
@@ -213,6 +271,13 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: repeated string tags = 18;
    */
   tags: string[];
+
+  /**
+   * Limits of each of its end users and sessions.
+   *
+   * @generated from field: parley.console.v1.AttributionLimits attribution_limits = 19;
+   */
+  attributionLimits?: AttributionLimits | undefined;
 };
 
 /**
@@ -350,6 +415,13 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
    * @generated from field: parley.console.v1.TagSelection tags = 9;
    */
   tags?: TagSelection | undefined;
+
+  /**
+   * Absent: none.
+   *
+   * @generated from field: parley.console.v1.AttributionLimits attribution_limits = 10;
+   */
+  attributionLimits?: AttributionLimits | undefined;
 };
 
 /**
@@ -446,6 +518,13 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
    * @generated from field: parley.console.v1.TagSelection tags = 8;
    */
   tags?: TagSelection | undefined;
+
+  /**
+   * In place of all limits of its end users and sessions: absent fields are then not limited.
+   *
+   * @generated from field: parley.console.v1.AttributionLimits attribution_limits = 9;
+   */
+  attributionLimits?: AttributionLimits | undefined;
 };
 
 /**
@@ -809,6 +888,39 @@ export enum RevocationScope {
  * Describes the enum parley.console.v1.RevocationScope.
  */
 export declare const RevocationScopeSchema: GenEnum<RevocationScope>;
+
+/**
+ * The period of an end user's budget.
+ *
+ * @generated from enum parley.console.v1.BudgetPeriod
+ */
+export enum BudgetPeriod {
+  /**
+   * A day.
+   *
+   * @generated from enum value: BUDGET_PERIOD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A calendar day in UTC.
+   *
+   * @generated from enum value: BUDGET_PERIOD_DAY = 1;
+   */
+  DAY = 1,
+
+  /**
+   * A calendar month in UTC.
+   *
+   * @generated from enum value: BUDGET_PERIOD_MONTH = 2;
+   */
+  MONTH = 2,
+}
+
+/**
+ * Describes the enum parley.console.v1.BudgetPeriod.
+ */
+export declare const BudgetPeriodSchema: GenEnum<BudgetPeriod>;
 
 /**
  * API keys. Callers see those of their own account and their teams, administrators all; who may change them depends on the role. A key of somebody else is answered
