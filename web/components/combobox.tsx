@@ -91,14 +91,16 @@ export function Combobox({
           <section
             ref={popup}
             aria-label={`Choices of ${label}`}
-            // A click on the scroll bar leaves the focus where the reader types.
-            onFocus={() => input.current?.focus()}
             className="w-(--anchor-width) max-w-(--available-width) min-w-64 rounded-xl border border-line bg-surface text-sm text-ink shadow-xl"
           >
             <Base.Empty>
               <p className="px-4 py-3 text-muted">Nothing matches.</p>
             </Base.Empty>
-            <Base.List className="max-h-[min(22rem,var(--available-height))] scroll-py-1 overflow-y-auto overscroll-contain p-1 data-empty:p-0">
+            <Base.List
+              // A click on the scroll bar leaves the focus where the reader types.
+              onFocus={() => input.current?.focus()}
+              className="max-h-[min(22rem,var(--available-height))] scroll-py-1 overflow-y-auto overscroll-contain p-1 data-empty:p-0"
+            >
               {([choice, text]: Choice) => (
                 <Base.Item
                   key={choice}
