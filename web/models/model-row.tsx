@@ -23,7 +23,7 @@ import { CopyIcon } from "../components/copy-icon.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
 import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
 import { formatDuration } from "../format/duration.ts";
-import { formatShare } from "../format/health.ts";
+import { formatShare, healthOf } from "../format/health.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatShort } from "../format/number.ts";
 import { formatTime } from "../format/time.ts";
@@ -148,11 +148,17 @@ export function ModelRow({ model }: { readonly model: Model }) {
 }
 
 /** Since when the circuit is open, and the error rate. */
-function HealthDetail({ of: { breaker, attempts, failures } }: { readonly of: Model }) {
+function HealthDetail({ of }: { readonly of: Model }) {
+  const { breaker, attempts, failures } = of;
   const start = breaker?.restStartTime;
+  const since = healthOf(of) === "circuit open" ? "Since" : "Circuit open since";
   return (
     <>
-      {start && <span className="block">Circuit open since {formatTime(start)}</span>}
+      {start && (
+        <span className="block">
+          {since} {formatTime(start)}
+        </span>
+      )}
       {attempts > 0n && <span className="block">{formatShare(failures, attempts)} errors</span>}
     </>
   );
