@@ -1,8 +1,31 @@
+import type { DatabaseSync } from "node:sqlite";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+/** A provider that cannot be reached, with more models than a select lists. */
+const MANY_MODELS = {
+  simulator: { enabled: true },
+  providers: { far: { dialect: "openai", base_url: "http://127.0.0.1:9/v1", allow_private: true } },
+  models: Object.fromEntries(
+    Array.from({ length: 120 }, (_, index) => [
+      `vendor/model-${index}`,
+      { provider: "far", upstream_model: `m-${index}`, context_window: 9_000, max_output_tokens: 900 },
+    ]),
+  ),
+};
+
+/** Adds more accounts than a select lists. */
+function addPeople(database: DatabaseSync): void {
+  const insert = database.prepare(
+    "INSERT INTO accounts (id, name, email, role, password_hash, created_at_ms) VALUES (?, ?, ?, 'developer', 'x', ?)",
+  );
+  for (let index = 0; index < 40; index += 1) {
+    insert.run(`acct_${index}`, `Person ${index}`, `person-${index}@example.com`, Date.now());
+  }
+}
 
 let site: Site;
 let visit: Visit;
@@ -193,6 +216,34 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
   it("causes no browser errors", () => {
     expect(visit.complaints).toEqual([]);
   });
+});
+
+describe("a field of many choices", () => {
+  it("has no violation while its list is open, also in a dialog and without a match", async () => {
+    const many = await startSite({ config: MANY_MODELS });
+    try {
+      const { page } = await many.visit("/");
+      await setUp(page);
+      await page.goto(`${many.product.url}/requests`);
+      const field = page.locator("input[role=combobox]").and(page.getByLabel("Model", { exact: true }));
+      await field.click();
+      await page.getByRole("option", { name: "vendor/model-7", exact: true }).waitFor();
+      expect(await findBarriersEverywhere(page)).toEqual([]);
+      await field.fill("nothing like it");
+      await page.getByText("Nothing matches.").waitFor();
+      expect(await findBarriersEverywhere(page)).toEqual([]);
+      // Tab leaves the field and closes its list.
+      await page.keyboard.press("Tab");
+      await page.getByRole("region", { name: "Choices of Model" }).waitFor({ state: "detached" });
+      many.edit(addPeople);
+      await page.goto(`${many.product.url}/keys?create`);
+      await page.getByRole("dialog").locator("input[role=combobox]").click();
+      await page.getByRole("option", { name: "Person 7" }).waitFor();
+      expect(await findBarriersEverywhere(page)).toEqual([]);
+    } finally {
+      await many.close();
+    }
+  }, 180_000);
 });
 
 describe("keyboard navigation", () => {

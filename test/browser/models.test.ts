@@ -112,7 +112,7 @@ describe("the models", () => {
     await page.getByLabel("Find a model").fill("alpha-haiku");
     await expect.poll(() => items().innerText()).toMatch(/p50 \d+ ms\s*p95 \d+ ms[\s\S]*0% \(0 of 3\) errors/);
     await page.getByLabel("Find a model").fill("alpha-opus");
-    await expect.poll(() => items().innerText()).toMatch(/Circuit open since[\s\S]*100% \(5 of 5\)/);
+    await expect.poll(() => items().innerText()).toMatch(/Circuit open\s+Since \d[\s\S]*100% \(5 of 5\)/);
     await page.getByLabel("Show").selectOption("Unhealthy");
     await page.getByLabel("Find a model").fill("");
     await expect.poll(() => items().count()).toBe(1);

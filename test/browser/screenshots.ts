@@ -1,4 +1,4 @@
-// npm run screenshots: writes screenshots of every page to screenshots/.
+// npm run screenshots: writes screenshots of every page to screenshots/, and renews those of docs/images/.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
@@ -54,7 +54,7 @@ async function picture(
   await page.setViewportSize(isPhone ? { width: 390, height: 844 } : { width: 1280, height: 860 });
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
   await settled(page);
-  await page.screenshot({ path: join(folder, "docs", `${name}.png`) });
+  await page.screenshot({ path: join(import.meta.dirname, "../../docs/images", `${name}.png`) });
   await page.setViewportSize({ width: 1440, height: 900 });
 }
 

@@ -68,7 +68,7 @@ describe("a team's first day", () => {
   it("goes on with its first maintainer, found by e-mail address", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Members of Search" }).click();
-    await page.getByText("Nobody is in this team.").waitFor();
+    await page.getByText("This team has no members.").waitFor();
     await page.getByLabel("E-mail").fill("nobody@example.com");
     await page.getByRole("button", { name: "Add" }).click();
     await page.getByText(/nobody who can sign in/).waitFor();

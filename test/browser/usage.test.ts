@@ -100,8 +100,8 @@ describe("the usage page", () => {
     const before = { startedAtMs: Date.now() - 30 * DAY_MS, keyId: "key_gone", servedModel: "old" };
     await write([before, { ...before, outcome: "upstream_timeout" }]);
     await open(page);
-    expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher than the previous 30 days/);
-    expect(await figure(page, "Error rate").innerText()).toMatch(/▼ 50 points\s+lower than the previous 30 days/);
+    expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher\s+vs previous 30 days/);
+    expect(await figure(page, "Error rate").innerText()).toMatch(/▼ 50 points\s+lower\s+vs previous 30 days/);
     await open(page, "?range=90d");
     expect(await figures(page)).toMatchObject({ Requests: "5", "Error rate": "20%" });
     expect(await figure(page, "Requests").innerText()).toContain("–");

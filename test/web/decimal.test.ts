@@ -39,6 +39,9 @@ it("reads and writes amounts and counts in the locale of the program", () => {
   expect(parseUsd("7,50")).toBeUndefined();
   expect(parseUsd(writeUsd(7_500_000n))).toBe(7_500_000n);
   expect(formatMicroUsd(4_200n)).toBe("$0.0042");
+  expect(formatMicroUsd(14_900n)).toBe("$0.015");
+  expect(formatMicroUsd(50_000n)).toBe("$0.05");
+  expect(formatMicroUsd(99_600n)).toBe("$0.10");
   expect(parseCount("1,200")).toBe(1_200n);
   expect(parseCount("1.5")).toBeUndefined();
 });

@@ -32,6 +32,7 @@ describe("settings", () => {
     ["limits.burst_seconds", "60", "1 min of the rate"],
     ["limits.tokens_per_minute", "2000000", "2,000,000"],
     ["limits.monthly_budget_usd", "unlimited", "Unlimited"],
+    ["sign_in.password", "true", "On"],
     ["http.listen", "127.0.0.1:8080", "127.0.0.1:8080"],
   ])("are formatted: %s %j as %s", (key, value, words) => {
     expect(describeValue(key, value)).toBe(words);

@@ -35,7 +35,7 @@ export function Factors() {
           <Passkeys passkeys={passkeys} mayAdd={acceptsPasskeys} />
         </Panel>
       )}
-      <Panel title="Authenticator app" description="A code of an app, asked for after your password.">
+      <Panel title="Authenticator app" description="A code from an app, asked for after your password.">
         <Totp isOn={totpTime !== undefined} codes={recoveryCodes} />
       </Panel>
     </>
@@ -205,7 +205,7 @@ function Totp({ isOn, codes }: { readonly isOn: boolean; readonly codes: number 
       <ConfirmDialog
         open={opened === "renew"}
         title="Make new recovery codes?"
-        description="The codes that you have are no longer valid then."
+        description="Your current codes stop working."
         action="Make new codes"
         doing="Making …"
         look="primary"
@@ -215,7 +215,7 @@ function Totp({ isOn, codes }: { readonly isOn: boolean; readonly codes: number 
       <ConfirmDialog
         open={opened === "remove"}
         title="Turn off the authenticator app?"
-        description="Your password alone signs you in then. The recovery codes are removed."
+        description="After that your password alone signs you in. The recovery codes are removed."
         action="Turn off"
         doing="Turning off …"
         act={remove}

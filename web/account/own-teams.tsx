@@ -15,7 +15,7 @@ export function OwnTeams() {
   const [shown, setShown] = useState<{ readonly team: TeamMembership; readonly isOpen: boolean }>();
   if (teams.length === 0) return null;
   return (
-    <Panel title="Teams" description="Whose keys, usage and requests you see beside your own.">
+    <Panel title="Teams" description="You also see their keys, usage and requests.">
       <ul aria-label="Teams" className="divide-y divide-line">
         {teams.map((team) => (
           <li key={team.accountId} className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 py-2">

@@ -158,7 +158,7 @@ function AliasForm({ aliases }: { readonly aliases: readonly AccountAlias[] }) {
             rows={4}
             defaultValue={text}
             spellCheck={false}
-            hint="A name may end with *, such as claude-* = alpha-sonnet-4.5. The first that fits is taken."
+            hint="A name may end with *, such as claude-* = alpha-sonnet-4.5. The first match applies."
             className="font-mono text-sm"
           />
           <Button type="submit" look="secondary" busy={set.isPending}>

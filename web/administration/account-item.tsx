@@ -30,7 +30,7 @@ export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemPro
   const { id, name, email, role, limits, createTime, disableTime, workingKeys = 0n } = account;
   const isDisabled = disableTime !== undefined;
   return (
-    <li className="px-5 py-4">
+    <li className="px-5 py-3">
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 sm:flex-nowrap">
         <div className="min-w-0">
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
@@ -43,8 +43,8 @@ export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemPro
             {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
             {isOwn && <Badge look="plain">You</Badge>}
           </h2>
-          <p className="mt-0.5 text-sm wrap-anywhere">{email || "No e-mail address: sign-in is not possible"}</p>
           <p className="mt-0.5 flex flex-wrap gap-x-4 text-sm text-muted">
+            <span className="wrap-anywhere text-ink">{email || "No e-mail address: sign-in is not possible"}</span>
             <span>{describeKeys(workingKeys)}</span>
             <span>{describeLimits(limits).join(", ") || "Default limits"}</span>
             {createTime && <span title={formatMoment(createTime)}>Created {formatFromNow(createTime)}</span>}

@@ -24,7 +24,7 @@ export default function AdminKeys() {
   return (
     <Administration
       title="Administration keys"
-      description="Keys for Terraform and scripts, which call the RPCs of this dashboard. They are no keys for completions."
+      description="Keys for Terraform and scripts, which call the RPCs of this dashboard. They cannot be used for completions."
       actions={useMay("admin_keys.write") && <Button onClick={() => setCreation("open")}>Create key</Button>}
     >
       {() => (

@@ -8,14 +8,12 @@ interface AdministrationProps {
   readonly title: string;
   readonly description: string;
   readonly actions?: ReactNode;
-  /** The page is a table, which takes the width of the window. Default: the width of a form. */
-  readonly isWide?: boolean;
   /** Renders the page for administrators. A function, so that its queries do not run for others. */
   readonly children: () => ReactNode;
 }
 
 /** Layout of an administration page, with the navigation to the others. */
-export function Administration({ title, description, actions, isWide = false, children }: AdministrationProps) {
+export function Administration({ title, description, actions, children }: AdministrationProps) {
   const [here] = useLocation();
   const permissions = usePermissions();
   const [, , needed] =
@@ -30,7 +28,7 @@ export function Administration({ title, description, actions, isWide = false, ch
     );
   }
   return (
-    <Page title={title} description={description} actions={actions} isWide={isWide}>
+    <Page title={title} description={description} actions={actions} isWide>
       <nav aria-label="Administration" className="mb-6 border-b border-line">
         <ul className="-mb-px flex flex-wrap gap-x-1">
           {ADMIN_PLACES.filter(([, , needs]) => permissions.includes(needs)).map(([path, name]) => (

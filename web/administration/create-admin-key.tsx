@@ -67,7 +67,7 @@ export default function CreateAdminKey({ open, onClose }: { readonly open: boole
             <PermissionFields
               label="Permissions"
               permissions={permissions}
-              hint="What your role loses, the key loses at once."
+              hint="A permission removed from your role is removed from the key at once."
               error={errors("permissions")}
             />
             <DialogActions>

@@ -55,7 +55,7 @@ export default function EditRole({ target, open, onClose }: EditRoleProps) {
               label="In all accounts, and for the installation"
               permissions={permissions}
               chosen={target?.permissions}
-              hint="You can give what you have yourself."
+              hint="You can grant only permissions that you have."
               error={errors("permissions")}
             />
             <DialogActions>

@@ -26,7 +26,7 @@ export default function Roles() {
   return (
     <Administration
       title="Roles"
-      description="Roles of your own beside owner, administrator, developer and viewer. Give them to accounts and invitations."
+      description="Custom roles, for accounts and invitations, in addition to owner, administrator, developer and viewer."
       actions={
         mayWrite && (
           <Button onClick={() => setAct({ what: "edit", target: undefined, isOpen: true })}>Create role</Button>
@@ -65,7 +65,8 @@ function RoleList({ onAct }: { readonly onAct: ((what: Act["what"], target: Cust
   const list = useQuery(rolesQuery);
   if (list.isPending) return <Loading what="the roles" />;
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
-  if (list.data.roles.length === 0) return <Empty title="No custom roles">Owners can make some.</Empty>;
+  if (list.data.roles.length === 0)
+    return <Empty title="No custom roles">A custom role allows its accounts the permissions that you choose.</Empty>;
   return (
     <ul aria-label="Custom roles" className="divide-y divide-line rounded-xl border border-line bg-surface">
       {list.data.roles.map((role) => (
@@ -122,7 +123,7 @@ function RemoveRole({ target: { id, name }, open, onClose }: RemoveRoleProps) {
     <ConfirmDialog
       open={open}
       title={`Remove the role ${name}?`}
-      description="It has to be nobody's: give its accounts another role first."
+      description="Accounts with this role must get another one first."
       action="Remove role"
       doing="Removing …"
       act={remove}

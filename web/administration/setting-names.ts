@@ -154,6 +154,7 @@ export function describeValue(key: string, value: string): string {
   if (key.endsWith("_minutes")) return formatWait(Number(value) * 60_000);
   if (key.endsWith("_days")) return `${formatCount(Number(value))} days`;
   if (value === "unlimited") return "Unlimited";
+  if (value === "true" || value === "false") return value === "true" ? "On" : "Off";
   return /^\d+$/.test(value) ? formatCount(Number(value)) : value;
 }
 

@@ -34,7 +34,7 @@ function Configuration() {
       <Panel title="Installation">
         <Installation of={configuration.data} />
       </Panel>
-      <Panel title="Providers" description="Those that are in use. URLs and credentials are never shown.">
+      <Panel title="Providers" description="Providers in use. URLs and credentials are never shown.">
         <ul className="divide-y divide-line text-sm">
           {configuration.data.providers.map(({ name, dialect, simulated, models }) => (
             <li key={name} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2.5 first:pt-0 last:pb-0">

@@ -10,7 +10,7 @@ import { outcomeOf } from "../format/outcomes.ts";
 export function TestConnection({ upstream: { provider, name, modelIds } }: { readonly upstream: Upstream }) {
   const test = useMutation({ mutationFn: () => testModel(modelIds[0]!) });
   return (
-    <div className="mt-3 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm">
+    <div className="flex max-w-xl flex-wrap items-center gap-x-4 gap-y-2 text-sm sm:flex-row-reverse sm:text-right">
       <Button
         look="secondary"
         size="small"

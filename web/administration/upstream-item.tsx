@@ -17,14 +17,18 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
   const hasOtherIds = modelIds.length !== 1 || modelIds[0] !== name;
   return (
     <li className="rounded-xl border border-line bg-surface p-5">
-      <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
-        <span className="wrap-anywhere">
-          <bdi>{provider}</bdi> / <code className="font-mono">{name}</code>
-        </span>
-        <HealthBadge of={upstream} />
-      </h2>
-      <TestConnection upstream={upstream} />
-      {hasOtherIds && <p className="mt-1 text-sm wrap-anywhere text-muted">Requested as {modelIds.join(", ")}</p>}
+      <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
+        <div className="min-w-0">
+          <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
+            <span className="wrap-anywhere">
+              <bdi>{provider}</bdi> / <code className="font-mono">{name}</code>
+            </span>
+            <HealthBadge of={upstream} />
+          </h2>
+          {hasOtherIds && <p className="mt-1 text-sm wrap-anywhere text-muted">Requested as {modelIds.join(", ")}</p>}
+        </div>
+        <TestConnection upstream={upstream} />
+      </div>
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm lg:grid-cols-4">
         <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>
         <Fact name="Time to first token">{formatLatency(upstream.firstContent, attempts)}</Fact>

@@ -102,7 +102,7 @@ function Channel({ channel: { id, kind, name, target, createTime } }: { readonly
       <ConfirmDialog
         open={isRemoving}
         title={`Remove the channel ${name}?`}
-        description="Alerts are not sent to it any more; messages that wait for it are dropped."
+        description="The channel gets no further alerts. Messages not yet sent are dropped."
         action="Remove channel"
         doing="Removing …"
         act={remove}

@@ -13,20 +13,25 @@ type Name = Exclude<keyof Thresholds, "$typeName" | "$unknown">;
 
 /** Fields in their order: the name in the API and the configuration, label, and hint. */
 const FIELDS: readonly (readonly [name: Name, field: string, label: string, hint: string])[] = [
-  ["budgetPercent", "budget_percent", "Budget used (percent)", "With commas. Empty: no alerts about budgets."],
-  ["keyExpiryDays", "key_expiry_days", "Days before a key expires", "0: off."],
-  ["errorPercent", "error_percent", "Failed requests in ten minutes (percent)", "Of a model or a key. 0: off."],
-  ["minRequests", "min_requests", "Least requests in ten minutes", "For error rate and latency."],
-  ["latencyFactor", "latency_factor", "Latency, times the usual", "95th percentile, against the last 7 days. 0: off."],
-  ["spendFactor", "spend_factor", "Spending, times the usual", "Of an hour, against the last 14 days. 0: off."],
-  ["spendMinimumUsd", "spend_minimum_usd", "Least spending of an hour (USD)", "Below that it is never unusual."],
+  ["budgetPercent", "budget_percent", "Budget used (percent)", "Separated by commas. Empty turns budget alerts off."],
+  ["keyExpiryDays", "key_expiry_days", "Days before a key expires", "0 turns it off."],
+  ["errorPercent", "error_percent", "Failed requests in ten minutes (percent)", "Of a model or a key. 0 turns it off."],
+  ["minRequests", "min_requests", "Minimum requests in ten minutes", "For error rate and latency."],
+  [
+    "latencyFactor",
+    "latency_factor",
+    "Latency, times the usual",
+    "95th percentile, against the last 7 days. 0 turns it off.",
+  ],
+  ["spendFactor", "spend_factor", "Spending, times the usual", "In an hour, against the last 14 days. 0 turns it off."],
+  ["spendMinimumUsd", "spend_minimum_usd", "Minimum spending in an hour (USD)", "No alert below this amount."],
 ];
 
 /** Panel of the thresholds, for administrators. */
 export function Thresholds() {
   const found = useQuery(thresholdsQuery);
   return (
-    <Panel title="Thresholds" description="They hold for all accounts, from the next minute on.">
+    <Panel title="Thresholds" description="For all accounts. Changes apply within a minute.">
       {found.isPending ? (
         <Loading what="the thresholds" shape="lines" />
       ) : found.isLoadingError ? (

@@ -8,7 +8,7 @@ export const alerts = createClient(AlertService, transport);
 
 const REFRESH_MS = 30_000;
 
-/** Number of open alerts that nobody looks after yet. */
+/** Number of open alerts that are not acknowledged. */
 export const alertCountQuery = queryOptions({
   queryKey: ["alerts", "count"],
   queryFn: async ({ signal }) => (await alerts.getCount({}, { signal })).active,

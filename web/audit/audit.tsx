@@ -26,7 +26,6 @@ export default function Audit() {
   const [conditions, change] = useConditions();
   return (
     <Administration
-      isWide
       title="Audit log"
       description="Changes and sign-ins, newest first, kept for 400 days."
       actions={

@@ -20,7 +20,7 @@ export default function Receivers() {
   return (
     <Administration
       title="Receivers of the audit log"
-      description="Every new entry is posted to these addresses, in order and signed. What a receiver misses is sent again when it is back."
+      description="Every new entry is posted to these addresses, in order and signed. Entries that a receiver missed are sent once it is reachable."
       actions={<Button onClick={() => setAdding(true)}>Add receiver</Button>}
     >
       {() => (

@@ -1,4 +1,4 @@
-import { useId, useMemo, useState } from "react";
+import { useEffect, useId, useMemo, useRef, useState } from "react";
 import { Combobox as Base } from "@base-ui/react/combobox";
 import { Check, ChevronDown } from "lucide-react";
 import { formatCount } from "../format/number.ts";
@@ -32,6 +32,14 @@ export function Combobox({
   const hasNone = choices.some(([choice]) => choice === "");
   const [query, setQuery] = useState("");
   const found = useMemo(() => bestOf(choices, query), [choices, query]);
+  const [isOpen, setOpen] = useState(false);
+  const actions = useRef<Base.Root.Actions>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const popup = useRef<HTMLElement>(null);
+  // Base UI unmounts only its own popup.
+  useEffect(() => {
+    if (!isOpen) actions.current?.unmount();
+  }, [isOpen]);
   return (
     <Base.Root
       items={items}
@@ -43,7 +51,12 @@ export function Combobox({
       limit={LISTED}
       // The text of the choice itself is no search.
       onInputValueChange={(text, { reason }) => setQuery(reason === "input-change" ? text : "")}
-      onOpenChange={(isOpen) => !isOpen && setQuery("")}
+      actionsRef={actions}
+      open={isOpen}
+      onOpenChange={(opens) => {
+        setOpen(opens);
+        if (!opens) setQuery("");
+      }}
       autoHighlight
       {...(name !== undefined && { name })}
     >
@@ -51,12 +64,18 @@ export function Combobox({
         <Base.InputGroup className="relative">
           <Base.Input
             id={id}
+            ref={input}
             placeholder={placeholder ?? "Search …"}
             autoComplete="off"
             spellCheck={false}
             {...describedBy(id, hint, error)}
             className={`${BOX} truncate pr-9`}
             onFocus={(event) => event.currentTarget.select()}
+            onBlur={({ currentTarget, relatedTarget: next }) => {
+              const isOwn =
+                currentTarget.parentElement?.contains(next) === true || popup.current?.contains(next) === true;
+              if (next !== null && !isOwn) actions.current?.close();
+            }}
           />
           <Base.Trigger
             aria-label={`Show choices of ${label}`}
@@ -68,11 +87,20 @@ export function Combobox({
       </Frame>
       <Base.Portal>
         <Base.Positioner align="start" sideOffset={4} className="z-10">
-          <Base.Popup className="w-(--anchor-width) max-w-(--available-width) min-w-64 rounded-xl border border-line bg-surface text-sm text-ink shadow-xl">
+          {/* Not the popup of Base UI, which hides the rest of the page from screen readers while the list is open. */}
+          <section
+            ref={popup}
+            aria-label={`Choices of ${label}`}
+            className="w-(--anchor-width) max-w-(--available-width) min-w-64 rounded-xl border border-line bg-surface text-sm text-ink shadow-xl"
+          >
             <Base.Empty>
               <p className="px-4 py-3 text-muted">Nothing matches.</p>
             </Base.Empty>
-            <Base.List className="max-h-[min(22rem,var(--available-height))] scroll-py-1 overflow-y-auto overscroll-contain p-1 data-empty:p-0">
+            <Base.List
+              // A click on the scroll bar leaves the focus where the reader types.
+              onFocus={() => input.current?.focus()}
+              className="max-h-[min(22rem,var(--available-height))] scroll-py-1 overflow-y-auto overscroll-contain p-1 data-empty:p-0"
+            >
               {([choice, text]: Choice) => (
                 <Base.Item
                   key={choice}
@@ -91,7 +119,7 @@ export function Combobox({
                 {LISTED} of {formatCount(found.length)}: search for the others.
               </p>
             )}
-          </Base.Popup>
+          </section>
         </Base.Positioner>
       </Base.Portal>
     </Base.Root>

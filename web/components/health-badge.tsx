@@ -12,12 +12,18 @@ const BADGES: Readonly<Record<Health, readonly [look: "good" | "warn" | "danger"
   unknown: ["plain", "Unknown"],
 };
 
+interface HealthBadgeProps {
+  readonly of: Observed;
+  /** Without the time when the circuit opened. */
+  readonly isShort?: boolean;
+}
+
 /** Health of a model, with the time when its circuit opened. */
-export function HealthBadge({ of }: { readonly of: Observed }) {
+export function HealthBadge({ of, isShort = false }: HealthBadgeProps) {
   const health = healthOf(of);
   const [look, label] = BADGES[health];
   const start = of.breaker?.restStartTime;
-  if (start === undefined) return <Badge look={look}>{label}</Badge>;
+  if (start === undefined || isShort) return <Badge look={look}>{label}</Badge>;
   const since = `since ${formatTime(start)}`;
   return (
     <span title={formatMoment(start)}>

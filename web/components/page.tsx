@@ -15,7 +15,7 @@ export function Page({ title, description, actions, isWide = false, children }: 
   return (
     <div className={isWide ? "" : "max-w-5xl"}>
       <header className="mb-5 flex flex-wrap items-start justify-between gap-x-6 gap-y-4">
-        <div className="min-w-0">
+        <div className="min-w-0 sm:flex-1 sm:basis-80">
           <Title className="text-2xl font-semibold tracking-tight">{title}</Title>
           {description !== undefined && <p className="mt-1 text-[0.9375rem] text-muted">{description}</p>}
         </div>

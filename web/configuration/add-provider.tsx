@@ -35,7 +35,7 @@ export default function AddProvider({ list, open, onClose, onSaved }: ChangeDial
       open={open}
       wide
       title="Add provider"
-      description="A service or a server that answers requests. In force on all replicas within a second of saving."
+      description="A service or server that Parley sends requests to. Changes apply to all replicas within a second."
       onClose={onClose}
     >
       {presets.isPending ? (

@@ -32,9 +32,8 @@ type Act =
 export default function Configuration() {
   return (
     <Administration
-      isWide
       title="Providers & models"
-      description="Who answers requests, under which names. Changes apply to all replicas within a second."
+      description="Upstream providers, and the model names that requests use. Changes apply to all replicas within a second."
     >
       {() => <Entries />}
     </Administration>
@@ -113,12 +112,12 @@ function Toolbar({ list: { enabled, file, version, latestVersion }, onOpen }: To
       <p className="min-w-0 text-sm wrap-anywhere text-muted">
         {file !== "" && (
           <>
-            Entries of <code className="font-mono">{file}</code> go before stored ones.{" "}
+            Entries of <code className="font-mono">{file}</code> take precedence over stored ones.{" "}
           </>
         )}
         {!enabled && "The configuration file does not allow changes here (stored_configuration.enabled). "}
         {latestVersion === 0n ? (
-          "Nothing is stored yet."
+          "No stored entries yet."
         ) : (
           <>
             Stored version {String(latestVersion)}

@@ -49,7 +49,7 @@ export default function EditEntry({ target, list, open, onClose, onSaved }: Edit
       open={open}
       wide
       title={target === undefined ? "Add entry" : `Edit ${kindOf(target.section).toLowerCase()} ${target.name}`}
-      description="As the configuration file would say it below the name. Applied to all replicas within a second; requests in flight are not affected."
+      description="YAML, as below the name of the entry in the configuration file. Applied to all replicas within a second; requests in flight are not affected."
       onClose={onClose}
     >
       <Form fields={[]} error={null} onSubmit={submit}>

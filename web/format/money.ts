@@ -4,7 +4,7 @@ import { LOCALE } from "./locale.ts";
 /** US dollars in the reader's locale. */
 const USD = { style: "currency", currency: "USD" } as const;
 const WHOLE = new Intl.NumberFormat(LOCALE, { ...USD, minimumFractionDigits: 2 });
-const FINE = new Intl.NumberFormat(LOCALE, { ...USD, minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
+const FINE = new Intl.NumberFormat(LOCALE, { ...USD, minimumSignificantDigits: 1, maximumSignificantDigits: 2 });
 const SHORT = new Intl.NumberFormat(LOCALE, {
   ...USD,
   notation: "compact",
@@ -12,10 +12,10 @@ const SHORT = new Intl.NumberFormat(LOCALE, {
   maximumSignificantDigits: 3,
 });
 
-/** Formats micro-USD: `$1,234.50`, and `$0.0042` below a cent. */
+/** Formats micro-USD: `$1,234.50`, and `$0.0042` below ten cents. */
 export function formatMicroUsd(micro: bigint): string {
   const dollars = Number(micro) / 1e6;
-  return dollars > 0 && dollars < 0.01 ? FINE.format(dollars) : WHOLE.format(dollars);
+  return dollars > 0 && dollars < 0.0995 ? FINE.format(dollars) : WHOLE.format(dollars);
 }
 
 /** Formats micro-USD for an axis: `$1.2K`. */

@@ -24,7 +24,7 @@ interface KeyRowProps {
 
 /** Grid columns on wide screens. On phones each key is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_minmax(0,1fr)_minmax(0,1fr)_7rem_10rem_8rem] lg:gap-y-0";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.4fr)_minmax(0,1fr)_minmax(0,1.1fr)_7rem_10rem_8rem] lg:gap-x-6 lg:gap-y-0";
 
 const COLUMNS = ["Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
 
@@ -33,7 +33,7 @@ export function KeyHead() {
   return (
     <div role="row" className={`${GRID} px-5 py-2`}>
       {COLUMNS.map((column) => (
-        <span key={column} role="columnheader">
+        <span key={column} role="columnheader" className={column === "Spent this month" ? "text-right" : ""}>
           {column}
         </span>
       ))}
@@ -71,6 +71,7 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
       <Cell label="Last used">{key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}</Cell>
       <Cell
         label="Spent this month"
+        className="lg:text-right"
         detail={
           isSuccessor ? "Includes the keys it replaced" : isRotated ? "Includes the key that replaced it" : undefined
         }
@@ -93,6 +94,7 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
   );
 }
 
+/** Badge of what will end or has ended; nothing for a key that stays active. */
 function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
   if (state === KeyState.REVOKED)
     return <Badge look="danger">Revoked {revokeTime && <RelativeTime time={revokeTime} />}</Badge>;
@@ -106,7 +108,7 @@ function State({ value: { state, expireTime, revokeTime, replacedBy } }: { reado
         Active, expires <RelativeTime time={expireTime} />
       </Badge>
     );
-  return <Badge look="good">Active</Badge>;
+  return null;
 }
 
 function describePermissions({ models, capabilities }: Key): string {

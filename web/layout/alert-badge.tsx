@@ -3,7 +3,7 @@ import { alertCountQuery } from "../api/alerts.ts";
 
 const MOST = 99;
 
-/** Number of open alerts that nobody looks after yet, in the navigation; nothing without any. */
+/** Number of open alerts that are not acknowledged, in the navigation; nothing without any. */
 export function AlertBadge() {
   const { data: active = 0 } = useQuery(alertCountQuery);
   if (active === 0) return null;

@@ -23,27 +23,41 @@ import { CopyIcon } from "../components/copy-icon.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
 import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
 import { formatDuration } from "../format/duration.ts";
-import { formatShare } from "../format/health.ts";
+import { formatShare, healthOf } from "../format/health.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatShort } from "../format/number.ts";
+import { formatTime } from "../format/time.ts";
 import { ABILITIES, makes } from "./abilities.ts";
 import { nextSorting, type SortColumn, type Sorting } from "./sorting.ts";
 import { StageBadge } from "./stage-badge.tsx";
 
 /** Grid columns on wide screens. On phones each model is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_8rem_5rem_6.5rem_6.5rem_6.5rem_9.5rem_6rem] lg:gap-y-0";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_5.5rem_6rem_6.5rem_5.5rem_10rem_6rem] lg:gap-y-0";
 
-const COLUMNS: readonly (readonly [name: string, sort?: SortColumn])[] = [
-  ["Model", "name"],
-  ["Capabilities"],
-  ["Context", "context"],
-  ["Input / 1M", "input"],
-  ["Output / 1M", "output"],
-  ["TTFT", "latency"],
-  ["Health", "errors"],
-  ["Actions"],
+interface ColumnFacts {
+  readonly name: string;
+  /** By what a click on its name sorts. Default: it does not sort. */
+  readonly column?: SortColumn;
+  readonly isRight?: true;
+  /** The first after numbers, which end close to it. */
+  readonly isApart?: true;
+}
+
+const COLUMNS: readonly ColumnFacts[] = [
+  { name: "Model", column: "name" },
+  { name: "Capabilities" },
+  { name: "Context", column: "context", isRight: true },
+  { name: "Input / 1M", column: "input", isRight: true },
+  { name: "Output / 1M", column: "output", isRight: true },
+  { name: "TTFT", column: "latency", isRight: true },
+  { name: "Health", column: "errors", isApart: true },
+  { name: "Actions" },
 ];
+
+/** Classes of a cell with a number. */
+const NUMBER = "lg:text-right";
+const APART = "lg:pl-4";
 
 interface ModelHeadProps {
   readonly sorting: Sorting | undefined;
@@ -54,7 +68,7 @@ interface ModelHeadProps {
 export function ModelHead({ sorting, onSort }: ModelHeadProps) {
   return (
     <div role="row" className={`${GRID} px-5`}>
-      {COLUMNS.map(([name, column]) => {
+      {COLUMNS.map(({ name, column, isRight, isApart }) => {
         const isSorted = column !== undefined && sorting?.column === column;
         const Arrow = sorting?.isDescending === true ? ArrowDown : ArrowUp;
         return (
@@ -62,7 +76,7 @@ export function ModelHead({ sorting, onSort }: ModelHeadProps) {
             key={name}
             role="columnheader"
             aria-sort={isSorted ? (sorting.isDescending ? "descending" : "ascending") : undefined}
-            className="flex min-h-9 items-center"
+            className={`flex min-h-9 items-center ${isRight ? "justify-end" : ""} ${isApart ? APART : ""}`}
           >
             {column === undefined ? (
               name
@@ -85,15 +99,17 @@ export function ModelHead({ sorting, onSort }: ModelHeadProps) {
 
 /** One model of the table. */
 export function ModelRow({ model }: { readonly model: Model }) {
-  const { id, description, provider, attempts, failures, firstContent, targets } = model;
+  const { id, description, provider, attempts, firstContent, targets } = model;
   const isRoute = targets.length > 0;
   const isEmbedding = makes(model, Modality.EMBEDDING);
   return (
     <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-14 lg:items-center lg:py-1.5`}>
       <Cell className="max-lg:col-span-2">
         <div className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
-          <code className="font-mono font-semibold wrap-anywhere">{id}</code>
-          <CopyIcon text={id} what={`the name ${id}`} />
+          <span className="flex min-w-0 items-center gap-x-1">
+            <code className="min-w-0 font-mono font-semibold wrap-anywhere">{id}</code>
+            <CopyIcon text={id} what={`the name ${id}`} />
+          </span>
           <StageBadge model={model} />
         </div>
         <p className="line-clamp-2 text-xs text-muted lg:line-clamp-1" title={description}>
@@ -109,24 +125,18 @@ export function ModelRow({ model }: { readonly model: Model }) {
       <Cell className="max-lg:col-span-2">
         <Abilities model={model} />
       </Cell>
-      <Cell label="Context" detail={isEmbedding ? undefined : `${formatShort(model.maxOutputTokens)} output`}>
+      <Cell
+        label="Context"
+        className={NUMBER}
+        detail={isEmbedding ? undefined : `${formatShort(model.maxOutputTokens)} output`}
+      >
         {formatShort(model.contextWindow)}
         <span className="sr-only"> tokens</span>
       </Cell>
       <PriceCells model={model} isRoute={isRoute} />
-      <Cell label="Time to first token" {...latencyOf(firstContent, isRoute ? 0n : attempts)} />
-      <Cell
-        label="Health"
-        detail={isRoute || attempts === 0n ? undefined : `${formatShare(failures, attempts)} errors`}
-      >
-        {isRoute ? (
-          <None />
-        ) : (
-          // The time of an open circuit takes a second line.
-          <span className="[&_span]:inline-block [&_span]:rounded-xl [&_span]:whitespace-normal">
-            <HealthBadge of={model} />
-          </span>
-        )}
+      <Cell label="Time to first token" className={NUMBER} {...latencyOf(firstContent, isRoute ? 0n : attempts)} />
+      <Cell label="Health" className={APART} detail={isRoute ? undefined : <HealthDetail of={model} />}>
+        {isRoute ? <None /> : <HealthBadge of={model} isShort />}
       </Cell>
       <Cell className="max-lg:col-span-2">
         <span className="-mx-1.5 flex">
@@ -134,6 +144,23 @@ export function ModelRow({ model }: { readonly model: Model }) {
         </span>
       </Cell>
     </div>
+  );
+}
+
+/** Since when the circuit is open, and the error rate. */
+function HealthDetail({ of }: { readonly of: Model }) {
+  const { breaker, attempts, failures } = of;
+  const start = breaker?.restStartTime;
+  const since = healthOf(of) === "circuit open" ? "Since" : "Circuit open since";
+  return (
+    <>
+      {start && (
+        <span className="block">
+          {since} {formatTime(start)}
+        </span>
+      )}
+      {attempts > 0n && <span className="block">{formatShare(failures, attempts)} errors</span>}
+    </>
   );
 }
 
@@ -183,7 +210,7 @@ function PriceCells({ model, isRoute }: { readonly model: Model; readonly isRout
   if (price === undefined) {
     const what = isRoute ? "that of the target" : "not configured";
     return labels.map((label) => (
-      <Cell key={label} label={label} className="text-xs text-muted">
+      <Cell key={label} label={label} className={`text-xs text-muted ${NUMBER}`}>
         {what}
       </Cell>
     ));
@@ -204,10 +231,10 @@ function PriceCells({ model, isRoute }: { readonly model: Model; readonly isRout
   );
   return (
     <>
-      <Cell label={labels[0]} detail={<Lines of={inputs} />}>
+      <Cell label={labels[0]} className={NUMBER} detail={<Lines of={inputs} />}>
         {formatMicroUsd(input)}
       </Cell>
-      <Cell label={labels[1]} detail={<Lines of={outputs} />}>
+      <Cell label={labels[1]} className={NUMBER} detail={<Lines of={outputs} />}>
         {makes(model, Modality.EMBEDDING) ? <None /> : formatMicroUsd(output)}
       </Cell>
     </>

@@ -25,7 +25,15 @@ export function Checklist({ state }: { readonly state: SetupChecklist }) {
     setHidden(true);
   };
   return (
-    <Panel title="First steps" description={`${steps.length - left} of ${steps.length} done.`}>
+    <Panel
+      title="First steps"
+      description={`${steps.length - left} of ${steps.length} done.`}
+      actions={
+        <Button look="quiet" size="small" className="-my-1 -mr-3 max-sm:-ml-3" onClick={hide}>
+          Hide these steps
+        </Button>
+      }
+    >
       <ul className="grid gap-x-6 gap-y-4 sm:grid-cols-2 xl:grid-cols-4">
         {steps.map(({ title, text, isDone, link }) => (
           <li key={title} className="flex gap-3">
@@ -50,9 +58,6 @@ export function Checklist({ state }: { readonly state: SetupChecklist }) {
         ))}
       </ul>
       <p className="mt-5 text-sm text-muted">{BACKUPS[state.database] ?? BACKUPS["sqlite"]}</p>
-      <Button look="quiet" size="small" className="mt-3 -ml-3" onClick={hide}>
-        Hide these steps
-      </Button>
     </Panel>
   );
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { useOwners } from "../api/owners.ts";
-import { CopyButton } from "../components/copy-button.tsx";
+import { CopyIcon } from "../components/copy-icon.tsx";
 import { PATHS } from "../paths.ts";
 import type { AttributionField } from "../format/attribution.ts";
 import { keyLabel, NO_CALLER } from "../format/callers.ts";
@@ -115,9 +115,9 @@ function Fact({ name, children }: { readonly name: string; readonly children: Re
 
 function Copied({ text, what }: { readonly text: string; readonly what: string }) {
   return (
-    <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+    <span className="flex items-center gap-x-1.5">
       <code className="min-w-0 font-mono wrap-anywhere">{text}</code>
-      <CopyButton text={text} what={what} />
+      <CopyIcon text={text} what={what} />
     </span>
   );
 }

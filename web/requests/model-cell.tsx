@@ -21,9 +21,15 @@ export function ModelCell({ request }: { readonly request: LoggedRequest }) {
           asked for <bdi>{requestedModel}</bdi>
         </span>
       )}
-      <span className="text-xs text-muted max-lg:block lg:line-clamp-1">
-        {ENTRANCES[entrance] ?? entrance}
-        {streamed && ", streamed"}
+      {/* On a line of its own, which is not shown, where it does not fit whole. */}
+      <span className="text-xs text-muted max-lg:block lg:flex lg:h-4 lg:min-w-0 lg:flex-1 lg:flex-wrap lg:overflow-hidden">
+        <span aria-hidden className="w-0 max-lg:hidden">
+          {"\u200b"}
+        </span>
+        <span className="whitespace-nowrap">
+          {ENTRANCES[entrance] ?? entrance}
+          {streamed && ", streamed"}
+        </span>
       </span>
     </span>
   );

@@ -28,7 +28,7 @@ export function RequestView({ request, isNarrow = false }: RequestViewProps) {
   const hasLimits = request.requestLimit !== undefined || request.tokenLimit !== undefined;
   return (
     <div className="space-y-5">
-      {!(isNarrow && request.outcome === "served") && <What request={request} />}
+      {!(isNarrow && request.outcome === "served") && <What request={request} isNarrow={isNarrow} />}
       {request.attempts.length > 0 && (
         <Panel
           title="Attempts"
@@ -110,13 +110,14 @@ export function RequestLinks({ request: { requestedModel, traceUrl, outcome } }:
 const SERVED = "Completed.";
 
 /** Outcome of the request, with explanation and advice. */
-function What({ request: { outcome, message, refused, partial, servedModel } }: { readonly request: LoggedRequest }) {
+function What({ request: { outcome, message, refused, partial, servedModel }, isNarrow = false }: RequestViewProps) {
   const advice = adviceFor(outcome);
   return (
     <Panel title="Status">
       <div className="space-y-3 text-[0.9375rem]">
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
-          <OutcomeBadge code={outcome} refused={refused} />
+          {/* Beside the log it is above the panel. */}
+          {!isNarrow && <OutcomeBadge code={outcome} refused={refused} />}
           <span>{outcome === "served" ? SERVED : advice && <Words text={advice.means} />}</span>
         </p>
         {message !== "" && (

@@ -38,7 +38,7 @@ export default function CreateTeam({ open, onClose }: { readonly open: boolean; 
             <SelectField
               label="Kind"
               name="kind"
-              hint="A service account is for a program; its members look after it."
+              hint="A service account is for a program. Its members manage it."
               error={errors("kind")}
             >
               <option value={AccountKind.TEAM}>Team</option>

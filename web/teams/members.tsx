@@ -55,7 +55,7 @@ function MemberList({ team, isWritable }: Pick<MembersProps, "team" | "isWritabl
   return (
     <>
       {change.error !== null && <Alert>{readFailure(change.error)?.message}</Alert>}
-      {list.data.length === 0 && <p className="text-muted">Nobody is in this team.</p>}
+      {list.data.length === 0 && <p className="text-muted">This team has no members.</p>}
       <ul aria-label="Members" className="divide-y divide-line">
         {list.data.map((member) => (
           <li key={member.accountId} className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 py-2">

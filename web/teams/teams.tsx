@@ -38,7 +38,6 @@ export default function Teams() {
   const [creation, setCreation] = useState<"open" | "closed">();
   return (
     <Administration
-      isWide
       title="Teams"
       description="Accounts without sign-in, whose members share keys, limits and usage."
       actions={<Button onClick={() => setCreation("open")}>Create team</Button>}

@@ -74,7 +74,7 @@ interface FigureProps {
 }
 
 const ARROWS = { up: "▲", down: "▼", none: "" } as const;
-const WORDS = { up: "higher than", down: "lower than", none: "as" } as const;
+const WORDS = { up: "higher", down: "lower" } as const;
 
 function Figure({ name, value, title, note, change: { direction, text }, length, isFailure = false }: FigureProps) {
   const colour = !isFailure || direction === "none" ? "text-muted" : direction === "up" ? "text-danger" : "text-good";
@@ -91,10 +91,10 @@ function Figure({ name, value, title, note, change: { direction, text }, length,
         {direction === "none" ? (
           ""
         ) : (
-          <span className="sr-only">
-            {" "}
-            {WORDS[direction]} the previous {length}
-          </span>
+          <>
+            <span className="sr-only"> {WORDS[direction]}</span>
+            <span className="text-muted"> vs previous {length}</span>
+          </>
         )}
       </dd>
     </div>
