@@ -213,6 +213,13 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: repeated string tags = 18;
    */
   tags: string[];
+
+  /**
+   * Whether prompts and answers of its completions are stored, encrypted, for `content.store_days` of the configuration.
+   *
+   * @generated from field: bool store_content = 19;
+   */
+  storeContent: boolean;
 };
 
 /**
@@ -350,6 +357,14 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
    * @generated from field: parley.console.v1.TagSelection tags = 9;
    */
   tags?: TagSelection | undefined;
+
+  /**
+   * Whether prompts and answers of its completions are stored. Absent: no. Only administrators may say it: PERMISSION_DENIED.
+   * INVALID_ARGUMENT for true where `content.store_days` is not configured.
+   *
+   * @generated from field: optional bool store_content = 10;
+   */
+  storeContent?: boolean | undefined;
 };
 
 /**
@@ -446,6 +461,14 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
    * @generated from field: parley.console.v1.TagSelection tags = 8;
    */
   tags?: TagSelection | undefined;
+
+  /**
+   * Whether prompts and answers of later completions are stored. What is stored stays until its time is over. Only administrators may
+   * say it: PERMISSION_DENIED. INVALID_ARGUMENT for true where `content.store_days` is not configured.
+   *
+   * @generated from field: optional bool store_content = 9;
+   */
+  storeContent?: boolean | undefined;
 };
 
 /**
