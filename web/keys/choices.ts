@@ -13,7 +13,12 @@ export interface Choices {
   readonly models: MessageInitShape<typeof ModelSelectionSchema>;
   readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
   readonly limits: MessageInitShape<typeof UsageLimitsSchema>;
+  /** Absent without the field. */
+  readonly storeContent?: boolean;
 }
+
+/** Field of the storage of prompts and answers, which only administrators have. */
+export const STORE_CONTENT = "store_content";
 
 /** Fields of a key's form that display their own errors. */
 export const CHOICE_FIELDS = [
@@ -21,6 +26,7 @@ export const CHOICE_FIELDS = [
   "models",
   "models.ids",
   "capabilities",
+  STORE_CONTENT,
   ...LIMIT_FIELDS.map(([name]) => name),
   BUDGET_FIELD,
 ];
@@ -38,7 +44,14 @@ export function readChoices(form: Written): Choices {
     models: isAll ? { all: true } : { ids },
     capabilities: { capabilities },
     limits: readLimits(form),
+    ...readStoreContent(form),
   };
+}
+
+/** A checkbox that is off has no value, so a hidden field is there beside it. */
+function readStoreContent(form: Written): Pick<Choices, "storeContent"> {
+  const values = form.all(STORE_CONTENT);
+  return values.length === 0 ? {} : { storeContent: values.includes("yes") };
 }
 
 /** Reads the limits of a form. Throws a field error for an invalid number. */
