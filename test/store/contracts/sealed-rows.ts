@@ -33,7 +33,9 @@ export function describeContents(open: () => Promise<Store>): void {
 
     it("belong to accounts that exist", async () => {
       const { contents } = await open();
-      await expect(contents.insert({ ...rowOf("chatcmpl-1", 1), account_id: "acct_nobody" })).rejects.toThrow();
+      await expect(contents.insert({ ...rowOf("chatcmpl-1", 1), account_id: "acct_nobody" })).rejects.toThrow(
+        /foreign key/i,
+      );
     });
   });
 }
