@@ -18,6 +18,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = "Qk1l0m1bQ4p4wqjK8F3O1l1H0z8Jw2oY1s3l5m7n9p0=";
 const OTHER_KEY = "ab".repeat(32);
 const ID = "chatcmpl-1";
+const WAIT = { timeout: 20_000 };
 
 let dataDir: string;
 let store: Store;
@@ -49,7 +50,7 @@ function contentOf(completionId = ID, more: Partial<CompletionContent> = {}): Co
 async function storeOne(contents: StoredContents): Promise<void> {
   const { stored } = contents.counts();
   contents.store(contentOf());
-  await vi.waitFor(() => expect(contents.counts().stored).toBe(stored + 1));
+  await vi.waitFor(() => expect(contents.counts().stored).toBe(stored + 1), WAIT);
 }
 
 describe("stored prompts and answers", () => {
@@ -116,16 +117,16 @@ describe("stored prompts and answers", () => {
     const failing = { ...store.contents, insert: () => Promise.reject(new Error("no disk")) };
     const contents = open({ store_days: 1 }, failing)!;
     contents.store(contentOf());
-    await vi.waitFor(() => expect(contents.counts()).toEqual({ stored: 0, dropped: 0, failed: 1 }));
+    await vi.waitFor(() => expect(contents.counts()).toEqual({ stored: 0, dropped: 0, failed: 1 }), WAIT);
     const hanging = Promise.withResolvers<void>();
     const slow = open({ store_days: 1 }, { ...store.contents, insert: () => hanging.promise })!;
     const large = { bytes: 10 * 1024 * 1024 };
     for (let at = 0; at < 5; at++) slow.store(contentOf(`chatcmpl-${at}`, large));
     expect(slow.counts()).toEqual({ stored: 0, dropped: 2, failed: 0 });
     hanging.resolve();
-    await vi.waitFor(() => expect(slow.counts()).toEqual({ stored: 3, dropped: 2, failed: 0 }));
+    await vi.waitFor(() => expect(slow.counts()).toEqual({ stored: 3, dropped: 2, failed: 0 }), WAIT);
     slow.store(contentOf("chatcmpl-6", large));
-    await vi.waitFor(() => expect(slow.counts().stored).toBe(4));
+    await vi.waitFor(() => expect(slow.counts().stored).toBe(4), WAIT);
   });
 
   it("are written before the process ends, which waits five seconds at most", async () => {
@@ -141,7 +142,7 @@ describe("stored prompts and answers", () => {
     const closed = hanging.close();
     clock.advance(5_000);
     await closed;
-    await vi.waitFor(() => expect(hanging.counts().dropped).toBe(2));
+    await vi.waitFor(() => expect(hanging.counts().dropped).toBe(2), WAIT);
   });
 
   it("need a configured key with a database that processes share", () => {

@@ -94,13 +94,13 @@ async function post(
 
 /** What is stored of a request, once its entry is there. */
 async function contentOf(id: string): Promise<StoredContent | undefined> {
-  await expect.poll(async () => (await log.get({ id })).request?.id, { timeout: 5_000 }).toBeDefined();
+  await expect.poll(async () => (await log.get({ id })).request?.id, { timeout: 20_000 }).toBeDefined();
   return (await log.getContent({ id })).content;
 }
 
 async function storedContent(id: string): Promise<StoredContent> {
   let found: StoredContent | undefined;
-  await expect.poll(async () => (found = await contentOf(id)), { timeout: 5_000 }).toBeDefined();
+  await expect.poll(async () => (found = await contentOf(id)), { timeout: 20_000 }).toBeDefined();
   return found!;
 }
 
