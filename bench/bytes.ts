@@ -82,6 +82,7 @@ function makeKey(index: number): MadeKey {
       limits: NO_LIMITS,
       requiredLabels: {},
       tags: [],
+      storesContent: false,
       limitedByAdministrator: false,
       options: "default",
       createdAtMs: Date.now(),

@@ -50,6 +50,7 @@ async function everything(): Promise<MetricsSnapshot> {
       replicas: () => 1,
       database: () => ({ up: true, listening: true }),
       answers: () => ({ bytes: 0, waiting: 0, ended: 0 }),
+      contents: () => ({ stored: 0, dropped: 0, failed: 0 }),
       keyFileAgeMs: () => 1,
       info: { version: "1.0.0", schema: "9" },
     },

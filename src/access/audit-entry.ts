@@ -17,6 +17,7 @@ export interface AuditActor {
 export const OBJECT_KINDS = [
   "account",
   "key",
+  "completion",
   "invitation",
   "configuration",
   "provider",

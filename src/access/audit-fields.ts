@@ -77,6 +77,7 @@ export function keyFields(key: KeyRecord): AuditFields {
     options: key.options,
     required_labels: key.requiredLabels,
     tags: key.tags,
+    store_content: key.storesContent,
     expires_at: toIso(key.expiresAtMs),
     revoked_at: toIso(key.revokedAtMs),
     replaced_by: key.replacedBy ?? null,

@@ -48,6 +48,7 @@ export const AUDIT_ACTIONS = [
   "key_rotated",
   "key_revoked",
   "key_transferred",
+  "content_read",
   "credential_set",
   "credential_removed",
   "credentials_resealed",

@@ -25,6 +25,8 @@ export interface KeyRecord {
   readonly requiredLabels: LabelRequirements;
   /** By which names with several models may choose among them. */
   readonly tags: readonly string[];
+  /** Whether prompts and answers of its completions are stored, where the installation stores any. */
+  readonly storesContent: boolean;
   /** An administrator has restricted the models, capabilities, limits or labels: a developer cannot change them. */
   readonly limitedByAdministrator: boolean;
   /** Provider options that its requests may use; `default`: all without a budget, none with one. */
@@ -77,6 +79,7 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
     | "options"
     | "requiredLabels"
     | "tags"
+    | "storesContent"
     | "expiresAtMs"
     | "revokedAtMs"
   >;
@@ -94,6 +97,7 @@ export type KeyChanges = Partial<
     | "options"
     | "requiredLabels"
     | "tags"
+    | "storesContent"
     | "limitedByAdministrator"
   >
 >;

@@ -53,6 +53,8 @@ export interface KeyRequest {
   readonly requiredLabels?: LabelRequirements | undefined;
   /** Default: none. */
   readonly tags?: readonly string[] | undefined;
+  /** Default: no. */
+  readonly storesContent?: boolean | undefined;
   readonly accountId?: string | undefined;
   /** Default: a developer. */
   readonly by?: KeyActor;
@@ -71,13 +73,14 @@ export interface CreatedKey {
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
   const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "developer" } = request;
   const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS, options = "default" } = request;
-  const { attributionLimits, requiredLabels = {}, tags = [] } = request;
+  const { attributionLimits, requiredLabels = {}, tags = [], storesContent = false } = request;
   const permissions = { models, capabilities, limits, options, requiredLabels, tags };
   const choices = checkChoices({ name: request.name, ...permissions, attributionLimits });
   const now = clock.now();
   await requireRoom({ store, clock }, accountId);
   const made = makeKey({
     ...choices,
+    storesContent,
     limitedByAdministrator: by === "administrator" && (lifetimeMs !== undefined || isRestricted(choices)),
     accountId,
     createdAtMs: now,
@@ -99,6 +102,7 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
     options: "default",
     requiredLabels: {},
     tags: [],
+    storesContent: false,
     createdAtMs: clock.now(),
     expiresAtMs: undefined,
   });
@@ -178,7 +182,7 @@ function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
 export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 
 /**
- * Changes the name, permissions, limits, labels or tags of a key, of its predecessors that still work and of its successors; absent fields stay.
+ * Changes the name, permissions, limits, labels, tags or storage of content of a key, of its predecessors that still work and of its successors; absent fields stay.
  * Throws an `invalid_request` Failure for an unknown or
  * revoked key and for invalid values, and a `permission_denied` one for a developer who changes more than the name of a key
  * that an administrator has limited.
@@ -200,6 +204,16 @@ export async function updateKey(
   if (await store.update(id, changes, expected)) return;
   if ((await findKey(store, id)).revokedAtMs !== undefined) throw invalidField("id", `${id} has been revoked`);
   throw isForAdministrators();
+}
+
+/** Throws an `invalid_request` Failure for a key that is to store prompts and answers where `keptMs`, their retention, is not configured. */
+export function requireContentStorage(storesContent: boolean, keptMs: number | undefined): boolean {
+  if (storesContent && keptMs === undefined)
+    throw invalidField(
+      "store_content",
+      "needs the setting content.store_days, which says how long prompts and answers are kept; ask who operates this installation",
+    );
+  return storesContent;
 }
 
 function isForAdministrators(): Failure {

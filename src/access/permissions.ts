@@ -11,6 +11,7 @@ export const PERMISSIONS = [
   "keys.restrict",
   "usage.read",
   "requests.read",
+  "content.read",
   "audit.read",
   "audit.stream",
   "alerts.read",

@@ -41,6 +41,7 @@ export function toPrincipal(
     options: record.options === "default" ? undefined : new Set(record.options),
     requiredLabels: Object.keys(record.requiredLabels).length === 0 ? undefined : record.requiredLabels,
     tags: record.tags.length === 0 ? undefined : new Set(record.tags),
+    storesContent: record.storesContent,
     routing,
     stops,
     limits: record.limits,

@@ -10,6 +10,7 @@ import {
   GRACES,
   type KeyContext,
   keyState,
+  requireContentStorage,
   revokeKey,
   rotateKey,
   updateKey,
@@ -56,6 +57,13 @@ const LABEL_FLAGS = {
   tags: { value: "A,B|none", help: "tags, by which names with several models may choose among them (default: none)" },
 } as const;
 
+const CONTENT_FLAG = {
+  "store-content": {
+    value: "yes|no",
+    help: "whether prompts and answers are stored, encrypted, for content.store_days of the configuration (default: no)",
+  },
+} as const;
+
 export const keysCreate: Command = {
   name: "keys create",
   summary: "create an API key and print it; it is not shown again",
@@ -69,6 +77,7 @@ export const keysCreate: Command = {
     ...ATTRIBUTION_LIMIT_FLAGS,
     ...OPTIONS_FLAG,
     ...LABEL_FLAGS,
+    ...CONTENT_FLAG,
     expires: { value: "30d", help: "lifetime, in m, h, d or w (default: never expires)" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
@@ -87,6 +96,7 @@ export const keysCreate: Command = {
         options: options === undefined ? undefined : readOptions(options),
         requiredLabels: readRequiredLabels(invocation.flags, {}),
         tags: readList(invocation.flags["tags"], "none"),
+        storesContent: readStoresContent(invocation.flags, config),
         accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
@@ -156,6 +166,7 @@ export const keysUpdate: Command = {
     ...ATTRIBUTION_LIMIT_FLAGS,
     ...OPTIONS_FLAG,
     ...LABEL_FLAGS,
+    ...CONTENT_FLAG,
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -164,6 +175,7 @@ export const keysUpdate: Command = {
       const id = invocation.positionals[0] ?? "";
       const { flags } = invocation;
       const { name, models, capabilities, options } = flags;
+      const storesContent = readStoresContent(flags, config);
       const before = await keys.store.find(id);
       await updateKey(keys, id, {
         by: "administrator",
@@ -179,6 +191,7 @@ export const keysUpdate: Command = {
           requiredLabels: readRequiredLabels(flags, before?.requiredLabels ?? {}),
         }),
         ...(flags["tags"] !== undefined && { tags: readList(flags["tags"], "none")! }),
+        ...(storesContent !== undefined && { storesContent }),
       });
       const after = (await keys.store.find(id))!;
       await log.record(changedKeyEntry("key_updated", before!, after));
@@ -289,6 +302,14 @@ function readRequiredLabels(flags: Invocation["flags"], before: LabelRequirement
 function readList(text: string | undefined, empty: string): string[] | undefined {
   if (text === undefined) return undefined;
   return text === empty ? [] : text.split(",");
+}
+
+/** Undefined without the flag. */
+function readStoresContent(flags: Invocation["flags"], { content }: Config): boolean | undefined {
+  const word = flags["store-content"];
+  if (word === undefined) return undefined;
+  if (word !== "yes" && word !== "no") throw new UsageError("--store-content is yes or no");
+  return requireContentStorage(word === "yes", content.keptMs);
 }
 
 function readLifetime(text: string): number {

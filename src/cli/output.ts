@@ -101,6 +101,7 @@ export function toKeyJson(record: KeyRecord) {
     options: record.options,
     required_labels: record.requiredLabels,
     tags: record.tags,
+    store_content: record.storesContent,
     last_used_at: toIso(record.lastUsedAtMs),
     created_at: toIso(record.createdAtMs),
     expires_at: toIso(record.expiresAtMs),

@@ -259,6 +259,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   signIn: "at restart",
   ledger: "at restart",
   responses: "at restart",
+  content: "at restart",
   accountCredentials: "on reload",
   storedConfiguration: "on reload",
   stored: "on reload",

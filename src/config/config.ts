@@ -390,6 +390,12 @@ export interface Config {
     /** Key that they are encrypted with, a secret; undefined for that of the data directory. */
     readonly encryptionKey: string | undefined;
   };
+  /** How long prompts and answers of keys that store them are kept; undefined: no key may store them. */
+  readonly content: {
+    readonly keptMs: number | undefined;
+    /** Key that they are encrypted with, a secret; undefined for that of the data directory. */
+    readonly encryptionKey: string | undefined;
+  };
   /**
    * Credentials in the database, of accounts and of stored providers. Secrets: the key that they are encrypted with, undefined for that
    * of the data directory, and another one by which they can be read.

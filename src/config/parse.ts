@@ -226,6 +226,7 @@ function holdsSecrets(value: unknown): boolean {
     hasPassword(at(value, "redis", "url")) ||
     isLiteral(at(value, "redis", "sentinel", "password")) ||
     isLiteral(at(value, "responses", "encryption_key")) ||
+    isLiteral(at(value, "content", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "previous_encryption_key")) ||
     isLiteral(at(value, "outage", "encryption_key")) ||

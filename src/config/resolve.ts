@@ -74,12 +74,13 @@ export function resolve(
   const providers = resolveProviders(input, { env, ...facts }, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
-  if (
-    input.responses.store_days > 0 &&
-    input.database.url !== undefined &&
-    input.responses.encryption_key === undefined
-  )
-    report(["responses", "encryption_key"], `is required with ${SAME_KEY}`);
+  for (const section of ["responses", "content"] as const)
+    if (
+      (input[section].store_days ?? 0) > 0 &&
+      input.database.url !== undefined &&
+      input[section].encryption_key === undefined
+    )
+      report([section, "encryption_key"], `is required with ${SAME_KEY}`);
   if (
     Object.values(input.providers).some(({ account_credentials: own }) => own === "allowed") &&
     input.database.url !== undefined &&
@@ -139,6 +140,10 @@ export function resolve(
     responses: {
       keptMs: input.responses.store_days * DAY_MS,
       encryptionKey: input.responses.encryption_key,
+    },
+    content: {
+      keptMs: input.content.store_days && input.content.store_days * DAY_MS,
+      encryptionKey: input.content.encryption_key,
     },
     accountCredentials: camelKeys(input.account_credentials),
     storedConfiguration: camelKeys(input.stored_configuration),

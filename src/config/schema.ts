@@ -377,6 +377,10 @@ export const fileSchema = section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),
   }).prefault({}),
+  content: section({
+    store_days: z.exactOptional(z.int().min(1).max(90)),
+    encryption_key: z.exactOptional(encryptionKey),
+  }).prefault({}),
   account_credentials: section({
     encryption_key: z.exactOptional(encryptionKey),
     previous_encryption_key: z.exactOptional(encryptionKey),

@@ -4,6 +4,7 @@ import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
+import { ContentRecorder, type ContentStorage } from "./content.ts";
 import { inTurn, toRoutePlan } from "./explain.ts";
 import { invalidField } from "./failure.ts";
 import { firstUnmet, type Requirement, requirementsOf, ruledOut } from "./labels.ts";
@@ -48,6 +49,8 @@ export interface Completions {
 /** Ports of completions. */
 export interface CompletionPorts extends CorePorts {
   readonly seal: StateSeal;
+  /** Where prompts and answers of keys that store them go. Default: none are stored. */
+  readonly contents?: ContentStorage | undefined;
 }
 
 /** The completion service, and the work that its completions leave behind. */
@@ -64,14 +67,19 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
   const sealOf = ({ principal }: Call, model: Model): AnswerSeal =>
     new AnswerSeal(ports.seal, { accountId: principal.accountId, provider: stateOwner(model) });
   const makePlan: Planner<Plan> = (...asked) => ports.router.plan(...asked);
+  const contentOf = (call: Call): ContentRecorder | undefined =>
+    ports.contents !== undefined && call.principal.storesContent === true
+      ? new ContentRecorder(ports.contents, call)
+      : undefined;
   const begin = (
     meter: CompletionAccounting,
     request: CompletionRequest,
-    { call, mode }: CallAndMode,
+    { call, mode, content }: CallAndMode & { readonly content: ContentRecorder | undefined },
   ): { plan: Plan; reserving: Promise<Reserved> } => {
     const plan = admitOrCount(ports, call, () => {
       const admitted = admit(ports, request, { call, mode, plan: makePlan });
       requireBoundedFees(ports, admitted, call);
+      content?.asked(request);
       return admitted;
     });
     meter.planned(plan);
@@ -87,13 +95,16 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
     async create(request, given) {
       const call = leaveOutUnknownOptions(request, given);
       const meter = new CompletionAccounting(ports, { request, call, mode: "whole" });
+      const content = contentOf(call);
       try {
-        const { plan, reserving } = begin(meter, request, { call, mode: "whole" });
+        const { plan, reserving } = begin(meter, request, { call, mode: "whole", content });
         await meter.reserved(await reserving);
+        content?.admitted();
         const { model, answer, report } = await plan.create(meter.routerCall);
         new SpeechType(request.audioOptions).complete(answer.choices);
         meter.answered(model, answer);
         meter.complete(report);
+        content?.answered(answer.choices);
         sealOf(call, model).choices(answer.choices);
         const { completionId: id, created } = meter.routerCall;
         return {
@@ -109,15 +120,18 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
         throw meter.failed(reason);
       } finally {
         await meter.end();
+        content?.end();
       }
     },
 
     async stream(request, given, emit) {
       const call = leaveOutUnknownOptions(request, given);
       const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
+      const content = contentOf(call);
       try {
-        const { plan, reserving } = begin(meter, request, { call, mode: "stream" });
+        const { plan, reserving } = begin(meter, request, { call, mode: "stream", content });
         await meter.reserved(await reserving);
+        content?.admitted();
         const speech = new SpeechType(request.audioOptions);
         let seal: AnswerSeal | undefined;
         await plan.stream(meter.routerCall, (batch) => {
@@ -125,6 +139,7 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
           // Content has been sent: no other model is tried.
           releaseConversation(request, call);
           for (const chunk of batch) meter.observe(chunk);
+          content?.add(batch);
           seal ??= sealOf(call, servingModel(plan, batch));
           const sealed = seal.chunks(batch);
           return sealed.length > 0 ? emit(sealed) : undefined;
@@ -133,6 +148,7 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
         throw meter.failed(reason);
       } finally {
         await meter.end();
+        content?.end();
       }
     },
 

@@ -57,6 +57,8 @@ export interface Principal {
   readonly requiredLabels?: LabelRequirements | undefined;
   /** Default: none. */
   readonly tags?: ReadonlySet<string> | undefined;
+  /** Whether prompts and answers of its completions are stored. Default: no. */
+  readonly storesContent?: boolean | undefined;
   /** What its account has set. Default: nothing. */
   readonly routing?: AccountRouting | undefined;
   /** Sessions and end users of its account that are stopped. Default: none. */

@@ -1,6 +1,6 @@
 import type { CredentialPlace, RoutingRules } from "../access/account-routing.ts";
 import type { Config } from "../config/config.ts";
-import { type Cipher, createCipher, keyOfDirectory, readKey } from "../store/cipher.ts";
+import { type Cipher, cipherOf, createCipher, readKey } from "../store/cipher.ts";
 
 /** Decrypts an account's own credential; undefined for one of another key, account or provider. */
 export type OpenCredential = (sealed: string, place: CredentialPlace) => string | undefined;
@@ -42,10 +42,7 @@ export function credentialCipherOf(
 ): CredentialCipher {
   const { encryptionKey, previousEncryptionKey } = config.accountCredentials;
   let current: Cipher | undefined;
-  const ready = (): Cipher =>
-    (current ??= createCipher(
-      encryptionKey === undefined ? keyOfDirectory(config.dataDir, KEY_FILE) : readKey(encryptionKey),
-    ));
+  const ready = (): Cipher => (current ??= cipherOf(encryptionKey, config.dataDir, KEY_FILE));
   const previous = previousEncryptionKey === undefined ? undefined : createCipher(readKey(previousEncryptionKey));
   if (providersForAccounts(config).length > 0) ready();
   const open = (sealed: string, boundTo: readonly string[]): string | undefined =>

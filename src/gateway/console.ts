@@ -21,6 +21,7 @@ import { alertPortsOf, auditStreamPortsOf } from "./alerts.ts";
 import { oidcOf } from "./oidc.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
+import type { StoredContents } from "./stored-contents.ts";
 import { configurationPortsOf } from "./stored-service.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission" | "traces"> {
@@ -28,6 +29,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly explain: Completions["explain"];
   readonly access: AccessContext;
   readonly store: Store;
+  readonly contents: StoredContents | undefined;
   readonly router: OwnedRouter;
   readonly health: HealthRecorder;
   readonly rates: Pick<Rates, "place">;
@@ -50,10 +52,11 @@ const UNTRUSTED_PROXY =
 
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
-  { http, limits, signIn }: Config,
+  { http, limits, signIn, content }: Config,
   {
     access,
     store,
+    contents,
     router,
     health,
     rates,
@@ -83,6 +86,8 @@ export async function consoleOf(
       database: store.kind,
       refusals: store.refusals,
       savedFilters: store.savedFilters,
+      contents,
+      contentKeptMs: content.keptMs,
       stops: store.stops,
       feed,
       models: () => router.list(),

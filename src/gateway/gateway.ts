@@ -53,6 +53,7 @@ import { openRates } from "./rates.ts";
 import { keepRefusals } from "./refusals.ts";
 import { shareHealth } from "./shared-health.ts";
 import { NO_SOURCE } from "./stored-service.ts";
+import { storedContentsOf } from "./stored-contents.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
 import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
@@ -215,6 +216,7 @@ async function assemble(
       info: { version: readVersion(), schema: String(store.versions().after) },
       admission: () => admission.state(),
       answers: () => answers,
+      contents: () => contents?.counts(),
       connectionsRefused: () => connections.refused,
     },
     config.metrics,
@@ -369,7 +371,9 @@ async function assemble(
   const stateSecret = isAway ? outage.before!.stateSecret : await store.secret(STATE_SECRET);
   const seal = createStateSeal(stateSecret);
   undo.push(outage.keep(authenticator, { stateSecret, replicas: () => rates.replicas() }));
-  const completions = createCompletions({ ...ports, seal });
+  const contents = storedContentsOf(config, { store: store.contents, clock, log });
+  undo.push(() => contents?.close());
+  const completions = createCompletions({ ...ports, seal, contents });
   const { settling } = completions;
   undo.push(() => {
     settling.cut();
@@ -420,6 +424,7 @@ async function assemble(
           explain: (...asked) => explanations.explain(...asked),
           access,
           store,
+          contents,
           router,
           health,
           rates,

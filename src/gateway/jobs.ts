@@ -109,7 +109,7 @@ export function connectionsJob({
 }
 
 /** The gateway's jobs on the database. Several replicas may run them at the same time. */
-export function jobsOf({ ledger, responses, signIn }: Config, ports: JobPorts): Job[] {
+export function jobsOf({ ledger, responses, content, signIn }: Config, ports: JobPorts): Job[] {
   const { store, clock } = ports;
   /** Removes what was kept for `keptMs`, until nothing is left. */
   const past =
@@ -175,6 +175,12 @@ export function jobsOf({ ledger, responses, signIn }: Config, ports: JobPorts): 
       everyMs: 10 * MINUTE_MS,
       // Without a retention all are removed: those of an earlier configuration.
       run: past(responses.keptMs, (beforeMs) => store.responses.prune(beforeMs)),
+    },
+    {
+      name: "remove prompts and answers past their retention",
+      everyMs: 10 * MINUTE_MS,
+      // Without a retention all are removed, as with responses.
+      run: past(content.keptMs ?? 0, (beforeMs) => store.contents.prune(beforeMs)),
     },
     {
       name: "remove usage sums past their retention",

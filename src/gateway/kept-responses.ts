@@ -4,7 +4,7 @@ import { Failure } from "../core/failure.ts";
 import { type KeptResponse, type KeptResponses, MAX_KEPT_BYTES } from "../core/kept-responses.ts";
 import type { Limiter } from "../core/limiter.ts";
 import { countRequest } from "../core/models.ts";
-import { createCipher, keyOfDirectory, readKey } from "../store/cipher.ts";
+import { cipherOf } from "../store/cipher.ts";
 import type { ResponseStore } from "../store/responses/response-store.ts";
 import { Turns } from "../scheduling/turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -39,7 +39,7 @@ export function keptResponsesOf(
 ): KeptResponses | undefined {
   const { keptMs, encryptionKey } = responses;
   if (keptMs === 0) return undefined;
-  const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir, KEY_FILE) : readKey(encryptionKey));
+  const cipher = cipherOf(encryptionKey, dataDir, KEY_FILE);
   const oldestMs = (): number => clock.now() - keptMs;
 
   const turns = new Turns(databaseUrl === undefined ? AT_A_TIME.sqlite : AT_A_TIME.postgres);

@@ -150,7 +150,7 @@ function toStoredAccount({ grant }: ConfirmedKey, keys: readonly StoredKey[]): S
 function toStoredKey({ grant: { record }, ...key }: ConfirmedKey): StoredKey {
   // The fields of a grant: records of the store have more.
   const { id, keyFamilyId, accountId, name, models, capabilities, limits, options, requiredLabels, tags } = record;
-  const { expiresAtMs, revokedAtMs } = record;
+  const { storesContent, expiresAtMs, revokedAtMs } = record;
   const named = { id, keyFamilyId, accountId, name, expiresAtMs, revokedAtMs };
-  return { ...key, record: { ...named, models, capabilities, limits, options, requiredLabels, tags } };
+  return { ...key, record: { ...named, models, capabilities, limits, options, requiredLabels, tags, storesContent } };
 }

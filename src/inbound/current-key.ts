@@ -55,6 +55,7 @@ export function toGrant({
       options: "default",
       requiredLabels: {},
       tags: [],
+      storesContent: false,
       expiresAtMs: expireTime && timestampMs(expireTime),
       revokedAtMs: undefined,
     },

@@ -46,6 +46,11 @@ export function readKey(text: string): Buffer {
   return Buffer.from(text, text.length === 2 * KEY_BYTES ? "hex" : "base64");
 }
 
+/** The cipher of a configured key, or else of the data directory's key in this file. Throws as `keyOfDirectory`. */
+export function cipherOf(configured: string | undefined, dataDir: string, file: string): Cipher {
+  return createCipher(configured === undefined ? keyOfDirectory(dataDir, file) : readKey(configured));
+}
+
 /**
  * Reads a key of the data directory by the name of its file, and creates it when it is missing, readable for this user only. Several
  * processes may do so at the same moment. Throws a StoreError for a file that is not a key.

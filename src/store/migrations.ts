@@ -522,6 +522,25 @@ const attributionLimits: Migration = {
   },
 };
 
+const contents: Migration = {
+  name: "prompts and answers of keys that store them",
+  async up(database) {
+    await addColumn(database, "api_keys", ["stores_content", "integer"]);
+    const { schema } = database;
+    await schema
+      .createTable("completion_contents")
+      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id").onDelete("cascade"))
+      .addColumn("id", "text", (column) => column.notNull())
+      .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("bytes", "bigint", (column) => column.notNull())
+      .addColumn("content", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("completion_contents_primary", ["account_id", "id"])
+      .execute();
+    const byAge = schema.createIndex("completion_contents_age").on("completion_contents");
+    await byAge.column("created_at_ms").execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -561,4 +580,5 @@ export const MIGRATIONS: readonly Migration[] = [
   administrationKeys,
   secondFactors,
   attributionLimits,
+  contents,
 ];

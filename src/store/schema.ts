@@ -38,7 +38,8 @@ export interface Schema {
   readonly rate_states: RateStateRow;
   readonly replicas: ReplicaRow;
   readonly health_notes: HealthNoteRow;
-  readonly kept_responses: KeptResponseRow;
+  readonly kept_responses: SealedRow;
+  readonly completion_contents: SealedRow;
   readonly secrets: SecretRow;
   readonly configuration_versions: ConfigurationVersionRow;
   readonly provider_credentials: ProviderCredentialRow;
@@ -151,6 +152,8 @@ export interface KeyRow extends LimitColumns {
   readonly required_labels: string | null;
   /** A list; null without any. */
   readonly tags: string | null;
+  /** Whether prompts and answers are stored; null: no. */
+  readonly stores_content: number | null;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
@@ -466,7 +469,7 @@ export interface HealthNoteRow {
 }
 
 /** An answer of the Responses API with its conversation. */
-export interface KeptResponseRow {
+export interface SealedRow {
   readonly account_id: string;
   readonly id: string;
   readonly created_at_ms: number;

@@ -43,6 +43,7 @@ import { createHealthNotes } from "./health-notes.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openOrLater } from "./open-later.ts";
 import { readSecret } from "./secrets.ts";
+import { createSealedRows, type SealedRows } from "./sealed-rows.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
 import { type ConnectionShare, poolSizes, readShare } from "./postgres/connection-share.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
@@ -62,6 +63,8 @@ export interface Store {
   readonly refusals: RefusalStore;
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
+  /** Prompts and answers of keys that store them. */
+  readonly contents: SealedRows;
   readonly configuration: ConfigurationStore;
   readonly alerts: AlertStore;
   readonly alertFacts: AlertFacts;
@@ -146,6 +149,7 @@ export async function openStore(
     refusals: createRefusalStore(ledger),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
+    contents: createSealedRows(keeping, "completion_contents"),
     configuration: createConfigurationStore(database),
     alerts: createAlertStore(database),
     alertFacts: createAlertFacts(reports),

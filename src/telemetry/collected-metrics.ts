@@ -38,6 +38,8 @@ export interface Gauges {
   };
   /** Bytes of providers' large answers in memory, those that wait for it and that ended for it. Default: the metrics are omitted. */
   readonly answers?: () => { readonly bytes: number; readonly waiting: number; readonly ended: number };
+  /** What has become of prompts and answers to store. Default: the metric is omitted. */
+  readonly contents?: () => Readonly<Record<"stored" | "dropped" | "failed", number>> | undefined;
   /** Connections that were closed because too many were open. */
   readonly connectionsRefused: () => number;
 }
@@ -85,7 +87,7 @@ const one = (read: () => number): Collected["read"] => {
 };
 
 function listCollected(gauges: Gauges): Collected[] {
-  const { admission, answers, ratesFaults, replicas, database, keyFileAgeMs, info } = gauges;
+  const { admission, answers, contents, ratesFaults, replicas, database, keyFileAgeMs, info } = gauges;
   return [
     { name: "parley_active_calls", help: "Calls in flight.", type: "gauge", read: one(gauges.activeCalls) },
     {
@@ -196,6 +198,7 @@ function listCollected(gauges: Gauges): Collected[] {
       read: one(gauges.connectionsRefused),
     },
     ...(answers === undefined ? [] : answersOf(answers)),
+    ...(contents === undefined ? [] : [contentsOf(contents)]),
     ...(ratesFaults === undefined ? [] : [faultsOf(ratesFaults)]),
     ...(replicas === undefined ? [] : [replicasOf(replicas)]),
     ...(database === undefined ? [] : databaseOf(database)),
@@ -225,6 +228,16 @@ function answersOf(answers: NonNullable<Gauges["answers"]>): Collected[] {
       read: one(() => answers().ended),
     },
   ];
+}
+
+function contentsOf(contents: NonNullable<Gauges["contents"]>): Collected {
+  return {
+    name: "parley_contents_total",
+    help: "Prompts and answers of completions that were to be stored: stored, dropped (too many waited to be written), failed (by the database).",
+    type: "counter",
+    labels: ["outcome"],
+    read: () => Object.entries(contents() ?? {}).map(([outcome, count]) => [{ outcome }, count]),
+  };
 }
 
 function faultsOf(faults: NonNullable<Gauges["ratesFaults"]>): Collected {

@@ -182,6 +182,7 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
     case "StopService/Remove":
       return { accountId, id: "unknown" };
     case "RequestService/Get":
+    case "RequestService/GetContent":
       return { id: completionId };
     case "RequestService/SaveFilter":
       return { filter: { name: "saved by the matrix", query: "outcome=failed" } };

@@ -76,7 +76,11 @@ function pruningBy(
   { prune, nowMs }: { prune: (beforeMs: number) => Promise<number>; nowMs: () => Promise<number> },
 ): Job[] {
   const store = { ledger: { prune }, nowMs } as unknown as Store;
-  const config = { ledger: { retentionMs: 400 * DAY_MS }, responses: { keptMs: DAY_MS } } as Config;
+  const config = {
+    ledger: { retentionMs: 400 * DAY_MS },
+    responses: { keptMs: DAY_MS },
+    content: { keptMs: 2 * DAY_MS },
+  } as Config;
   return jobsOf(config, { store, clock }).filter(({ name }) => name.includes("ledger entries past"));
 }
 
@@ -107,7 +111,11 @@ describe("the gateway's jobs", () => {
       asked.push(beforeMs);
       return 0;
     };
-    const config = { ledger: { retentionMs: entryDays * DAY_MS }, responses: { keptMs: DAY_MS } } as Config;
+    const config = {
+      ledger: { retentionMs: entryDays * DAY_MS },
+      responses: { keptMs: DAY_MS },
+      content: { keptMs: 2 * DAY_MS },
+    } as Config;
     const store = { usage: { prune }, nowMs: async () => clock.now() } as unknown as Store;
     const jobs = jobsOf(config, { store, clock });
     await jobs.find(({ name }) => name.includes("sums"))?.run(new AbortController().signal);
@@ -131,7 +139,11 @@ describe("the gateway's jobs", () => {
         { nowMs: async () => clock.now() + aheadMs },
         { get: (own, name) => Reflect.get(own, name) ?? new Proxy({}, { get: () => all }) },
       ) as unknown as Store;
-      const config = { ledger: { retentionMs: 400 * DAY_MS }, responses: { keptMs: DAY_MS } } as Config;
+      const config = {
+        ledger: { retentionMs: 400 * DAY_MS },
+        responses: { keptMs: DAY_MS },
+        content: { keptMs: 2 * DAY_MS },
+      } as Config;
       const removals = jobsOf(config, { store, clock }).filter(({ name }) => name.startsWith("remove "));
       expect(removals.length).toBeGreaterThanOrEqual(4);
       for (const { run } of removals)

@@ -6,7 +6,14 @@ import { encodeKeys, readPiece, shareFairly } from "../../src/gateway/key-file-c
 /** A key whose text has about a thousand bytes. */
 function keyOf(hash: string, accountId: string): ConfirmedKey {
   const record = { id: hash, keyFamilyId: hash, accountId, name: "n".repeat(800), limits: NO_LIMITS };
-  const permitted = { models: "all", capabilities: [], options: "default", requiredLabels: {}, tags: [] } as const;
+  const permitted = {
+    models: "all",
+    capabilities: [],
+    options: "default",
+    requiredLabels: {},
+    tags: [],
+    storesContent: false,
+  } as const;
   return {
     hash,
     confirmedAtMs: 1,

@@ -22,6 +22,7 @@ function keyOf(hash: string, confirmedAtMs: number): ConfirmedKey {
     options: "default",
     requiredLabels: {},
     tags: [],
+    storesContent: false,
   } as const;
   return {
     hash,

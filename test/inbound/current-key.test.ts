@@ -33,6 +33,7 @@ describe("a key that its holder is told of", () => {
         // A front leaves these to its core.
         requiredLabels: {},
         tags: [],
+        storesContent: false,
         expiresAtMs: 1_800_000_000_000,
         revokedAtMs: undefined,
       },

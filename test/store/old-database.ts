@@ -23,6 +23,7 @@ export const OLD_KEY: KeyRecord = {
   options: "default",
   requiredLabels: {},
   tags: [],
+  storesContent: false,
   createdAtMs: 1,
   expiresAtMs: undefined,
   revokedAtMs: undefined,

@@ -7,7 +7,17 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
   ["Default account limits", ["limits"]],
   [
     "Data",
-    ["data_dir", "database", "outage", "redis", "ledger", "responses", "account_credentials", "stored_configuration"],
+    [
+      "data_dir",
+      "database",
+      "outage",
+      "redis",
+      "ledger",
+      "responses",
+      "content",
+      "account_credentials",
+      "stored_configuration",
+    ],
   ],
   [
     "Network",
@@ -88,6 +98,8 @@ const NAMES: Readonly<Record<string, string>> = {
   "ledger.durability": "Request records are durable",
   "responses.store_days": "Stored response retention",
   "responses.encryption_key": "Encryption key of stored responses",
+  "content.store_days": "Retention of stored prompts and answers",
+  "content.encryption_key": "Encryption key of stored prompts and answers",
   "account_credentials.encryption_key": "Encryption key of credentials in the database",
   "account_credentials.previous_encryption_key": "Previous encryption key of credentials in the database",
   "stored_configuration.enabled": "Stored configuration",

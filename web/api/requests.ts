@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, useQuery } from "@tanstack/react-query";
 import {
   type ListRequestsResponse,
   type LoggedRequest,
@@ -11,6 +11,8 @@ import {
 } from "../../gen/parley/console/v1/request_pb.js";
 import type { AttributionField } from "../format/attribution.ts";
 import { queryClient } from "./query-client.ts";
+import { useMay } from "./session.ts";
+import { settingsQuery } from "./settings.ts";
 import { transport } from "./transport.ts";
 
 export const requests = createClient(RequestService, transport);
@@ -70,6 +72,35 @@ export function requestQuery(id: string) {
     queryFn: async ({ signal }) => (await requests.get({ id }, { signal })).request,
     staleTime: 60_000,
   });
+}
+
+/**
+ * The stored prompt and answer of a request; null without one. Fetched once: each reading has an entry in the audit log.
+ */
+export function contentQuery(id: string) {
+  return queryOptions({
+    queryKey: ["requests", "content", id],
+    queryFn: async ({ signal }) => (await requests.getContent({ id }, { signal })).content ?? null,
+    staleTime: Infinity,
+  });
+}
+
+/** Whether the signed-in account may read prompts and answers, and the installation stores any. */
+export function useMayReadContent(): boolean {
+  const mayRead = useMay("content.read");
+  return useContentStoreDays() > 0 && mayRead;
+}
+
+/** How long prompts and answers of keys that store them are kept; 0: none are. */
+export function useContentStoreDays(): number {
+  return useQuery(settingsQuery).data?.contentStoreDays ?? 0;
+}
+
+/** What is said of prompts and answers above requests. */
+export function useContentNotice(): string {
+  return useContentStoreDays() > 0
+    ? "Prompts and responses are stored only for keys that store them."
+    : "Prompts and responses are never stored.";
 }
 
 /** Caches a request before its page opens: another process may not have a refused one. */

@@ -44,6 +44,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   key_rotated: "Key rotated",
   key_revoked: "Key revoked",
   key_transferred: "Key transferred",
+  content_read: "Stored prompt and answer read",
   credential_set: "Own credential set",
   credential_removed: "Own credential removed",
   credentials_resealed: "Credentials encrypted anew",

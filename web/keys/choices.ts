@@ -20,7 +20,12 @@ export interface Choices {
   readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
   readonly limits: MessageInitShape<typeof UsageLimitsSchema>;
   readonly attributionLimits: MessageInitShape<typeof AttributionLimitsSchema>;
+  /** Absent without the field. */
+  readonly storeContent?: boolean;
 }
+
+/** Field of the storage of prompts and answers, which only administrators have. */
+export const STORE_CONTENT = "store_content";
 
 /** Fields of a key's form that display their own errors. */
 export const CHOICE_FIELDS = [
@@ -28,6 +33,7 @@ export const CHOICE_FIELDS = [
   "models",
   "models.ids",
   "capabilities",
+  STORE_CONTENT,
   ...LIMIT_FIELDS.map(([name]) => name),
   BUDGET_FIELD,
   ...[...ATTRIBUTION_COUNTS, ...ATTRIBUTION_BUDGETS].map(([name]) => name),
@@ -47,6 +53,7 @@ export function readChoices(form: Written): Choices {
     capabilities: { capabilities },
     limits: readLimits(form),
     attributionLimits: readAttributionLimits(form),
+    ...readStoreContent(form),
   };
 }
 
@@ -61,6 +68,12 @@ function readAttributionLimits(form: Written): Choices["attributionLimits"] {
     ...("endUserBudgetMicroUsd" in numbers && { endUserBudgetPeriod: Number(form.get(PERIOD_FIELD)) as BudgetPeriod }),
     requireEndUser: form.get(REQUIRE_FIELD) !== "",
   };
+}
+
+/** A checkbox that is off has no value, so a hidden field is there beside it. */
+function readStoreContent(form: Written): Pick<Choices, "storeContent"> {
+  const values = form.all(STORE_CONTENT);
+  return values.length === 0 ? {} : { storeContent: values.includes("yes") };
 }
 
 /** Reads the limits of a form. Throws a field error for an invalid number. */

@@ -11,10 +11,11 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { AttributionLimits } from "./attribution-limits.tsx";
-import { CHOICE_FIELDS, readChoices } from "./choices.ts";
+import { CHOICE_FIELDS, readChoices, STORE_CONTENT } from "./choices.ts";
 import { LIFETIMES } from "./lifetimes.ts";
 import { Limits } from "./limits.tsx";
 import { Permissions } from "./permissions.tsx";
+import { StoreContent } from "./store-content.tsx";
 import { SecretOnce } from "./secret.tsx";
 
 /** Dialog that creates a key and shows its secret. */
@@ -72,6 +73,7 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
             <KeyPermissions errors={errors} />
             <Limits errors={errors} />
             <AttributionLimits errors={errors} />
+            <StoreContent isOn={false} error={errors(STORE_CONTENT)} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Creating …" : "Create key"}

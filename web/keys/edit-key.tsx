@@ -9,9 +9,10 @@ import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { notify } from "../components/notify.ts";
 import { AttributionLimits } from "./attribution-limits.tsx";
-import { changesModels, CHOICE_FIELDS, readChoices } from "./choices.ts";
+import { changesModels, CHOICE_FIELDS, readChoices, STORE_CONTENT } from "./choices.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 import { Limits } from "./limits.tsx";
+import { StoreContent } from "./store-content.tsx";
 import { Permissions } from "./permissions.tsx";
 
 /** Dialog that changes the name, permissions and limits of a key. */
@@ -21,8 +22,13 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
   const update = useMutation({
     mutationFn: async ({ key, form }: { readonly key: Key; readonly form: Written }) => {
       if (isLocked) return keys.update({ id: key.id, name: form.get("name") });
-      const { models, ...others } = readChoices(form);
-      return keys.update({ id: key.id, ...others, ...(changesModels(models, key) && { models }) });
+      const { models, storeContent = key.storeContent, ...others } = readChoices(form);
+      return keys.update({
+        id: key.id,
+        ...others,
+        ...(changesModels(models, key) && { models }),
+        ...(storeContent !== key.storeContent && { storeContent }),
+      });
     },
     async onSuccess() {
       await refreshKeys();
@@ -51,6 +57,7 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
               <Permissions models={models} current={target} errors={errors} />
               <Limits current={target.limits} errors={errors} />
               <AttributionLimits current={target.attributionLimits} errors={errors} />
+              <StoreContent isOn={target.storeContent} error={errors(STORE_CONTENT)} />
             </fieldset>
             <DialogActions>
               <Button type="submit" busy={update.isPending}>

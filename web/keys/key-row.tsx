@@ -51,6 +51,7 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
         <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
           <bdi className="font-semibold wrap-anywhere">{key.name}</bdi>
           <State value={key} />
+          {key.storeContent && <Badge look="warn">Stores prompts and answers</Badge>}
         </span>
         <span className="flex flex-wrap gap-x-3 text-xs text-muted">
           <code className="font-mono">{key.display}</code>

@@ -150,6 +150,13 @@ class Workspace {
     this.#changeThread(threadId, { turns: withText(this.#threadOf(threadId).turns, turnId, text) });
   }
 
+  /** Opens a conversation with its settings, in place of everything else. */
+  open({ draft, turns }: { readonly draft: Draft; readonly turns: readonly Turn[] }): void {
+    this.stop();
+    const numbered = turns.map((turn) => ({ ...turn, id: this.#nextId() }));
+    this.change({ ...EMPTY, draft, threads: [{ ...FIRST, turns: numbered }] });
+  }
+
   /** Starts a new conversation. Keeps the settings and the compared models. */
   clear(): void {
     this.stop();

@@ -1,16 +1,21 @@
 import type { ReactNode } from "react";
 import { MessageSquareText, Waypoints } from "lucide-react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { adviceFor } from "../../src/inbound/failure-advice.ts";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { StopKind } from "../../gen/parley/console/v1/stop_pb.js";
 import { useOwners } from "../api/owners.ts";
+import { readFailure } from "../api/failure.ts";
+import { queryClient } from "../api/query-client.ts";
+import { contentQuery, useMayReadContent } from "../api/requests.ts";
 import { buttonClass } from "../components/button.tsx";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { notify } from "../components/notify.ts";
 import { Panel } from "../components/panel.tsx";
 import { Words } from "../components/prose.tsx";
 import { PATHS } from "../paths.ts";
 import { Attempts } from "./attempts.tsx";
+import { Content } from "./content.tsx";
 import { Facts } from "./facts.tsx";
 import { FieldChanges } from "./field-changes.tsx";
 import { Limits } from "./limits.tsx";
@@ -59,6 +64,7 @@ export function RequestView({ request, isNarrow = false }: RequestViewProps) {
           <FieldChanges request={request} />
         </Panel>
       )}
+      <Content key={request.id} request={request} />
       <Panel title="Details">
         <Facts request={request} />
         <Stopping request={request} />
@@ -85,12 +91,24 @@ function Stopping({ request: { accountId, session, endUser } }: { readonly reque
 }
 
 /** Links to what can be done with the request. */
-export function RequestLinks({ request: { requestedModel, traceUrl, outcome } }: RequestViewProps) {
+export function RequestLinks({ request: { id, requestedModel, traceUrl, outcome, refused } }: RequestViewProps) {
+  const mayRead = useMayReadContent() && !refused;
+  const [, navigate] = useLocation();
+  const playground = `${PATHS.playground}?${new URLSearchParams({ model: requestedModel }).toString()}`;
+  const open = async (): Promise<void> => {
+    await openConversation(id, requestedModel);
+    navigate(playground);
+  };
   return (
     <>
       {requestedModel !== "" && outcome !== "model_not_found" && (
         <Link
-          href={`${PATHS.playground}?${new URLSearchParams({ model: requestedModel }).toString()}`}
+          href={playground}
+          onClick={(event) => {
+            if (!mayRead || event.ctrlKey || event.metaKey || event.shiftKey) return;
+            event.preventDefault();
+            void open();
+          }}
           className={buttonClass("secondary", "small")}
         >
           <MessageSquareText aria-hidden className="size-4" />
@@ -105,6 +123,21 @@ export function RequestLinks({ request: { requestedModel, traceUrl, outcome } }:
       )}
     </>
   );
+}
+
+/** Opens the stored conversation of a request in the playground. Without one, only the model is selected there. */
+async function openConversation(id: string, model: string): Promise<void> {
+  try {
+    const content = await queryClient.fetchQuery(contentQuery(id));
+    if (content?.request === undefined) return;
+    const [{ fromStored }, { workspace }] = await Promise.all([
+      import("../playground/stored.ts"),
+      import("../playground/workspace.ts"),
+    ]);
+    workspace.open(fromStored(content.request, model));
+  } catch (error) {
+    notify(`The stored prompt could not be read: ${readFailure(error)?.message ?? "the request was cancelled."}`);
+  }
 }
 
 const SERVED = "Completed.";

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "wouter";
 import { readFailure } from "../api/failure.ts";
-import { requestQuery } from "../api/requests.ts";
+import { requestQuery, useContentNotice } from "../api/requests.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { buttonClass } from "../components/button.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
@@ -15,7 +15,7 @@ export default function Request() {
   return (
     <Page
       title="Request"
-      description="Status, timing and cost. Prompts and responses are never stored."
+      description={`Status, timing and cost. ${useContentNotice()}`}
       actions={
         <div className="flex flex-wrap gap-2">
           {found.data !== undefined && <RequestLinks request={found.data} />}

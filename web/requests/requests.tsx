@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { useContentNotice } from "../api/requests.ts";
 import { useMay, useTeams } from "../api/session.ts";
 import { Page } from "../components/page.tsx";
 import { AttributionSum } from "./attribution-sum.tsx";
@@ -27,7 +28,7 @@ export default function Requests() {
     <Page
       isWide
       title="Requests"
-      description={`${isAll ? "Requests of all accounts" : hasTeams ? "Requests of your account and teams" : "Requests of your account"}, and samples of refused ones. Prompts and responses are never stored.`}
+      description={`${isAll ? "Requests of all accounts" : hasTeams ? "Requests of your account and teams" : "Requests of your account"}, and samples of refused ones. ${useContentNotice()}`}
       actions={<FindRequest />}
     >
       <Filters view={view}>

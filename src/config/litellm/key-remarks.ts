@@ -75,7 +75,8 @@ export const KEY_REMARKS: Readonly<Record<string, string>> = {
   database_connection_timeout: "the time limit is fixed",
   allow_requests_on_db_unavailable: "known keys work without the database for outage.serve_ms, an hour by default",
   store_model_in_db: "models are in the file only; SIGHUP reloads it",
-  store_prompts_in_spend_logs: "prompts and answers are not stored, except by responses.store_days",
+  store_prompts_in_spend_logs:
+    "write content: { store_days: N }, and turn it on for single keys: parley keys update --store-content yes",
   disable_spend_logs: "each completion has a ledger entry; ledger.retention_days says for how long",
   maximum_spend_logs_retention_period: "write ledger: { retention_days: N }",
   proxy_batch_write_at: "ledger entries are written before the answer ends",

@@ -56,7 +56,7 @@ import { createSiteFinder, type SiteFinder } from "./passkey-site.ts";
 import { POLICIES, securityHeaders } from "./policy.ts";
 import type { RequestFeed } from "./request-feed.ts";
 import { ReportTurns } from "./report-turns.ts";
-import { createRequestService } from "./request-service.ts";
+import { type ContentReader, createRequestService } from "./request-service.ts";
 import { createRoleService } from "./role-service.ts";
 import { createRpcs } from "./rpcs.ts";
 import { createRoutingService, type RoutingServicePorts } from "./routing-service.ts";
@@ -80,6 +80,9 @@ export interface ConsolePorts {
   readonly database: "sqlite" | "postgres";
   readonly refusals: Pick<RefusalStore, "list" | "find">;
   readonly savedFilters: SavedFilters;
+  /** Stored prompts and answers, and how long they are kept; undefined: none are stored. */
+  readonly contents?: ContentReader | undefined;
+  readonly contentKeptMs?: number | undefined;
   readonly stops: StopStore;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
@@ -230,7 +233,10 @@ function addRoutes(
   router.service(TeamService, createTeamService({ access, keys, ledger }));
   router.service(RoleService, createRoleService(access));
   router.service(AdminKeyService, createAdminKeyService(access));
-  router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
+  router.service(
+    KeyService,
+    createKeyService({ access, keys, ledger, models: ids, contentKeptMs: ports.contentKeptMs }),
+  );
   router.service(StopService, createStopService(ports));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));

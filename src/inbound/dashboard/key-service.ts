@@ -28,6 +28,7 @@ import {
   type Grace,
   type KeyActor,
   keyState,
+  requireContentStorage,
   type RevocationScope,
   revokeKey,
   rotateKey,
@@ -55,6 +56,8 @@ export interface KeyServicePorts {
   readonly ledger: Pick<LedgerStore, "spending">;
   /** IDs of the current models. */
   readonly models: () => ReadonlySet<string>;
+  /** How long prompts and answers are kept; undefined: no key may store them. */
+  readonly contentKeptMs?: number | undefined;
 }
 
 /** API keys: of the accounts in which the caller has the permission. */
@@ -63,6 +66,7 @@ export function createKeyService({
   keys: store,
   ledger,
   models,
+  contentKeptMs,
 }: KeyServicePorts): ServiceImpl<typeof KeyService> {
   const { clock, log } = access;
   const keys = { store, clock };
@@ -73,6 +77,10 @@ export function createKeyService({
     if (record === undefined || !permitsIn(signedIn, "keys.read", record.accountId)) throw unknownId("key", id);
     requireIn(signedIn, "keys.write", record.accountId);
     return record;
+  };
+  const readStoreContent = (storeContent: boolean, context: HandlerContext): boolean => {
+    requireRestricting("storage of prompts and answers", context);
+    return requireContentStorage(storeContent, contentKeptMs);
   };
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
   /** By key family, which has the budget. */
@@ -97,7 +105,7 @@ export function createKeyService({
 
     async create(request, context) {
       const { name, models: selection, capabilities, limits, lifetime, accountId, providerOptions } = request;
-      const { attributionLimits, requiredLabels, tags } = request;
+      const { attributionLimits, requiredLabels, tags, storeContent } = request;
       const owner = accountToUse(signedInOf(context), "keys.write", accountId);
       await findAccount(access.store, owner);
       const made = await createKey(keys, {
@@ -109,6 +117,7 @@ export function createKeyService({
         options: providerOptions && readOptions(providerOptions, context),
         requiredLabels: requiredLabels && fromMessage(requiredLabels),
         tags: tags && readTags(tags, context),
+        storesContent: storeContent === undefined ? undefined : readStoreContent(storeContent, context),
         lifetimeMs: lifetime && checkLifetime(Math.round(durationMs(lifetime))),
         accountId: owner,
         by: actorFor(context),
@@ -119,7 +128,7 @@ export function createKeyService({
 
     async update(request, context) {
       const { id, name, models: selection, capabilities, limits, providerOptions, requiredLabels, tags } = request;
-      const { attributionLimits } = request;
+      const { attributionLimits, storeContent } = request;
       const before = await find(id, context);
       await updateKey(keys, id, {
         by: actorFor(context),
@@ -131,6 +140,7 @@ export function createKeyService({
         ...(providerOptions !== undefined && { options: readOptions(providerOptions, context) }),
         ...(requiredLabels !== undefined && { requiredLabels: fromMessage(requiredLabels) }),
         ...(tags !== undefined && { tags: readTags(tags, context) }),
+        ...(storeContent !== undefined && { storesContent: readStoreContent(storeContent, context) }),
       });
       const after = await find(id, context);
       await log.record({ ...changedKeyEntry("key_updated", before, after), ...actorOf(context) });
@@ -235,6 +245,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     options,
     requiredLabels,
     tags,
+    storesContent: storeContent,
     replacedBy = "",
     limitedByAdministrator,
   } = record;
@@ -256,6 +267,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
       retentions: [...(requiredLabels.retention ?? [])],
     },
     tags: [...tags],
+    storeContent,
     createTime: timestampFromMs(record.createdAtMs),
     ...optionalTime("expireTime", record.expiresAtMs),
     ...optionalTime("revokeTime", record.revokedAtMs),

@@ -205,6 +205,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(RequestService.method, {
     list: reporting("requests.read"),
     get: reading("requests.read"),
+    // Each reading has an entry in the audit log.
+    getContent: { who: "content.read", changes: true },
     watch: { who: "requests.read", endsWithDrain: true },
     export: reading("requests.read"),
     listSavedFilters: SIGNED_IN,

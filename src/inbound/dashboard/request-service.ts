@@ -1,13 +1,19 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { type RequestFilter, RequestOrder, type RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import {
+  type RequestFilter,
+  RequestOrder,
+  type RequestService,
+  type StoredContent,
+} from "../../../gen/parley/console/v1/request_pb.js";
+import type { AccessContext } from "../../access/context.ts";
 import { accountsWith, permitsEverywhere } from "../../access/permissions.ts";
 import { MAX_SAVED_FILTERS, type SavedFilters } from "../../access/saved-filters.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { LedgerStore, LogOrder, LogPosition } from "../../ledger/ledger-store.ts";
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
-import { mayStillRead, signedInOf } from "./call.ts";
+import { actorOf, mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
 import type { ReportTurns } from "./report-turns.ts";
 import { exportRequests } from "./request-export.ts";
@@ -20,8 +26,17 @@ import { type WatchPorts, watchRequests } from "./request-watch.ts";
 import { readName, readSavedFilter } from "./saved-filter.ts";
 import type { Streams } from "./streams.ts";
 
+/** Stored prompts and answers. */
+export interface ContentReader {
+  /** Undefined when none is stored, or its time is over. Throws a Failure when it cannot be read. */
+  read(accountId: string, completionId: string): Promise<StoredContent | undefined>;
+}
+
 /** Ports of the request log. */
 export interface RequestServicePorts extends WatchPorts {
+  readonly access: Pick<AccessContext, "log">;
+  /** Undefined: none are stored. */
+  readonly contents?: ContentReader | undefined;
   readonly ledger: Pick<LedgerStore, "list" | "listSorted" | "find">;
   readonly refusals: Pick<RefusalStore, "list" | "find">;
   readonly savedFilters: SavedFilters;
@@ -96,6 +111,17 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       if (found === undefined) throw invalidField("id", "request not found");
       const [request] = found.keyName === undefined ? await withKeyNames(ports, [found], view) : [found];
       return { request: toRequestMessage(request!, viewerOf(context)) };
+    },
+
+    async getContent({ id }, context) {
+      const found = await find(id, accountsWith(signedInOf(context), "content.read"));
+      if (found === undefined) throw invalidField("id", "request not found");
+      const { accountId, completionId } = found.entry;
+      const content = found.refused ? undefined : await ports.contents?.read(accountId, completionId);
+      if (content === undefined) return {};
+      const object = { kind: "completion", id: completionId } as const;
+      await ports.access.log.record({ action: "content_read", accountId, object, ...actorOf(context) });
+      return { content };
     },
 
     watch({ filter }, context) {

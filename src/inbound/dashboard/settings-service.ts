@@ -24,11 +24,15 @@ export interface SettingsServicePorts {
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly configuration: () => ConfigurationInForce;
+  /** How long prompts and answers are kept; undefined: none are stored. */
+  readonly contentKeptMs?: number | undefined;
 }
+
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Settings of this installation. */
 export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<typeof SettingsService> {
-  const { access, models, version, accountLimits, configuration } = ports;
+  const { access, models, version, accountLimits, configuration, contentKeptMs = 0 } = ports;
   return {
     get: () => ({
       signUpMode: SIGN_UP_MODES[access.signUp],
@@ -39,6 +43,7 @@ export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<
       })),
       version,
       accountLimits: toLimitsMessage(accountLimits),
+      contentStoreDays: contentKeptMs / DAY_MS,
     }),
 
     getConfiguration: () => ({ ...configuration(), version }),

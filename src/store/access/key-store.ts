@@ -252,6 +252,7 @@ function toChangedColumns({
   options,
   requiredLabels,
   tags,
+  storesContent,
   limitedByAdministrator,
 }: Changes): Partial<KeyRow> {
   return {
@@ -264,6 +265,7 @@ function toChangedColumns({
     ...(options !== undefined && { options: toOptions(options) }),
     ...(requiredLabels !== undefined && { required_labels: toNullable(requiredLabels) }),
     ...(tags !== undefined && { tags: toNullable(tags) }),
+    ...(storesContent !== undefined && { stores_content: Number(storesContent) }),
   };
 }
 
@@ -279,6 +281,7 @@ function toRow({ record, hash }: NewKey): KeyRow {
     options: toOptions(record.options),
     required_labels: toNullable(record.requiredLabels),
     tags: toNullable(record.tags),
+    stores_content: Number(record.storesContent),
     created_at_ms: record.createdAtMs,
     expires_at_ms: record.expiresAtMs ?? null,
     revoked_at_ms: record.revokedAtMs ?? null,
@@ -322,6 +325,7 @@ function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): Key
     requiredLabels:
       row.required_labels === null ? {} : (JSON.parse(row.required_labels) as KeyRecord["requiredLabels"]),
     tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
+    storesContent: row.stores_content === 1,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,

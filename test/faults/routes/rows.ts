@@ -171,6 +171,7 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "UsageService/GetSpending": { who: "signed in", auditor: true, others: "denied", team: "viewer" },
   "RequestService/List": { who: "signed in", auditor: true, others: "denied", team: "viewer" },
   "RequestService/Get": { who: "signed in", auditor: true, others: "hidden", team: "viewer" },
+  "RequestService/GetContent": { who: "administrator" },
   "RequestService/Watch": { who: "signed in", auditor: true, others: "denied", team: "viewer" },
   "RequestService/Export": { who: "signed in", auditor: true, others: "denied", team: "viewer" },
   "RequestService/ListSavedFilters": { who: "signed in", person: true },

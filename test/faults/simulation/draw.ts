@@ -72,6 +72,7 @@ export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
         options: "default",
         requiredLabels: {},
         tags: [],
+        storesContent: false,
         expiresAtMs: chance.percent(10) ? beganMs + chance.between(0, 60_000) : undefined,
         revokedAtMs: undefined,
       },

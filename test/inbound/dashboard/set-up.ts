@@ -231,7 +231,18 @@ export const JSON_TYPE = { "content-type": "application/json" };
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<
-      Pick<ConsolePorts, "ledger" | "usage" | "refusals" | "keyNotices" | "admission" | "savedFilters" | "traceUrl">
+      Pick<
+        ConsolePorts,
+        | "ledger"
+        | "usage"
+        | "refusals"
+        | "keyNotices"
+        | "admission"
+        | "savedFilters"
+        | "contents"
+        | "contentKeptMs"
+        | "traceUrl"
+      >
     > &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
@@ -260,6 +271,8 @@ export async function startConsole(
     refusals: refusedBefore = store?.refusals ?? NO_REFUSALS,
     keyNotices = store?.keyNotices ?? NO_NOTICES,
     savedFilters = memoryFilters(),
+    contents,
+    contentKeptMs,
     traceUrl = () => undefined,
     stream = never,
     explain = never,
@@ -295,6 +308,8 @@ export async function startConsole(
       refusals: refusedBefore,
       keyNotices,
       savedFilters,
+      contents,
+      contentKeptMs,
       stops: store?.stops ?? memoryStops(),
       traceUrl,
       database: "sqlite",

@@ -12,6 +12,7 @@ import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeRefusalStore } from "./refusal-store.ts";
 import { describeResponseStore } from "./response-store.ts";
+import { describeContents } from "./sealed-rows.ts";
 import { describeSavedFilters } from "./saved-filters.ts";
 import { describeSecrets } from "./secrets.ts";
 import { describeSortedLog } from "./sorted-log.ts";
@@ -41,6 +42,7 @@ export function describeStore(open: OpenStore): void {
   describeRefusalStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);
+  describeContents(open);
   describeConfigurationStore(open);
   describeAlertStore(open);
   describeHealthNotes(open);

@@ -23,7 +23,9 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
         attributionLimits: { endUserBudgetMicroUsd: 1, endUserBudgetPeriod: "month", requiresEndUser: true },
         requiredLabels: { region: ["eu", "ch"] },
         tags: ["batch", "premium"],
+        storesContent: true,
       });
+      expect([plain.record.storesContent, narrow.record.storesContent]).toEqual([false, true]);
       expect(await store.find(plain.record.id)).toEqual(plain.record);
       expect(await store.findByHash(hashApiKey(narrow.secret))).toEqual({
         record: narrow.record,
@@ -53,6 +55,17 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
         new Map([[narrow.record.id, { name: "b", accountId: narrow.record.accountId }]]),
       );
       expect(await store.names([])).toEqual(new Map());
+    });
+
+    it("store content or not, with their successors", async () => {
+      const context = await openContext();
+      const { record } = await createKey(context, { name: "a" });
+      const stores = async (id: string) => (await context.store.find(id))?.storesContent;
+      await updateKey(context, record.id, { storesContent: true });
+      const next = await rotateKey(context, record.id, { grace: "1h" });
+      expect(await stores(next.record.id)).toBe(true);
+      await updateKey(context, next.record.id, { storesContent: false });
+      expect([await stores(record.id), await stores(next.record.id)]).toEqual([false, false]);
     });
 
     it("are listed in pages, and counted while valid", async () => {

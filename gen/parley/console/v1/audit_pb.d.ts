@@ -45,7 +45,7 @@ export declare const AuditActorSchema: GenMessage<AuditActor>;
  */
 export declare type AuditObject = Message<"parley.console.v1.AuditObject"> & {
   /**
-   * `account`, `key`, `invitation`, `configuration`, `provider`, `alert`, `alert_channel`, `admin_key`, `role` or
+   * `account`, `key`, `completion`, `invitation`, `configuration`, `provider`, `alert`, `alert_channel`, `admin_key`, `role` or
    * `audit_stream`.
    *
    * @generated from field: string kind = 1;

@@ -278,6 +278,13 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: parley.console.v1.AttributionLimits attribution_limits = 19;
    */
   attributionLimits?: AttributionLimits | undefined;
+
+  /**
+   * Whether prompts and answers of its completions are stored, encrypted, for `content.store_days` of the configuration.
+   *
+   * @generated from field: bool store_content = 20;
+   */
+  storeContent: boolean;
 };
 
 /**
@@ -422,6 +429,14 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
    * @generated from field: parley.console.v1.AttributionLimits attribution_limits = 10;
    */
   attributionLimits?: AttributionLimits | undefined;
+
+  /**
+   * Whether prompts and answers of its completions are stored. Absent: no. Only administrators may say it: PERMISSION_DENIED.
+   * INVALID_ARGUMENT for true where `content.store_days` is not configured.
+   *
+   * @generated from field: optional bool store_content = 11;
+   */
+  storeContent?: boolean | undefined;
 };
 
 /**
@@ -525,6 +540,14 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
    * @generated from field: parley.console.v1.AttributionLimits attribution_limits = 9;
    */
   attributionLimits?: AttributionLimits | undefined;
+
+  /**
+   * Whether prompts and answers of later completions are stored. What is stored stays until its time is over. Only administrators may
+   * say it: PERMISSION_DENIED. INVALID_ARGUMENT for true where `content.store_days` is not configured.
+   *
+   * @generated from field: optional bool store_content = 10;
+   */
+  storeContent?: boolean | undefined;
 };
 
 /**

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Attempt, Clamp, Omission } from "../../v1/report_pb.js";
-import type { FinishReason } from "../../v1/completion_pb.js";
+import type { Choice, CompletionRequest, FinishReason } from "../../v1/completion_pb.js";
 
 /**
  * Describes the file parley/console/v1/request.proto.
@@ -669,6 +669,88 @@ export declare type GetRequestResponse = Message<"parley.console.v1.GetRequestRe
 export declare const GetRequestResponseSchema: GenMessage<GetRequestResponse>;
 
 /**
+ * Names a completion.
+ *
+ * @generated from message parley.console.v1.GetContentRequest
+ */
+export declare type GetContentRequest = Message<"parley.console.v1.GetContentRequest"> & {
+  /**
+   * The completion's ID, or the request's as with `Get`.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetContentRequest.
+ * Use `create(GetContentRequestSchema)` to create a new message.
+ */
+export declare const GetContentRequestSchema: GenMessage<GetContentRequest>;
+
+/**
+ * What is stored of a completion.
+ *
+ * @generated from message parley.console.v1.StoredContent
+ */
+export declare type StoredContent = Message<"parley.console.v1.StoredContent"> & {
+  /**
+   * The conversation, the tools and the parameters. Pictures, recordings, videos and documents have a text with their type and size
+   * in their place; API keys and credentials of providers are replaced. Signatures and identifiers of end users are not stored.
+   *
+   * @generated from field: parley.v1.CompletionRequest request = 1;
+   */
+  request?: CompletionRequest | undefined;
+
+  /**
+   * The answer, as far as it came: texts, reasoning and tool calls.
+   *
+   * @generated from field: repeated parley.v1.Choice choices = 2;
+   */
+  choices: Choice[];
+
+  /**
+   * The request has more than 256 KiB: tools and the earliest messages were left out, or a text was cut.
+   *
+   * @generated from field: bool request_cut = 3;
+   */
+  requestCut: boolean;
+
+  /**
+   * The answer has more than 256 KiB: its end was left out.
+   *
+   * @generated from field: bool answer_cut = 4;
+   */
+  answerCut: boolean;
+};
+
+/**
+ * Describes the message parley.console.v1.StoredContent.
+ * Use `create(StoredContentSchema)` to create a new message.
+ */
+export declare const StoredContentSchema: GenMessage<StoredContent>;
+
+/**
+ * The prompt and answer of a completion.
+ *
+ * @generated from message parley.console.v1.GetContentResponse
+ */
+export declare type GetContentResponse = Message<"parley.console.v1.GetContentResponse"> & {
+  /**
+   * Absent: none is stored, or its time is over.
+   *
+   * @generated from field: parley.console.v1.StoredContent content = 1;
+   */
+  content?: StoredContent | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.GetContentResponse.
+ * Use `create(GetContentResponseSchema)` to create a new message.
+ */
+export declare const GetContentResponseSchema: GenMessage<GetContentResponse>;
+
+/**
  * Which requests to send.
  *
  * @generated from message parley.console.v1.WatchRequestsRequest
@@ -980,8 +1062,8 @@ export enum ExportFormat {
 export declare const ExportFormatSchema: GenEnum<ExportFormat>;
 
 /**
- * Single requests for completions: what became of each, and why. Prompts and answers are never kept. Callers see those of
- * their own account and their teams, administrators all. Needs a session.
+ * Single requests for completions: what became of each, and why. Prompts and answers are kept for keys with `store_content` only, where
+ * `content.store_days` is configured. Callers see requests of their own account and their teams, administrators all. Needs a session.
  *
  * @generated from service parley.console.v1.RequestService
  */
@@ -1009,6 +1091,17 @@ export declare const RequestService: GenService<{
     methodKind: "unary";
     input: typeof GetRequestRequestSchema;
     output: typeof GetRequestResponseSchema;
+  },
+  /**
+   * Reads the stored prompt and answer of a completion. Needs the permission `content.read`; each reading has an entry in the audit log.
+   * INVALID_ARGUMENT for an unknown completion, and for one of an account in which the caller does not have the permission.
+   *
+   * @generated from rpc parley.console.v1.RequestService.GetContent
+   */
+  getContent: {
+    methodKind: "unary";
+    input: typeof GetContentRequestSchema;
+    output: typeof GetContentResponseSchema;
   },
   /**
    * Sends requests as they end, in batches: at once those that this process has answered or refused, and within about a

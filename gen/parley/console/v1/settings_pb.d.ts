@@ -93,6 +93,13 @@ export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettings
    * @generated from field: parley.v1.UsageLimits account_limits = 4;
    */
   accountLimits?: UsageLimits | undefined;
+
+  /**
+   * For how many days prompts and answers of keys with `store_content` are kept; 0: none are stored.
+   *
+   * @generated from field: int32 content_store_days = 5;
+   */
+  contentStoreDays: number;
 };
 
 /**
