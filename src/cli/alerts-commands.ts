@@ -45,8 +45,14 @@ export const alertsChannels: Command = {
       const channels = await alerts.channels();
       if (invocation.switches.has("json")) writeJson(context.stdout, channels.map(toChannelJson));
       else {
-        const rows = channels.map(({ id, kind, name, target }) => [id, kind, name, target]);
-        context.stdout.write(`${formatTable([["ID", "KIND", "NAME", "TARGET"], ...rows])}\n`);
+        const rows = channels.map((channel) => [
+          channel.id,
+          channel.kind,
+          channel.name,
+          channel.target,
+          alertsOf(channel),
+        ]);
+        context.stdout.write(`${formatTable([["ID", "KIND", "NAME", "TARGET", "ALERTS"], ...rows])}\n`);
       }
     }),
 };
@@ -105,6 +111,21 @@ function toJson(alert: AlertRecord): object {
   };
 }
 
-function toChannelJson({ id, kind, name, target, createdAtMs, createdBy }: ChannelRecord): object {
-  return { id, kind, name, target, created: formatTime(createdAtMs), created_by: createdBy ?? null };
+/** Which alerts a channel gets. */
+function alertsOf({ rules, leastSeverity }: ChannelRecord): string {
+  const names = rules.length === 0 ? "all" : rules.join(",");
+  return leastSeverity === "warning" ? names : `${names} (${leastSeverity})`;
+}
+
+function toChannelJson({ id, kind, name, target, rules, leastSeverity, ...made }: ChannelRecord): object {
+  const filter = { rules: rules.length === 0 ? "all" : rules, least_severity: leastSeverity };
+  return {
+    id,
+    kind,
+    name,
+    target,
+    ...filter,
+    created: formatTime(made.createdAtMs),
+    created_by: made.createdBy ?? null,
+  };
 }

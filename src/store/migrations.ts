@@ -511,6 +511,14 @@ const attribution: Migration = {
   },
 };
 
+const channelFilters: Migration = {
+  name: "which alerts channels get",
+  async up(database) {
+    await addColumn(database, "alert_channels", ["rules", "text"]);
+    await addColumn(database, "alert_channels", ["least_severity", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -549,4 +557,5 @@ export const MIGRATIONS: readonly Migration[] = [
   attribution,
   administrationKeys,
   secondFactors,
+  channelFilters,
 ];

@@ -31,7 +31,15 @@ beforeAll(async () => {
   const ports = alertPortsOf({ store, credentials, inForce }, { clock: systemClock, log });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret-path`;
   const actor = { actorId: undefined, network: undefined };
-  await createChannel(ports, { kind: "webhook", name: "On call", url, recipients: [], actor });
+  await createChannel(ports, {
+    kind: "webhook",
+    name: "On call",
+    url,
+    recipients: [],
+    rules: [],
+    leastSeverity: "warning",
+    actor,
+  });
   const open = [{ finding: findingOf(), receivers: [] }];
   await store.alerts.apply({ nowMs: Date.now(), seen: [], open, resolve: [] });
   await store.close();
@@ -63,7 +71,7 @@ it("alerts list shows open ones, or those that are resolved", async () => {
 
 it("alerts channels and alerts test show no secret, and a test says why it failed", async () => {
   const { stdout } = await run("alerts", "channels");
-  expect(stdout).toMatch(/chan_\w+ +webhook +On call +http:\/\/127\.0\.0\.1:\d+\n/);
+  expect(stdout).toMatch(/chan_\w+ +webhook +On call +http:\/\/127\.0\.0\.1:\d+ +all\n/);
   expect((await run("alerts", "test", "On call")).stdout).toMatch(/^The test was sent to On call/);
   status = 500;
   const failed = await run("alerts", "test", "On call");
