@@ -1,3 +1,4 @@
+import { KEY_SETTINGS } from "./encryption-keys.ts";
 import type { ClientTls, Config, ListenAddress, ListenerTls, RedisConfig } from "./config.ts";
 
 /** One setting in the form of the configuration file. */
@@ -64,6 +65,7 @@ export function listSettings(config: Config): Setting[] {
     "responses.encryption_key": others.responses.encryptionKey,
     "account_credentials.encryption_key": others.accountCredentials.encryptionKey,
     "account_credentials.previous_encryption_key": others.accountCredentials.previousEncryptionKey,
+    ...keySettings(others.keySources),
     "stored_configuration.enabled": String(others.storedConfiguration.enabled),
     "stored_configuration.allow_private": String(others.storedConfiguration.allowPrivate),
     "alerts.budget_percent": alerts.thresholds.budgetPercent?.map(String),
@@ -175,6 +177,20 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** Where keys of encryption are read, by the settings that say so. */
+function keySettings(sources: Config["keySources"]): Readonly<Record<string, string | readonly string[] | undefined>> {
+  return Object.fromEntries(
+    KEY_SETTINGS.flatMap(([section, name]) => {
+      const setting = `${section}.${name}`;
+      const source = sources.find((each) => each.setting === setting);
+      return [
+        [`${setting}_file`, source?.file],
+        [`${setting}_command`, source?.command],
+      ];
+    }),
+  );
+}
+
 /** In place of a secret. */
 export const HIDDEN = "…";
 const NO_LISTEN = "none";
@@ -191,6 +207,13 @@ export function redactConfig(config: Config): Config {
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
     accountCredentials: Object.fromEntries(Object.keys(config.accountCredentials).map((key) => [key, HIDDEN])),
     signIn: { ...config.signIn, oidc: config.signIn.oidc && { ...config.signIn.oidc, clientSecret: HIDDEN } },
+    // Arguments may be secrets of the program.
+    keySources: config.keySources.map(({ command, ...source }) => {
+      return {
+        ...source,
+        ...(command !== undefined && { command: [command[0]!, ...command.slice(1).map(() => HIDDEN)] }),
+      };
+    }),
     smtp: config.smtp && { ...config.smtp, password: config.smtp.password && HIDDEN },
     providers: config.providers.map((provider) =>
       provider.simulated

@@ -185,6 +185,7 @@ describe("the page of alerts", () => {
     await item.getByText("Alerts: all").waitFor();
     await page.getByRole("button", { name: "Edit On call" }).click();
     const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Severity").waitFor();
     const boxes = dialog.getByRole("checkbox");
     expect(await boxes.count()).toBe(8);
     for (const box of await boxes.all()) await box.uncheck();
@@ -195,7 +196,9 @@ describe("the page of alerts", () => {
     await dialog.getByLabel("Severity").selectOption("Critical only");
     await dialog.getByRole("button", { name: "Save" }).click();
     await item.getByText("Critical alerts: latency, provider down").waitFor();
+    await dialog.waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Edit On call" }).click();
+    await dialog.getByLabel("Severity").waitFor();
     expect(await dialog.getByRole("checkbox", { checked: true }).count()).toBe(2);
     expect(await dialog.getByLabel("Severity").inputValue()).toBe("2");
     await page.keyboard.press("Escape");
