@@ -483,6 +483,16 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.find("acct_c")).toBeUndefined();
     });
 
+    it("make an account with an identity, or nothing where that is taken", async () => {
+      const identity = { issuer: "https://id.example.com", subject: "1", linkedAtMs: NOW_MS };
+      for (const id of ["inv_a", "inv_b"]) await store.insertInvitation(invitation(id));
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS, identity)).toBe(true);
+      expect(await store.acceptInvitation("hash of inv_b", account("acct_b"), NOW_MS, identity)).toBe(false);
+      expect((await store.findByIdentity(identity))?.id).toBe("acct_a");
+      expect((await store.findInvitation("hash of inv_b"))?.usedAtMs).toBeUndefined();
+      expect(await store.find("acct_b")).toBeUndefined();
+    });
+
     it("make no account once they have expired", async () => {
       await store.insertInvitation(invitation("inv_a"));
       expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 1000)).toBe(false);
