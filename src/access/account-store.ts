@@ -285,6 +285,10 @@ export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore, Facto
    * Marks the invitation as used and inserts the account, with its first identity, atomically. False when it was used, has expired, or
    * the address or the identity is taken.
    */
-  acceptInvitation(hash: string, account: AccountRecord, atMs: number, identity?: LinkedIdentity): Promise<boolean>;
+  acceptInvitation(
+    hash: string,
+    account: AccountRecord,
+    use: { readonly atMs: number; readonly identity?: LinkedIdentity },
+  ): Promise<boolean>;
   removeInvitation(id: string): Promise<boolean>;
 }

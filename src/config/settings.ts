@@ -179,16 +179,14 @@ export function formatAddress({ host, port }: ListenAddress): string {
 
 /** Where keys of encryption are read, by the settings that say so. */
 function keySettings(sources: Config["keySources"]): Readonly<Record<string, string | readonly string[] | undefined>> {
-  return Object.fromEntries(
-    KEY_SETTINGS.flatMap(([section, name]) => {
-      const setting = `${section}.${name}`;
-      const source = sources.find((each) => each.setting === setting);
-      return [
-        [`${setting}_file`, source?.file],
-        [`${setting}_command`, source?.command],
-      ];
-    }),
-  );
+  const settings: Record<string, string | readonly string[] | undefined> = {};
+  for (const [section, name] of KEY_SETTINGS) {
+    const setting = `${section}.${name}`;
+    const source = sources.find((each) => each.setting === setting);
+    settings[`${setting}_file`] = source?.file;
+    settings[`${setting}_command`] = source?.command;
+  }
+  return settings;
 }
 
 /** In place of a secret. */

@@ -190,7 +190,7 @@ async function create(
     const isMade =
       invitation === undefined
         ? await store.insert(account, identity)
-        : await store.acceptInvitation(invitation.hash, account, nowMs, identity);
+        : await store.acceptInvitation(invitation.hash, account, { atMs: nowMs, identity });
     if (!isMade) return undefined;
     if (invitation !== undefined)
       await log.record({

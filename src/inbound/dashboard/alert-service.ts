@@ -114,8 +114,8 @@ export function createAlertService(ports: AlertServicePorts): ServiceImpl<typeof
     },
 
     async updateChannel({ id, name, ...filter }, context) {
-      const changed = { id, name, ...fromFilterMessage(filter), actor: actorOf(context) };
-      return { channel: toChannelMessage(await changeChannel(ports, changed)) };
+      const changes = { id, name, ...fromFilterMessage(filter), actor: actorOf(context) };
+      return { channel: toChannelMessage(await changeChannel(ports, changes)) };
     },
 
     async removeChannel({ id }, context) {

@@ -254,7 +254,7 @@ export function createInvitations(database: Database): Invitations {
       return (await retryWhileBusy(() => all.execute())).map(toInvitationRecord);
     },
 
-    async acceptInvitation(hash, account, atMs, identity) {
+    async acceptInvitation(hash, account, { atMs, identity }) {
       try {
         return await database.transaction(async (transaction) => {
           const used = await transaction
