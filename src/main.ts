@@ -1,5 +1,6 @@
 import { runCli } from "./cli/cli.ts";
-import { processEnvironment, readSource } from "./config/load.ts";
+import { readSourceFor } from "./cli/serve-command.ts";
+import { processEnvironment } from "./config/load.ts";
 
 /** Flags that mean the program, not the server. */
 const PROGRAM_FLAGS: ReadonlySet<string> = new Set(["-h", "--help", "-v", "--version"]);
@@ -25,7 +26,7 @@ async function main(): Promise<void> {
         stdout,
         isTerminal: stdout.isTTY,
         role,
-        reread: () => readSource({ file: source.file, env }),
+        reread: () => readSourceFor(role, { file: source.file, env }),
       });
       // All is closed. A request that the exporter of traces has given up on would hold the process until its time limit.
       return process.exit(code);

@@ -282,9 +282,13 @@ export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore, Facto
   /** Newest first. */
   listInvitations(): Promise<readonly InvitationRecord[]>;
   /**
-   * Marks the invitation as used and inserts the account, atomically. False when it was used, has expired or the address is
-   * taken.
+   * Marks the invitation as used and inserts the account, with its first identity, atomically. False when it was used, has expired, or
+   * the address or the identity is taken.
    */
-  acceptInvitation(hash: string, account: AccountRecord, atMs: number): Promise<boolean>;
+  acceptInvitation(
+    hash: string,
+    account: AccountRecord,
+    use: { readonly atMs: number; readonly identity?: LinkedIdentity },
+  ): Promise<boolean>;
   removeInvitation(id: string): Promise<boolean>;
 }

@@ -59,6 +59,7 @@ export const AUDIT_ACTIONS = [
   "provider_credential_set",
   "provider_credential_removed",
   "alert_channel_created",
+  "alert_channel_updated",
   "alert_channel_removed",
   "alert_thresholds_changed",
   "alert_muted",

@@ -29,11 +29,12 @@ export interface CreatedInvitation {
 }
 
 /**
- * Makes an invitation for seven days. Throws `invalid_request` when the address has an account, or sign-up is closed;
+ * Makes an invitation for seven days. Throws `invalid_request` when the address has an account, or is missing where nobody signs in with
+ * a password, and when sign-up is closed;
  * `permission_denied` when the inviter's role does not allow an account of this one.
  */
 export async function createInvitation(
-  { store, clock, log, signUp }: Pick<AccessContext, "store" | "clock" | "log" | "signUp">,
+  { store, clock, log, signUp, signIn }: Pick<AccessContext, "store" | "clock" | "log" | "signUp" | "signIn">,
   request: InvitationRequest,
 ): Promise<CreatedInvitation> {
   if (signUp === "closed") throw new Failure("invalid_request", "Sign-up is closed, so invitations cannot be used.");
@@ -41,6 +42,8 @@ export async function createInvitation(
   if (email !== undefined && (await store.findByEmail(email)) !== undefined) {
     throw invalidField("email", "already has an account");
   }
+  if (email === undefined && !signIn.password)
+    throw invalidField("email", `is required, because ${signIn.provider?.name} says who is invited by the address`);
   const nowMs = clock.now();
   const open = (await store.listInvitations()).filter((record) => isUsable(record, nowMs));
   if (open.length >= MAX_INVITATIONS)
@@ -88,6 +91,16 @@ export async function findInvitation(
   if (!isToken(token)) return undefined;
   const found = await store.findInvitation(hashToken(token));
   return found !== undefined && isUsable(found, clock.now()) ? found : undefined;
+}
+
+/** The latest usable invitation of a normalised address; undefined where there is none, and where sign-up is closed. */
+export async function findInvitationOf(
+  { store, clock, signUp }: Pick<AccessContext, "store" | "clock" | "signUp">,
+  email: string,
+): Promise<InvitationRecord | undefined> {
+  if (signUp === "closed") return undefined;
+  const nowMs = clock.now();
+  return (await store.listInvitations()).find((record) => record.email === email && isUsable(record, nowMs));
 }
 
 /** Revokes an invitation. Throws `invalid_request` for an unknown one. */

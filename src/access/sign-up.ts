@@ -107,7 +107,7 @@ async function join(
     if (!(await store.insert(account))) throw taken();
     return account;
   }
-  if (!(await store.acceptInvitation(invitation.hash, account, clock.now()))) {
+  if (!(await store.acceptInvitation(invitation.hash, account, { atMs: clock.now() }))) {
     throw (await store.findByEmail(newcomer.email)) === undefined ? notInvited() : taken();
   }
   await log.record({

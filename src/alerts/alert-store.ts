@@ -1,4 +1,4 @@
-import type { AlertRecord, ChannelRecord, DeliveryRecord, Finding } from "./alert.ts";
+import type { AlertRecord, ChannelFilter, ChannelRecord, DeliveryRecord, Finding } from "./alert.ts";
 import type { Thresholds } from "./thresholds.ts";
 
 /** Open alerts at most; further ones are opened when others are resolved. */
@@ -68,6 +68,8 @@ export interface AlertStore {
   channels(): Promise<readonly ChannelRecord[]>;
   /** False when there are `most` channels already. */
   insertChannel(channel: ChannelRecord, most: number): Promise<boolean>;
+  /** False for an unknown one. Messages that wait are sent whatever they are about. */
+  changeChannel(id: string, changes: ChannelFilter & Pick<ChannelRecord, "name">): Promise<boolean>;
   /** Its waiting messages are dropped. */
   removeChannel(id: string): Promise<boolean>;
   /** Encrypts the secrets of all channels anew; those for which `seal` has no other content stay. */

@@ -12,7 +12,10 @@ export const RULES = [
 
 export type Rule = (typeof RULES)[number];
 
-export type Severity = "warning" | "critical";
+/** From the least one. */
+export const SEVERITIES = ["warning", "critical"] as const;
+
+export type Severity = (typeof SEVERITIES)[number];
 
 /** A condition that holds now. Texts have no secrets, prompts or answers. */
 export interface Finding {
@@ -69,7 +72,20 @@ export const TELLS_END: ReadonlySet<Rule> = new Set(["error_rate", "latency", "p
 /** Where alerts are sent to. */
 export type ChannelKind = "webhook" | "slack" | "email";
 
-export interface ChannelRecord {
+/** Which alerts a channel gets. */
+export interface ChannelFilter {
+  /** Empty: those of all rules. */
+  readonly rules: readonly Rule[];
+  readonly leastSeverity: Severity;
+}
+
+/** Whether a channel gets the messages about a finding. */
+export function isWanted({ rules, leastSeverity }: ChannelFilter, { rule, severity }: Finding): boolean {
+  const isSevere = SEVERITIES.indexOf(severity) >= SEVERITIES.indexOf(leastSeverity);
+  return isSevere && (rules.length === 0 || rules.includes(rule));
+}
+
+export interface ChannelRecord extends ChannelFilter {
   readonly id: string;
   readonly kind: ChannelKind;
   readonly name: string;

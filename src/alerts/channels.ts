@@ -2,11 +2,12 @@ import { randomUUID } from "node:crypto";
 import type { Actor } from "../access/accounts.ts";
 import { toEmail } from "../access/address.ts";
 import type { AuditFields, AuditObject } from "../access/audit-entry.ts";
+import { differenceOf } from "../access/audit-fields.ts";
 import type { AuditLog } from "../access/audit-log.ts";
 import { checkName, unknownId } from "../access/checks.ts";
 import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
-import type { ChannelKind, ChannelRecord, ChannelSecrets } from "./alert.ts";
+import type { ChannelFilter, ChannelKind, ChannelRecord, ChannelSecrets } from "./alert.ts";
 import type { AlertStore } from "./alert-store.ts";
 import { generateSigningKey } from "./webhook.ts";
 
@@ -35,7 +36,7 @@ export interface ChannelContext {
 }
 
 /** A channel to create. */
-export interface NewChannel {
+export interface NewChannel extends ChannelFilter {
   readonly kind: ChannelKind;
   readonly name: string;
   /** Of a webhook or of Slack. */
@@ -48,12 +49,12 @@ export interface NewChannel {
 /** Creates a channel. The key of a webhook's signatures is returned once. Throws `invalid_request`. */
 export async function createChannel(
   context: ChannelContext,
-  { kind, name, url, recipients, actor }: NewChannel,
+  { kind, name, url, recipients, rules, leastSeverity, actor }: NewChannel,
 ): Promise<{ readonly channel: ChannelRecord; readonly signingKey: string | undefined }> {
   const { store, cipher, clock, log } = context;
   const problem = context.sealProblem();
   if (problem !== undefined) throw invalidField("kind", problem);
-  const checked = { kind, name: checkName(name.trim()) };
+  const checked = { kind, name: checkName(name.trim()), rules: [...new Set(rules)], leastSeverity };
   const signingKey = kind === "webhook" ? generateSigningKey() : undefined;
   const { target, secrets } = kind === "email" ? readRecipients(recipients, context) : readAddress(url, context);
   const id = `chan_${randomUUID().replaceAll("-", "")}`;
@@ -71,6 +72,28 @@ export async function createChannel(
   return { channel, signingKey };
 }
 
+/** The changes of a channel; its receiver and key stay. */
+export interface ChannelChange extends ChannelFilter {
+  readonly id: string;
+  readonly name: string;
+  readonly actor: Actor;
+}
+
+/** Changes which alerts a channel gets, and its name. Throws `invalid_request`. */
+export async function changeChannel(
+  { store, log }: Pick<ChannelContext, "store" | "log">,
+  { id, name, rules, leastSeverity, actor }: ChannelChange,
+): Promise<ChannelRecord> {
+  const before = await findChannel(store, id);
+  const changes = { name: checkName(name.trim()), rules: [...new Set(rules)], leastSeverity };
+  if (!(await store.changeChannel(id, changes))) throw unknownId("channel", id);
+  const after = { ...before, ...changes };
+  const difference = differenceOf(fieldsOf(before), fieldsOf(after));
+  if (Object.keys(difference.after).length > 0)
+    await log.record({ action: "alert_channel_updated", ...actor, object: objectOf(id), ...difference });
+  return after;
+}
+
 /** Removes a channel. Throws `invalid_request` for an unknown one. */
 export async function removeChannel({ store, log }: ChannelContext, id: string, actor: Actor): Promise<void> {
   const channel = await findChannel(store, id);
@@ -83,8 +106,8 @@ function objectOf(id: string): AuditObject {
 }
 
 /** The fields of a channel in the audit log: not its target, which may be e-mail addresses. */
-function fieldsOf({ kind, name }: ChannelRecord): AuditFields {
-  return { kind, name };
+function fieldsOf({ kind, name, rules, leastSeverity }: ChannelRecord): AuditFields {
+  return { kind, name, rules: rules.length === 0 ? "all" : rules, least_severity: leastSeverity };
 }
 
 /** The channel with this ID. Throws `invalid_request` for an unknown one. */

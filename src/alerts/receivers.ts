@@ -1,22 +1,26 @@
-import type { Finding } from "./alert.ts";
+import { type Finding, isWanted } from "./alert.ts";
 import type { AlertStore, Receiver } from "./alert-store.ts";
 
 /**
- * Finds who is told about findings: all channels, and where e-mail can be sent every administrator, and the owner of what it is about.
+ * Finds who is told about findings: the channels that want them, and where e-mail can be sent every administrator, and the owner of what it
+ * is about.
  */
 export async function findReceivers(
   store: Pick<AlertStore, "channels" | "addresses">,
   findings: readonly Finding[],
   hasMail: boolean,
 ): Promise<(finding: Finding) => readonly Receiver[]> {
-  const channels = (await store.channels())
-    .filter(({ kind }) => kind !== "email" || hasMail)
-    .map(({ id, name }) => ({ channelId: id, recipient: name }));
-  if (!hasMail) return () => channels;
+  const channels = (await store.channels()).filter(({ kind }) => kind !== "email" || hasMail);
+  const channelsFor = (finding: Finding): Receiver[] =>
+    channels
+      .filter((channel) => isWanted(channel, finding))
+      .map(({ id, name }) => ({ channelId: id, recipient: name }));
+  if (!hasMail) return channelsFor;
   const { administrators, owners } = await store.addresses(findings.flatMap(({ accountId }) => accountId ?? []));
-  return ({ accountId }) => {
+  return (finding) => {
+    const { accountId } = finding;
     const owner = accountId === undefined ? undefined : owners.get(accountId);
     const people = new Set([...administrators, ...(owner === undefined ? [] : [owner])]);
-    return [...channels, ...[...people].map((recipient) => ({ channelId: undefined, recipient }))];
+    return [...channelsFor(finding), ...[...people].map((recipient) => ({ channelId: undefined, recipient }))];
   };
 }

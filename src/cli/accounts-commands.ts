@@ -28,7 +28,8 @@ const PASSWORD_FLAG = {
 
 export const accountsCreate: Command = {
   name: "accounts create",
-  summary: "invite a person and print the invitation's token, or create an account with a password",
+  summary:
+    "invite a person and print the invitation's token, if passwords are on, or create an account with a password",
   positionals: [],
   flags: {
     email: { value: "ADDRESS", help: "e-mail address of the account (required)" },
@@ -57,7 +58,7 @@ export const accountsCreate: Command = {
       await requireFirstOwner(access.store, role);
       const invitation = await createInvitation(access, { email, role, ...ACTOR });
       if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
-      else writeInvitation(context, invitation);
+      else writeInvitation(context, invitation, access.signIn);
     }),
 };
 

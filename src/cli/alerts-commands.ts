@@ -1,10 +1,15 @@
-import type { AlertRecord, ChannelRecord } from "../alerts/alert.ts";
+import { type AlertRecord, type ChannelRecord, RULES, SEVERITIES } from "../alerts/alert.ts";
+import { createChannel, removeChannel } from "../alerts/channels.ts";
 import { sendTest } from "../alerts/sender.ts";
 import { credentialCipherOf } from "../gateway/account-credentials.ts";
-import { senderOf } from "../gateway/alerts.ts";
-import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson } from "./command.ts";
+import { alertPortsOf, senderOf } from "../gateway/alerts.ts";
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../core/clock.ts";
+import type { Store } from "../store/store.ts";
+import { ACTOR } from "./accounts-commands.ts";
+import { type Command, CONFIG_FLAG, JSON_FLAG, readSecret, UsageError, writeJson } from "./command.ts";
 import { formatTable } from "./output.ts";
-import { withStore } from "./with-store.ts";
+import { commandLog, type DatabaseContext, withStore } from "./with-store.ts";
 
 const DEFAULT_ROWS = 100;
 const MAX_ROWS = 1_000;
@@ -45,9 +50,69 @@ export const alertsChannels: Command = {
       const channels = await alerts.channels();
       if (invocation.switches.has("json")) writeJson(context.stdout, channels.map(toChannelJson));
       else {
-        const rows = channels.map(({ id, kind, name, target }) => [id, kind, name, target]);
-        context.stdout.write(`${formatTable([["ID", "KIND", "NAME", "TARGET"], ...rows])}\n`);
+        const rows = channels.map((channel) => [
+          channel.id,
+          channel.kind,
+          channel.name,
+          channel.target,
+          alertsOf(channel),
+        ]);
+        context.stdout.write(`${formatTable([["ID", "KIND", "NAME", "TARGET", "ALERTS"], ...rows])}\n`);
       }
+    }),
+};
+
+const KINDS = ["webhook", "slack", "email"] as const;
+
+export const alertsAdd: Command = {
+  name: "alerts add",
+  summary: "add a channel, to which alerts are sent, and print the key of a webhook's signatures once",
+  positionals: ["NAME"],
+  flags: {
+    kind: { value: KINDS.join("|"), help: "kind of the channel (default: webhook)" },
+    "url-stdin": { help: "read the address of a webhook or of Slack from standard input" },
+    recipients: { value: "LIST", help: "addresses of e-mail, with commas" },
+    rules: { value: "LIST", help: `rules whose alerts are sent, with commas (default: all): ${RULES.join(", ")}` },
+    severity: { value: SEVERITIES.join("|"), help: "least severity (default: warning)" },
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withStore(invocation, context, async (store, config) => {
+      const { flags, switches } = invocation;
+      const kind = oneOf(KINDS, "--kind", flags["kind"] ?? "webhook");
+      const isMail = kind === "email";
+      if (isMail === switches.has("url-stdin") || isMail !== (flags["recipients"] !== undefined))
+        throw new UsageError(isMail ? "--kind email needs --recipients LIST" : `--kind ${kind} needs --url-stdin`);
+      const { channel, signingKey } = await createChannel(channelsOf({ store, config }, context), {
+        kind,
+        name: invocation.positionals[0] ?? "",
+        url: isMail ? "" : await readSecret(context, "--url-stdin"),
+        recipients: listOf(flags["recipients"]),
+        rules: listOf(flags["rules"]).map((rule) => oneOf(RULES, "--rules", rule)),
+        leastSeverity: oneOf(SEVERITIES, "--severity", flags["severity"] ?? "warning"),
+        actor: ACTOR,
+      });
+      if (switches.has("json"))
+        return writeJson(context.stdout, { ...toChannelJson(channel), signing_key: signingKey ?? null });
+      context.stderr.write(`Added ${channel.id} (${channel.name}).\n`);
+      if (signingKey === undefined) return;
+      context.stderr.write("The key of its signatures is shown only now:\n");
+      context.stdout.write(`${signingKey}\n`);
+    }),
+};
+
+export const alertsRemove: Command = {
+  name: "alerts remove",
+  summary: "remove a channel; messages that wait for it are not sent",
+  positionals: ["ID|NAME"],
+  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withStore(invocation, context, async (store, config) => {
+      const channel = await findChannel(store, invocation.positionals[0] ?? "");
+      await removeChannel(channelsOf({ store, config }, context), channel.id, ACTOR);
+      if (invocation.switches.has("json")) writeJson(context.stdout, toChannelJson(channel));
+      else context.stdout.write(`Removed ${channel.id} (${channel.name}).\n`);
     }),
 };
 
@@ -58,12 +123,7 @@ export const alertsTest: Command = {
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
     withStore(invocation, context, async (store, config) => {
-      const [asked = ""] = invocation.positionals;
-      const found = (await store.alerts.channels()).filter(({ id, name }) => id === asked || name === asked);
-      const [channel] = found;
-      if (channel === undefined)
-        throw new UsageError(`there is no channel ${asked}; parley alerts channels lists them`);
-      if (found.length > 1) throw new UsageError(`${found.length} channels have the name ${asked}; give the ID of one`);
+      const channel = await findChannel(store, invocation.positionals[0] ?? "");
       const sender = senderOf({
         store,
         credentials: credentialCipherOf({ ...config, providers: [] }),
@@ -75,6 +135,32 @@ export const alertsTest: Command = {
       else context.stdout.write(`The test was sent to ${channel.name} (${channel.target}).\n`);
     }),
 };
+
+/** The channels as the dashboard's service has them. */
+function channelsOf({ store, config }: { readonly store: Store; readonly config: Config }, context: DatabaseContext) {
+  const credentials = credentialCipherOf({ ...config, providers: [] });
+  const log = commandLog(store.audit, context);
+  return alertPortsOf({ store, credentials, inForce: () => config }, { clock: systemClock, log });
+}
+
+/** The channel with this ID or name. Throws UsageError. */
+async function findChannel({ alerts }: Pick<Store, "alerts">, asked: string): Promise<ChannelRecord> {
+  const found = (await alerts.channels()).filter(({ id, name }) => id === asked || name === asked);
+  const [channel] = found;
+  if (channel === undefined) throw new UsageError(`there is no channel ${asked}; parley alerts channels lists them`);
+  if (found.length > 1) throw new UsageError(`${found.length} channels have the name ${asked}; give the ID of one`);
+  return channel;
+}
+
+function listOf(text = ""): string[] {
+  return text.split(",").flatMap((part) => part.trim() || []);
+}
+
+function oneOf<T extends string>(known: readonly T[], flag: string, word: string): T {
+  const found = known.find((each) => each === word);
+  if (found === undefined) throw new UsageError(`${flag} is one of ${known.join(", ")}`);
+  return found;
+}
 
 function formatTime(atMs: number): string {
   return new Date(atMs).toISOString();
@@ -105,6 +191,21 @@ function toJson(alert: AlertRecord): object {
   };
 }
 
-function toChannelJson({ id, kind, name, target, createdAtMs, createdBy }: ChannelRecord): object {
-  return { id, kind, name, target, created: formatTime(createdAtMs), created_by: createdBy ?? null };
+/** Which alerts a channel gets. */
+function alertsOf({ rules, leastSeverity }: ChannelRecord): string {
+  const names = rules.length === 0 ? "all" : rules.join(",");
+  return leastSeverity === "warning" ? names : `${names} (${leastSeverity})`;
+}
+
+function toChannelJson({ id, kind, name, target, rules, leastSeverity, ...made }: ChannelRecord): object {
+  const filter = { rules: rules.length === 0 ? "all" : rules, least_severity: leastSeverity };
+  return {
+    id,
+    kind,
+    name,
+    target,
+    ...filter,
+    created: formatTime(made.createdAtMs),
+    created_by: made.createdBy ?? null,
+  };
 }

@@ -14,7 +14,7 @@ import {
   accountsResetPassword,
 } from "./accounts-commands.ts";
 import { adminKeyCreate, adminKeyList, adminKeyRevoke } from "./admin-key-commands.ts";
-import { alertsChannels, alertsList, alertsTest } from "./alerts-commands.ts";
+import { alertsAdd, alertsChannels, alertsList, alertsRemove, alertsTest } from "./alerts-commands.ts";
 import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
@@ -23,6 +23,7 @@ import { health } from "./health-command.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysTransfer, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
+import { rolesCreate, rolesList, rolesRemove } from "./roles-commands.ts";
 import { routeExplain } from "./route-commands.ts";
 import {
   accountsAliases,
@@ -123,6 +124,9 @@ const COMMANDS: readonly Command[] = [
   teamsMembers,
   teamsAdd,
   teamsRemove,
+  rolesList,
+  rolesCreate,
+  rolesRemove,
   credentialsSet,
   credentialsList,
   credentialsRemove,
@@ -130,7 +134,9 @@ const COMMANDS: readonly Command[] = [
   usage,
   alertsList,
   alertsChannels,
+  alertsAdd,
   alertsTest,
+  alertsRemove,
   auditList,
   auditExport,
   auditVerify,

@@ -1,6 +1,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import type { Config, ModelConfig, RouteConfig } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { readSource, withKeys } from "../config/load.ts";
+import { parseConfig } from "../config/parse.ts";
 import { redactConfig } from "../config/settings.ts";
 import { listWarnings } from "../config/warnings.ts";
 import { type Command, CONFIG_FLAG, EXIT, JSON_FLAG, writeJson } from "./command.ts";
@@ -13,7 +14,7 @@ export const configCheck: Command = {
   positionals: ["FILE"],
   flags: { json: { help: `${JSON_FLAG.json.help}: the complete configuration, secrets hidden` } },
   async run({ positionals: [file], switches }, { env, stdout, stderr }) {
-    const config = loadConfig({ file, env });
+    const config = parseConfig(await withKeys(readSource({ file, env })));
     requireModels(config);
     if (switches.has("json")) writeJson(stdout, redactConfig(config));
     else {

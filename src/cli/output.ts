@@ -1,5 +1,6 @@
 import type { AccountRecord } from "../access/account-store.ts";
 import type { CreatedInvitation } from "../access/invitations.ts";
+import type { SignInRules } from "../access/sign-in-rules.ts";
 import type { KeyRecord } from "../access/key-store.ts";
 import { type CreatedKey, keyState } from "../access/keys.ts";
 import type { CliContext } from "./command.ts";
@@ -28,11 +29,19 @@ export function widthsOf(rows: readonly (readonly string[])[]): readonly number[
   return Array.from({ length: columns }, (_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
 }
 
-/** Writes only the token to stdout, so that it can be piped. */
-export function writeInvitation({ stdout, stderr }: CliContext, { token, record }: CreatedInvitation): void {
+/** Writes only the token to stdout, so that it can be piped. Where passwords are off, it has no use, and is not written. */
+export function writeInvitation(
+  { stdout, stderr }: CliContext,
+  { token, record }: CreatedInvitation,
+  { password, provider }: SignInRules,
+): void {
+  const atProvider = `sign in with ${provider?.name} and this address`;
+  const until = toIso(record.expiresAtMs);
+  const invited = `Invited ${record.email} as ${record.role}. To get the account`;
+  if (!password) return void stderr.write(`${invited}, ${atProvider} until ${until}.\n`);
   stderr.write(
-    `Invited ${record.email} as ${record.role}. To get the account, sign up with this token and this address; ` +
-      `the token works once, until ${toIso(record.expiresAtMs)}, and is not shown again.\n`,
+    `${invited}, sign up with this token and this address${provider === undefined ? "" : `, or ${atProvider}`}; ` +
+      `the token works once, until ${until}, and is not shown again.\n`,
   );
   stdout.write(`${token}\n`);
 }

@@ -1,4 +1,5 @@
-import { readSource } from "../config/load.ts";
+import { type LoadOptions, readSource, withKeys } from "../config/load.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import type { Role } from "../gateway/role.ts";
 import { coreTarget } from "../inbound/grpc/core-target.ts";
 import { CONFIG_FLAG, type Command, UsageError } from "./command.ts";
@@ -17,9 +18,15 @@ export const serve: Command = {
   },
   async run({ flags }, context) {
     const role = readRole(flags["role"] ?? "all", flags["core"]);
-    return context.serve(readSource({ file: flags["config"], env: context.env }), role);
+    return context.serve(await readSourceFor(role, { file: flags["config"], env: context.env }), role);
   },
 };
+
+/** The source of a role's configuration. A front decrypts nothing, so it needs no key. */
+export async function readSourceFor(role: Role, options: LoadOptions): Promise<ConfigSource> {
+  const source = readSource(options);
+  return role.name === "front" ? { ...source, keys: "unread" } : withKeys(source);
+}
 
 function readRole(name: string, core: string | undefined): Role {
   if (name === "front") {

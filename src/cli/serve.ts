@@ -24,7 +24,7 @@ export interface ServeContext {
   readonly isTerminal: boolean;
   readonly role: Role;
   /** Reads the configuration again; throws with a message for people when it cannot be read. */
-  readonly reread: () => ConfigSource;
+  readonly reread: () => Promise<ConfigSource>;
 }
 
 /** Runs the gateway until the process is stopped (`parley serve`). Answers with the exit code. */
@@ -168,7 +168,7 @@ async function reload(
 ): Promise<boolean> {
   const apply = (complete: Config): Promise<void> => gateway.reload(complete, "lists");
   try {
-    const source = sources.with(changed === "file" ? reread() : sources.inForce);
+    const source = sources.with(changed === "file" ? await reread() : sources.inForce);
     const next = await models.use(source, apply, { waits: changed === "file" });
     // The gateway stops.
     if (next === undefined) return false;
@@ -261,6 +261,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   responses: "at restart",
   content: "at restart",
   accountCredentials: "on reload",
+  keySources: "on reload",
   storedConfiguration: "on reload",
   stored: "on reload",
   alerts: "on reload",

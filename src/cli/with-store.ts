@@ -5,7 +5,7 @@ import type { AccountRecord, AccountStore } from "../access/account-store.ts";
 import { toEmail } from "../access/address.ts";
 import { type AuditLog, createAuditLog } from "../access/audit-log.ts";
 import type { Config } from "../config/config.ts";
-import { type LoadOptions, readSource } from "../config/load.ts";
+import { type LoadOptions, readSource, withKeys } from "../config/load.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
 import { NOTHING_STORED, UNREAD } from "../config/stored.ts";
 import { credentialCipherOf } from "../gateway/account-credentials.ts";
@@ -28,7 +28,7 @@ export async function withStore(
   { env, stderr, createsDatabase = false }: DatabaseContext,
   action: (store: Store, config: Config, source: ConfigSource) => Promise<void>,
 ): Promise<number> {
-  const source = readSource({ file: flags["config"], env, unused: ["providers"] });
+  const source = await withKeys(readSource({ file: flags["config"], env, unused: ["providers"] }));
   const config = parseConfig({ ...source, stored: UNREAD });
   const file = resolve(sqliteFile(config.dataDir));
   const isNew = config.databaseUrl === undefined && !existsSync(file);
@@ -52,7 +52,7 @@ export async function withStore(
  * Throws ConfigError.
  */
 export async function loadWithStored(options: LoadOptions): Promise<Config> {
-  const source = readSource(options);
+  const source = await withKeys(readSource(options));
   const config = parseConfig({ ...source, stored: UNREAD });
   if (config.databaseUrl === undefined && !existsSync(sqliteFile(config.dataDir)))
     return parseConfig({ ...source, stored: NOTHING_STORED });

@@ -1,4 +1,5 @@
 import type { Dialect, ProviderOption } from "./dialects.ts";
+import type { KeySource } from "./encryption-keys.ts";
 import type { Host } from "./hosts.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
 import type { MetricExportConfig } from "./metrics.ts";
@@ -401,6 +402,8 @@ export interface Config {
    * of the data directory, and another one by which they can be read.
    */
   readonly accountCredentials: { readonly encryptionKey?: string; readonly previousEncryptionKey?: string };
+  /** The keys above that are read of a file or by a command. */
+  readonly keySources: readonly KeySource[];
   /** Whether the stored configuration is used, and may name private addresses. */
   readonly storedConfiguration: { readonly enabled: boolean; readonly allowPrivate: boolean };
   /** What was used of the stored configuration; undefined where none was looked at. The version is undefined when it is not known. */

@@ -1,8 +1,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { Config } from "./config.ts";
 import { ConfigError } from "./config-error.ts";
+import { readKeyOf } from "./encryption-keys.ts";
 import type { Environment } from "./environment.ts";
 import { type ConfigSource, parseConfig } from "./parse.ts";
+import { UNREAD } from "./stored.ts";
 
 export interface LoadOptions {
   /** File to read. Default: `PARLEY_CONFIG`, else `parley.yaml` in the working directory if it exists. */
@@ -23,16 +25,26 @@ const READ_PROBLEMS: Readonly<Record<string, string>> = {
 
 /**
  * Reads the configuration file, if any, and the environment. Throws ConfigError with a message for people. On a reload the
- * running server then keeps its old Config.
+ * running server then keeps its old Config. Keys of encryption that are in files, or printed by commands, are not read.
  */
 export function loadConfig(options: LoadOptions = {}): Config {
-  return parseConfig(readSource(options));
+  return parseConfig({ ...readSource(options), keys: "unread" });
 }
 
 /** As `loadConfig`, without a look into the file. */
 export function readSource({ file, env = process.env, unused }: LoadOptions = {}): ConfigSource {
   const chosen = file ?? chooseFile(env);
   return { file: chosen, text: chosen === undefined ? "" : readText(chosen), env, unused };
+}
+
+/**
+ * The source with the keys of encryption that are in files, or printed by commands: what is wrong with one is a problem of the
+ * configuration. Throws ConfigError where it has others, before a command runs.
+ */
+export async function withKeys(source: ConfigSource): Promise<ConfigSource> {
+  const { keySources } = parseConfig({ ...source, stored: UNREAD, keys: "unread" });
+  const read = keySources.map(async (each) => [each.setting, await readKeyOf(each, source.env)] as const);
+  return { ...source, keys: Object.fromEntries(await Promise.all(read)) };
 }
 
 function chooseFile(env: Environment): string | undefined {

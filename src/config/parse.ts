@@ -3,6 +3,7 @@ import { ConfigError, type ConfigPath, formatPath, type Problem, type Report } f
 import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
 import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
+import type { ReadKeys } from "./encryption-keys.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { type ModelLists, NO_LISTS, takeImports } from "./imports.ts";
 import { readMetricExport } from "./metrics.ts";
@@ -34,6 +35,8 @@ export interface ConfigSource {
   readonly stored?: StoredConfiguration | undefined;
   /** Lists of models of the providers that are imported from, by their names. Default: none is known. */
   readonly lists?: ModelLists | undefined;
+  /** The keys of encryption that are in files, or printed by commands. Default: none, which is a mistake where one is configured. */
+  readonly keys?: ReadKeys | undefined;
   /** As `LoadOptions.unused`. */
   readonly unused?: readonly string[] | undefined;
 }
@@ -154,7 +157,10 @@ interface Parsed {
 }
 
 /** Throws ConfigError for a file that cannot be read. */
-function parseParts({ file, text, env, unused, lists = NO_LISTS }: ConfigSource, part: StoredPart | undefined): Parsed {
+function parseParts(
+  { file, text, env, unused, keys = {}, lists = NO_LISTS }: ConfigSource,
+  part: StoredPart | undefined,
+): Parsed {
   const document = file === undefined ? undefined : readDocument(text, file);
   const { value: given, patterns: ofFile } = takeImports(document?.value ?? {});
   const filled = interpolate(withPresets(given), env, unused);
@@ -186,6 +192,7 @@ function parseParts({ file, text, env, unused, lists = NO_LISTS }: ConfigSource,
         env,
         traceExport,
         metricExport,
+        keys,
         patterns: merged.patterns,
         lists,
         storedProviders: merged.providers,

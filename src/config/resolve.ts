@@ -14,6 +14,7 @@ import {
   type TokenIssuerConfig,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
+import { KEY_SETTINGS, type KeySetting, type KeySource, type ReadKeys } from "./encryption-keys.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
 import { type ModelLists, type OfferedModel, resolveImports } from "./imports.ts";
 import { knownModel, type KnownModel, type PriceInput } from "./known-models.ts";
@@ -52,6 +53,7 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly env: Environment;
   readonly traceExport: Config["tracing"]["export"];
   readonly metricExport: Config["metrics"]["export"];
+  readonly keys: ReadKeys;
   /** Entries of `models` that import. */
   readonly patterns: readonly string[];
   /** Known lists by the names of providers. */
@@ -67,10 +69,11 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(
   input: FileInput,
-  { file, secretsInFile, env, traceExport, metricExport, patterns, lists, ...facts }: FileFacts,
+  { file, secretsInFile, env, traceExport, metricExport, keys: readKeys, patterns, lists, ...facts }: FileFacts,
   report: Report,
 ): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
+  const keys = resolveKeys(input, readKeys, report);
   const providers = resolveProviders(input, { env, ...facts }, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
@@ -78,13 +81,13 @@ export function resolve(
     if (
       (input[section].store_days ?? 0) > 0 &&
       input.database.url !== undefined &&
-      input[section].encryption_key === undefined
+      !keys.isSet(`${section}.encryption_key`)
     )
       report([section, "encryption_key"], `is required with ${SAME_KEY}`);
   if (
     Object.values(input.providers).some(({ account_credentials: own }) => own === "allowed") &&
     input.database.url !== undefined &&
-    input.account_credentials.encryption_key === undefined
+    !keys.isSet("account_credentials.encryption_key")
   )
     report(["account_credentials", "encryption_key"], `is required with account_credentials: allowed and ${SAME_KEY}`);
   if (input.database.listen_url !== undefined && input.database.url === undefined)
@@ -129,23 +132,31 @@ export function resolve(
     outage: {
       serveMs: input.outage.serve_ms,
       budgetShare: input.outage.budget_percent / 100,
-      encryptionKey: input.outage.encryption_key,
+      encryptionKey: keys.of("outage.encryption_key"),
     },
     redis: resolveRedis(input, report),
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
-    signIn: resolveSignIn(input, http, report),
+    signIn: resolveSignIn(
+      input,
+      { listen: http, sealsSecrets: keys.isSet("account_credentials.encryption_key") },
+      report,
+    ),
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS, durability: input.ledger.durability },
     responses: {
       keptMs: input.responses.store_days * DAY_MS,
-      encryptionKey: input.responses.encryption_key,
+      encryptionKey: keys.of("responses.encryption_key"),
     },
     content: {
       keptMs: input.content.store_days && input.content.store_days * DAY_MS,
-      encryptionKey: input.content.encryption_key,
+      encryptionKey: keys.of("content.encryption_key"),
     },
-    accountCredentials: camelKeys(input.account_credentials),
+    accountCredentials: withoutUndefined({
+      encryptionKey: keys.of("account_credentials.encryption_key"),
+      previousEncryptionKey: keys.of("account_credentials.previous_encryption_key"),
+    }),
+    keySources: keys.sources,
     storedConfiguration: camelKeys(input.stored_configuration),
     stored: undefined,
     alerts: resolveAlerts(input.alerts, report),
@@ -164,6 +175,42 @@ export function resolve(
     routes,
     imports,
     aliases: resolveAliases(input.aliases, [...models, ...routes], { isStored: facts.isStored, report }),
+  };
+}
+
+/** The keys of encryption. */
+interface Keys {
+  readonly of: (setting: KeySetting) => string | undefined;
+  readonly isSet: (setting: KeySetting) => boolean;
+  readonly sources: readonly KeySource[];
+}
+
+/** Takes the keys of the file, and those that were read elsewhere. */
+function resolveKeys(input: FileInput, read: ReadKeys, report: Report): Keys {
+  const found = new Map<string, string | undefined>();
+  const sources: KeySource[] = [];
+  for (const [section, name] of KEY_SETTINGS) {
+    const setting: KeySetting = `${section}.${name}`;
+    const given = input[section] as Readonly<Record<string, unknown>>;
+    const ways = [name, `${name}_file`, `${name}_command`].filter((way) => given[way] !== undefined);
+    const [way, other] = ways;
+    if (way === undefined) continue;
+    if (other !== undefined) report([section, other], `is set beside ${way}; keep one of them`);
+    found.set(setting, given[name] as string | undefined);
+    if (way === name || other !== undefined) continue;
+    const { [`${name}_file`]: file, [`${name}_command`]: command } = given;
+    sources.push({ setting, file, command } as KeySource);
+    if (read === "unread") continue;
+    const key = read[setting] ?? { problem: "has not been read" };
+    if ("problem" in key) report([section, way], key.problem);
+    else found.set(setting, key.key);
+  }
+  return { of: (setting) => found.get(setting), isSet: (setting) => found.has(setting), sources };
+}
+
+function withoutUndefined<T extends object>(values: T): { readonly [K in keyof T]?: NonNullable<T[K]> } {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: NonNullable<T[K]>;
   };
 }
 
@@ -189,17 +236,12 @@ function resolveAliases(
 }
 
 function resolveSignIn(
-  {
-    sign_in: input,
-    http: { public_url: publicUrl },
-    database: { url: databaseUrl },
-    account_credentials: { encryption_key: encryptionKey },
-  }: FileInput,
-  listen: ListenAddress,
+  { sign_in: input, http: { public_url: publicUrl }, database: { url: databaseUrl } }: FileInput,
+  { listen, sealsSecrets }: { readonly listen: ListenAddress; readonly sealsSecrets: boolean },
   report: Report,
 ): Config["signIn"] {
   const { password, second_factor: secondFactor, session_hours: hours, idle_minutes: minutes, oidc } = input;
-  if (secondFactor === "required" && databaseUrl !== undefined && encryptionKey === undefined)
+  if (secondFactor === "required" && databaseUrl !== undefined && !sealsSecrets)
     report(
       ["sign_in", "second_factor"],
       "required with database.url needs account_credentials.encryption_key: without it nobody can set up an authenticator app",

@@ -219,6 +219,18 @@ export const encryptionKey = z.string().regex(/^(?:[0-9a-fA-F]{64}|[A-Za-z0-9+/]
   error: 'must be 32 random bytes in base64 or hexadecimal, such as the output of "openssl rand -base64 32"',
 });
 
+/** A program and its arguments, which are run without a shell. */
+export const command = z
+  .array(
+    z
+      .string()
+      .max(8192)
+      .regex(/^[^\0]*$/, "contains a NUL character"),
+  )
+  .min(1, 'must be a program and its arguments, such as ["vault", "kv", "get", "-field=key", "secret/parley"]')
+  .max(100)
+  .refine(([program]) => program !== "", "must begin with the name or the path of a program");
+
 /** Address of Redis or Valkey, with one host or several. May hold a password: never shown. */
 export const redisUrl = serverUrl(
   ["redis:", "rediss:"],

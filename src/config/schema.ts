@@ -5,6 +5,7 @@ import {
   absolutePath,
   apiVersion,
   certificateName,
+  command,
   credential,
   databaseListenUrl,
   databaseUrl,
@@ -44,6 +45,17 @@ function section<Shape extends z.ZodRawShape>(shape: Shape) {
         ? issue.keys.map((key) => describeUnknownKey(key, known)).join("\n")
         : undefined,
   });
+}
+
+/** The settings of a key of encryption: the key itself, or where it is read. */
+function keyOf<Name extends string>(name: Name) {
+  return {
+    [name]: z.exactOptional(encryptionKey),
+    [`${name}_file`]: z.exactOptional(absolutePath),
+    [`${name}_command`]: z.exactOptional(command),
+  } as Record<Name, z.ZodExactOptional<typeof encryptionKey>> &
+    Record<`${Name}_file`, z.ZodExactOptional<typeof absolutePath>> &
+    Record<`${Name}_command`, z.ZodExactOptional<typeof command>>;
 }
 
 /** Like `section`, with every key optional. */
@@ -337,7 +349,7 @@ export const fileSchema = section({
   outage: section({
     serve_ms: z.int().min(0).max(DAY_MS).default(3_600_000),
     budget_percent: z.number().min(0).max(20).default(0),
-    encryption_key: z.exactOptional(encryptionKey),
+    ...keyOf("encryption_key"),
   }).prefault({}),
   redis: section({
     url: z.exactOptional(redisUrl),
@@ -375,15 +387,15 @@ export const fileSchema = section({
   }).prefault({}),
   responses: section({
     store_days: z.int().min(0).max(3_650).default(0),
-    encryption_key: z.exactOptional(encryptionKey),
+    ...keyOf("encryption_key"),
   }).prefault({}),
   content: section({
     store_days: z.exactOptional(z.int().min(1).max(90)),
-    encryption_key: z.exactOptional(encryptionKey),
+    ...keyOf("encryption_key"),
   }).prefault({}),
   account_credentials: section({
-    encryption_key: z.exactOptional(encryptionKey),
-    previous_encryption_key: z.exactOptional(encryptionKey),
+    ...keyOf("encryption_key"),
+    ...keyOf("previous_encryption_key"),
   }).prefault({}),
   stored_configuration: section({
     enabled: z.boolean().default(true),

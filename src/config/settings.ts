@@ -1,3 +1,4 @@
+import { KEY_SETTINGS } from "./encryption-keys.ts";
 import type { ClientTls, Config, ListenAddress, ListenerTls, RedisConfig } from "./config.ts";
 
 /** One setting in the form of the configuration file. */
@@ -66,6 +67,7 @@ export function listSettings(config: Config): Setting[] {
     "content.encryption_key": others.content.encryptionKey,
     "account_credentials.encryption_key": others.accountCredentials.encryptionKey,
     "account_credentials.previous_encryption_key": others.accountCredentials.previousEncryptionKey,
+    ...keySettings(others.keySources),
     "stored_configuration.enabled": String(others.storedConfiguration.enabled),
     "stored_configuration.allow_private": String(others.storedConfiguration.allowPrivate),
     "alerts.budget_percent": alerts.thresholds.budgetPercent?.map(String),
@@ -177,6 +179,18 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** Where keys of encryption are read, by the settings that say so. */
+function keySettings(sources: Config["keySources"]): Readonly<Record<string, string | readonly string[] | undefined>> {
+  const settings: Record<string, string | readonly string[] | undefined> = {};
+  for (const [section, name] of KEY_SETTINGS) {
+    const setting = `${section}.${name}`;
+    const source = sources.find((each) => each.setting === setting);
+    settings[`${setting}_file`] = source?.file;
+    settings[`${setting}_command`] = source?.command;
+  }
+  return settings;
+}
+
 /** In place of a secret. */
 export const HIDDEN = "…";
 const NO_LISTEN = "none";
@@ -194,6 +208,13 @@ export function redactConfig(config: Config): Config {
     content: { ...config.content, encryptionKey: config.content.encryptionKey && HIDDEN },
     accountCredentials: Object.fromEntries(Object.keys(config.accountCredentials).map((key) => [key, HIDDEN])),
     signIn: { ...config.signIn, oidc: config.signIn.oidc && { ...config.signIn.oidc, clientSecret: HIDDEN } },
+    // Arguments may be secrets of the program.
+    keySources: config.keySources.map(({ command, ...source }) => {
+      return {
+        ...source,
+        ...(command !== undefined && { command: [command[0]!, ...command.slice(1).map(() => HIDDEN)] }),
+      };
+    }),
     smtp: config.smtp && { ...config.smtp, password: config.smtp.password && HIDDEN },
     providers: config.providers.map((provider) =>
       provider.simulated

@@ -36,12 +36,14 @@ export interface LogQuery extends AttributionFilter {
   readonly untilMs?: number | undefined;
 }
 
-/** What sorted entries are sorted by, the largest first: then the latest end, then the largest ID. */
-export type LogOrder = "cost" | "duration" | "tokens" | "firstContent";
+/** What sorted entries are sorted by, the largest first: then the latest end, then the largest ID. `time` is that of the end. */
+export type LogOrder = "time" | "cost" | "duration" | "tokens" | "firstContent";
 
 /** Which entries to sort. `sinceMs` must be that of the first page for later ones. */
 export interface SortedQuery extends Omit<LogQuery, "after"> {
   readonly order: LogOrder;
+  /** The reverse of all of that. Default: false. */
+  readonly isAscending?: boolean | undefined;
   readonly after?: (LogPosition & { readonly value: number }) | undefined;
 }
 

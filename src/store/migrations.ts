@@ -541,6 +541,14 @@ const contents: Migration = {
   },
 };
 
+const channelFilters: Migration = {
+  name: "which alerts channels get",
+  async up(database) {
+    await addColumn(database, "alert_channels", ["rules", "text"]);
+    await addColumn(database, "alert_channels", ["least_severity", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -581,4 +589,5 @@ export const MIGRATIONS: readonly Migration[] = [
   secondFactors,
   attributionLimits,
   contents,
+  channelFilters,
 ];

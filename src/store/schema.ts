@@ -543,6 +543,10 @@ export interface AlertChannelRow {
   readonly created_at_ms: number;
   /** Null for the command line. */
   readonly created_by: string | null;
+  /** Those whose alerts are sent to it, as a JSON list; null: all. */
+  readonly rules: string | null;
+  /** Null: `warning`. */
+  readonly least_severity: string | null;
 }
 
 /** A message about an alert to one receiver. */

@@ -41,7 +41,7 @@ export interface InForce {
   /** URL of the parent's simulator, where providers are simulated. */
   readonly simulatorUrl: string | null;
   /** What it was read from, beside the environment, which a worker has itself. */
-  readonly source: Pick<ConfigSource, "file" | "text" | "stored">;
+  readonly source: Pick<ConfigSource, "file" | "text" | "stored" | "keys">;
 }
 
 /** The configuration and role of one worker. */

@@ -42,9 +42,9 @@ async function assemble(
   if (role.name !== "front" && config.databaseUrl === undefined) undo.push(lockForServing(config.dataDir));
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
-  const toInForce = async (next: Config, { file, text, stored }: InForce["source"]): Promise<InForce> => ({
+  const toInForce = async (next: Config, { file, text, stored, keys }: InForce["source"]): Promise<InForce> => ({
     config: { ...config, ...reloadable(next) },
-    source: { file, text, stored },
+    source: { file, text, stored, keys },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config, first);

@@ -91,8 +91,8 @@ async function start(assignment: Assignment): Promise<MemberGateway> {
 }
 
 /** JSON has no undefined. */
-function toSource({ source: { file, text, stored } }: InForce): ConfigSource {
-  return { file, text, stored, env: processEnvironment() };
+function toSource({ source: { file, text, stored, keys } }: InForce): ConfigSource {
+  return { file, text, stored, keys, env: processEnvironment() };
 }
 
 /** Ends this process when its calls in flight have ended; the parent starts another one. */

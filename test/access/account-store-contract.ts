@@ -467,7 +467,9 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
 
     it("make one account each when used at the same time", async () => {
       await store.insertInvitation(invitation("inv_a"));
-      const uses = ["acct_a", "acct_b"].map((id) => store.acceptInvitation("hash of inv_a", account(id), NOW_MS + 3));
+      const uses = ["acct_a", "acct_b"].map((id) =>
+        store.acceptInvitation("hash of inv_a", account(id), { atMs: NOW_MS + 3 }),
+      );
       expect((await Promise.all(uses)).filter(Boolean)).toHaveLength(1);
       expect(await store.list()).toHaveLength(2);
       expect((await store.findInvitation("hash of inv_a"))?.usedAtMs).toBe(NOW_MS + 3);
@@ -477,17 +479,27 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       await store.insert(account("acct_a"));
       await store.insertInvitation(invitation("inv_a"));
       const twin = account("acct_b", { email: "acct_a@example.com" });
-      expect(await store.acceptInvitation("hash of inv_a", twin, NOW_MS)).toBe(false);
+      expect(await store.acceptInvitation("hash of inv_a", twin, { atMs: NOW_MS })).toBe(false);
       expect((await store.findInvitation("hash of inv_a"))?.usedAtMs).toBeUndefined();
-      expect(await store.acceptInvitation("none", account("acct_c"), NOW_MS)).toBe(false);
+      expect(await store.acceptInvitation("none", account("acct_c"), { atMs: NOW_MS })).toBe(false);
       expect(await store.find("acct_c")).toBeUndefined();
+    });
+
+    it("make an account with an identity, or nothing where that is taken", async () => {
+      const identity = { issuer: "https://id.example.com", subject: "1", linkedAtMs: NOW_MS };
+      for (const id of ["inv_a", "inv_b"]) await store.insertInvitation(invitation(id));
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), { atMs: NOW_MS, identity })).toBe(true);
+      expect(await store.acceptInvitation("hash of inv_b", account("acct_b"), { atMs: NOW_MS, identity })).toBe(false);
+      expect((await store.findByIdentity(identity))?.id).toBe("acct_a");
+      expect((await store.findInvitation("hash of inv_b"))?.usedAtMs).toBeUndefined();
+      expect(await store.find("acct_b")).toBeUndefined();
     });
 
     it("make no account once they have expired", async () => {
       await store.insertInvitation(invitation("inv_a"));
-      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 1000)).toBe(false);
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), { atMs: NOW_MS + 1000 })).toBe(false);
       expect(await store.find("acct_a")).toBeUndefined();
-      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 999)).toBe(true);
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), { atMs: NOW_MS + 999 })).toBe(true);
     });
 
     it("are removed once", async () => {

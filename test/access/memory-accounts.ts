@@ -317,10 +317,10 @@ export function memoryAccountStore(): MemoryAccounts {
     findInvitation: async (hash) => invitations.get(hash),
     listInvitations: async () =>
       [...invitations.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs),
-    async acceptInvitation(hash, account, atMs) {
+    async acceptInvitation(hash, account, { atMs, identity }) {
       const invitation = invitations.get(hash);
       const isUsable = invitation?.usedAtMs === undefined && atMs < (invitation?.expiresAtMs ?? 0);
-      if (invitation === undefined || !isUsable || !insert(account)) return false;
+      if (invitation === undefined || !isUsable || !insert(account, identity)) return false;
       invitations.set(hash, { ...invitation, usedAtMs: atMs });
       return true;
     },

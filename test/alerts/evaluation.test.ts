@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import type { ChannelRecord } from "../../src/alerts/alert.ts";
 import { Evaluation } from "../../src/alerts/evaluation.ts";
 import { findReceivers } from "../../src/alerts/receivers.ts";
 import { DEFAULT_THRESHOLDS } from "../../src/alerts/thresholds.ts";
@@ -66,6 +67,19 @@ async function spend({ ledger }: Store, keyId: string, atMs: number, costMicroUs
   await ledger.flush();
 }
 
+const channelOf = (name: string, filter: Partial<ChannelRecord> = {}): ChannelRecord => ({
+  id: `chan_${name}`,
+  kind: "slack",
+  name,
+  target: "",
+  sealed: "",
+  createdAtMs: 0,
+  createdBy: undefined,
+  rules: [],
+  leastSeverity: "warning",
+  ...filter,
+});
+
 describe("an evaluation of the database", () => {
   it("opens one alert for a budget after the other, tells the owner, and resolves them when the key is gone", async () => {
     const { store, clock, next, now } = await setUp();
@@ -98,10 +112,7 @@ describe("an evaluation of the database", () => {
 
   it("opens an alert for a provider, keeps it while processes see it down, and tells the end", async () => {
     const { store, upstream, next } = await setUp();
-    await store.alerts.insertChannel(
-      { id: "chan_1", kind: "slack", name: "Ops", target: "", sealed: "", createdAtMs: 0, createdBy: undefined },
-      20,
-    );
+    await store.alerts.insertChannel(channelOf("Ops"), 20);
     upstream.isOpen = true;
     expect(await next()).toEqual(["provider_down"]);
     upstream.isOpen = false;
@@ -116,6 +127,38 @@ describe("an evaluation of the database", () => {
       "opened",
       "resolved",
     ]);
+  });
+
+  it("tells each channel what was chosen for it, also of the end, and people everything", async () => {
+    const { store, upstream, next } = await setUp();
+    await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });
+    const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 100_000_000 };
+    await store.accounts.update(DEFAULT_ACCOUNT_ID, { limits });
+    for (const channel of [
+      channelOf("All"),
+      channelOf("Money", { rules: ["budget", "budget_forecast"] }),
+      channelOf("On call", { leastSeverity: "critical" }),
+      channelOf("Severe money", { rules: ["budget"], leastSeverity: "critical" }),
+    ])
+      await store.alerts.insertChannel(channel, 20);
+    const { record } = await createKey({ store: store.keys, clock: new FakeClock(START) }, { name: "ci" });
+    await spend(store, record.id, Date.UTC(2026, 10, 1), 60_000_000);
+    upstream.isOpen = true;
+    expect(await next()).toEqual(["budget 2026-11/50", "provider_down"]);
+    upstream.isOpen = false;
+    expect(await next(5)).toEqual(["budget 2026-11/50"]);
+    const alerts = [
+      ...(await store.alerts.open()),
+      ...(await store.alerts.list({ accountIds: undefined, isOpen: false, limit: 1, before: undefined })),
+    ];
+    const told = async (rule: string, kind: string): Promise<string[]> => {
+      const { id } = alerts.find((alert) => alert.rule === rule)!;
+      const messages = (await store.alerts.deliveries([id])).filter((message) => message.kind === kind);
+      return messages.map(({ recipient }) => recipient).toSorted();
+    };
+    expect(await told("budget", "opened")).toEqual(["All", "Money", "ada@example.com"]);
+    for (const kind of ["opened", "resolved"])
+      expect(await told("provider_down", kind)).toEqual(["All", "On call", "ada@example.com"]);
   });
 
   it("opens some alerts of an account with very many, one about the rest, and those of others", async () => {

@@ -39,7 +39,15 @@ function setUp(config: object = { alerts: { allow_private: true } }, smtp?: Smtp
   };
   const ports = alertPortsOf(parts, { clock: systemClock, log: { record: async () => undefined } });
   const create = (kind: ChannelKind, url: string, recipients: string[] = []) =>
-    createChannel(ports, { kind, name: "On call", url, recipients, actor: { actorId: undefined, network: undefined } });
+    createChannel(ports, {
+      kind,
+      name: "On call",
+      url,
+      recipients,
+      rules: [],
+      leastSeverity: "warning",
+      actor: { actorId: undefined, network: undefined },
+    });
   return { sender: senderOf(parts), create };
 }
 

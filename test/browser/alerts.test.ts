@@ -178,6 +178,33 @@ describe("the page of alerts", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
 
+  it("chooses which alerts a channel gets", async () => {
+    const { page } = ada;
+    await openPage(ada);
+    const item = page.getByRole("list", { name: "Channels" }).getByRole("listitem");
+    await item.getByText("Alerts: all").waitFor();
+    await page.getByRole("button", { name: "Edit On call" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Severity").waitFor();
+    const boxes = dialog.getByRole("checkbox");
+    expect(await boxes.count()).toBe(8);
+    for (const box of await boxes.all()) await box.uncheck();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Must have at least one rule").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    for (const name of ["Latency", "Provider down"]) await dialog.getByLabel(name).check();
+    await dialog.getByLabel("Severity").selectOption("Critical only");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await item.getByText("Critical alerts: latency, provider down").waitFor();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Edit On call" }).click();
+    await dialog.getByLabel("Severity").waitFor();
+    expect(await dialog.getByRole("checkbox", { checked: true }).count()).toBe(2);
+    expect(await dialog.getByLabel("Severity").inputValue()).toBe("2");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  });
+
   it("removes a channel, with the keyboard alone", async () => {
     const { page } = ada;
     await openPage(ada);

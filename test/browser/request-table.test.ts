@@ -96,6 +96,28 @@ describe("the table of requests", () => {
     expect(costs).toEqual(costs.toSorted((left, right) => right - left));
     await page.getByRole("button", { name: "Show more" }).click();
     await expect.poll(() => rows().count()).toBeGreaterThan(100);
+    // The second click reverses, here by the keyboard.
+    await page.getByRole("button", { name: "Cost", exact: true }).press("Enter");
+    await page.getByText("Lowest cost first, without refused requests.").waitFor();
+    await expect.poll(() => rows().count()).toBeGreaterThan(50);
+    expect(new URL(page.url()).search).toBe("?order=cost&direction=asc");
+    expect(await page.getByRole("columnheader", { name: "Cost" }).getAttribute("aria-sort")).toBe("ascending");
+    const lowest = (await column("Cost")).map((text) => Number(text.replace("$", "")) || 0);
+    expect(lowest).toEqual(lowest.toSorted((left, right) => left - right));
+    await page.getByRole("button", { name: "Export" }).click();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("menuitem", { name: "JSON lines" }).click();
+    const lines = readFileSync(await (await saved).path(), "utf8")
+      .trimEnd()
+      .split("\n");
+    const exported = lines.map((line) => (JSON.parse(line) as { cost_usd: number }).cost_usd);
+    expect(exported.length).toBeGreaterThan(100);
+    expect(exported).toEqual(exported.toSorted((left, right) => left - right));
+    await page.getByRole("button", { name: "Time", exact: true }).click();
+    await page.getByRole("switch", { name: "Live" }).waitFor();
+    await page.getByRole("button", { name: "Time", exact: true }).click();
+    await page.getByText("Oldest first, without refused requests.").waitFor();
+    expect(new URL(page.url()).search).toBe("?direction=asc");
     await page.getByRole("button", { name: "Latest first" }).click();
     await page.getByRole("switch", { name: "Live" }).waitFor();
     expect(new URL(page.url()).search).toBe("");

@@ -101,6 +101,35 @@ describe("the sign-in at the provider", () => {
   });
 });
 
+describe("an invitation where passwords are off", () => {
+  it("is made for an address, and used at the first sign-in with it", async () => {
+    await start({ password: false });
+    const { page, complaints } = await site.visit("/admin/invitations");
+    await page.getByRole("link", { name: "Sign in with Acme ID" }).click();
+    await logIn(page, "grace");
+    await page.getByText("Addresses that get an account at the first sign-in with Acme ID.").waitFor();
+    await page.getByRole("button", { name: "Invite" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Create invitation" }).click();
+    await dialog.getByText("Is required, because Acme ID says").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await dialog.getByLabel("E-mail").fill("eve@other.example");
+    await dialog.getByRole("button", { name: "Create invitation" }).click();
+    await dialog.getByText("eve@other.example gets an account at the first sign-in with Acme ID").waitFor();
+    expect(await dialog.getByTestId("invitation").innerText()).toBe(`${site.product.url}/sign-in`);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    provider.people["eve"] = { email: "eve@other.example", email_verified: true, name: "Eve", groups: ["ops"] };
+    const other = await site.visit("/");
+    await other.page.getByRole("link", { name: "Sign in with Acme ID" }).click();
+    await logIn(other.page, "eve");
+    await other.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await page.reload();
+    await page.getByRole("list", { name: "Invitations" }).getByText(/^Used/).waitFor();
+    expect([ofParley(complaints), ofParley(other.complaints)]).toEqual([[], []]);
+  });
+});
+
 describe("the way in of the command line", () => {
   it("signs an administrator in by a link, while the provider does not answer", async () => {
     await start({ password: false });

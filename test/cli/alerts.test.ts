@@ -31,7 +31,15 @@ beforeAll(async () => {
   const ports = alertPortsOf({ store, credentials, inForce }, { clock: systemClock, log });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/secret-path`;
   const actor = { actorId: undefined, network: undefined };
-  await createChannel(ports, { kind: "webhook", name: "On call", url, recipients: [], actor });
+  await createChannel(ports, {
+    kind: "webhook",
+    name: "On call",
+    url,
+    recipients: [],
+    rules: [],
+    leastSeverity: "warning",
+    actor,
+  });
   const open = [{ finding: findingOf(), receivers: [] }];
   await store.alerts.apply({ nowMs: Date.now(), seen: [], open, resolve: [] });
   await store.close();
@@ -41,13 +49,18 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-async function run(...argv: readonly string[]) {
+function run(...argv: readonly string[]) {
+  return runWith("", ...argv);
+}
+
+async function runWith(input: string, ...argv: readonly string[]) {
   let [stdout, stderr] = ["", ""];
   const code = await runCli(argv, {
     env: { PARLEY_CONFIG: join(folder, "parley.yaml"), PARLEY_DATA_DIR: join(folder, "data") },
     stdout: { write: (text) => (stdout += text) },
     stderr: { write: (text) => (stderr += text) },
     serve: () => Promise.resolve(0),
+    readInput: () => Promise.resolve(input),
   });
   return { code, stdout, stderr };
 }
@@ -63,7 +76,7 @@ it("alerts list shows open ones, or those that are resolved", async () => {
 
 it("alerts channels and alerts test show no secret, and a test says why it failed", async () => {
   const { stdout } = await run("alerts", "channels");
-  expect(stdout).toMatch(/chan_\w+ +webhook +On call +http:\/\/127\.0\.0\.1:\d+\n/);
+  expect(stdout).toMatch(/chan_\w+ +webhook +On call +http:\/\/127\.0\.0\.1:\d+ +all\n/);
   expect((await run("alerts", "test", "On call")).stdout).toMatch(/^The test was sent to On call/);
   status = 500;
   const failed = await run("alerts", "test", "On call");
@@ -76,4 +89,36 @@ it("credentials reseal encrypts channels anew", async () => {
   expect((await run("credentials", "reseal")).stdout).toBe("Encrypted 1 credentials anew.\n");
   status = 200;
   expect((await run("alerts", "test", "On call")).code).toBe(0);
+});
+
+it("alerts add and remove channels, with entries in the audit log, and say what is wrong", async () => {
+  const url = "https://hooks.example.com/secret-path";
+  const added = await runWith(`${url}\n`, "alerts", "add", "Money", "--url-stdin", "--rules", "budget,unusual_spend");
+  expect(added.stdout).toMatch(/^whsec_[\w+/=]+\n$/);
+  expect(added.stderr).toMatch(/^Added chan_\w+ \(Money\)\.\n/);
+  const flags = ["--kind", "slack", "--url-stdin", "--severity", "critical", "--json"];
+  const slack = await runWith(url, "alerts", "add", "Slack", ...flags);
+  expect(JSON.parse(slack.stdout)).toMatchObject({
+    kind: "slack",
+    target: "https://hooks.example.com",
+    rules: "all",
+    least_severity: "critical",
+    signing_key: null,
+  });
+  const { stdout } = await run("alerts", "channels");
+  expect(stdout).toMatch(/webhook +Money +https:\/\/hooks\.example\.com +budget,unusual_spend\n/);
+  expect(stdout).toMatch(/slack +Slack +https:\/\/hooks\.example\.com +all \(critical\)\n/);
+  expect((await run("alerts", "remove", "Money")).stdout).toMatch(/^Removed chan_\w+ \(Money\)\.\n$/);
+  expect((await run("alerts", "remove", "Money")).stderr).toContain("there is no channel Money");
+  const audit = (await run("audit", "list", "--json")).stdout;
+  expect(audit).toMatch(/alert_channel_removed[^]*alert_channel_created/);
+  for (const [problem, ...argv] of [
+    ["--kind webhook needs --url-stdin", "X"],
+    ["--kind email needs --recipients LIST", "X", "--kind", "email"],
+    ["--kind is one of webhook, slack, email", "X", "--kind", "pager"],
+    ["--rules is one of budget, budget_forecast", "X", "--url-stdin", "--rules", "budgets"],
+    ["e-mail needs the section smtp", "X", "--kind", "email", "--recipients", "a@example.com"],
+  ])
+    expect((await runWith(url, "alerts", "add", ...argv)).stderr).toContain(problem);
+  expect(JSON.stringify([stdout, audit, added, slack])).not.toContain("secret-path");
 });

@@ -1,5 +1,7 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { Agent, request } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
@@ -214,6 +216,28 @@ describe("a gateway of two workers", () => {
     expect(processes.filter(isAlive)).toEqual([]);
     for (const once of ["configuration reloaded", "draining", "stopped"])
       expect(product.output.stderr.split(`"msg":"${once}"`)).toHaveLength(2);
+  });
+
+  it("reads a key of encryption by its command once at the start and once at a reload, for all processes", async () => {
+    const key = randomBytes(32).toString("base64");
+    const runs = join(mkdtempSync(join(tmpdir(), "parley-runs-")), "runs");
+    undo.push(async () => rmSync(dirname(runs), { recursive: true }));
+    const withKey = (text: string) => {
+      const command = ["sh", "-c", `echo run >> ${runs}; echo ${text}; echo from the vault >&2; test ${text} != none`];
+      return { workers: 2, ...FAST, account_credentials: { encryption_key_command: command } };
+    };
+    const product = await open(withKey(key));
+    const runCount = (): number => readFileSync(runs, "utf8").split("\n").length - 1;
+    expect(runCount()).toBe(1);
+    product.signal("SIGHUP");
+    await expect.poll(() => product.output.stderr).toContain("configuration reloaded");
+    expect(runCount()).toBe(2);
+    product.writeConfig(withKey("none"));
+    product.signal("SIGHUP");
+    await expect.poll(() => product.output.stderr).toContain("the old one stays");
+    expect(product.output.stderr).toContain("it ended with status 1: from the vault");
+    expect(await readinessOf(product)).toMatchObject({ workers: { ready: 2 } });
+    expect(product.output.stderr + product.output.stdout).not.toContain(key);
   });
 
   it("reloads a worker that was starting in place of a killed one", async () => {

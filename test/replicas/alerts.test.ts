@@ -53,7 +53,15 @@ function partsOf(store: Store, databaseUrl: string, openProviders: readonly stri
 async function addChannel(parts: AlertParts, url: string): Promise<void> {
   const ports = alertPortsOf(parts, { clock: systemClock, log: { record: async () => undefined } });
   const actor = { actorId: undefined, network: undefined };
-  await createChannel(ports, { kind: "slack", name: "Slack", url, recipients: [], actor });
+  await createChannel(ports, {
+    kind: "slack",
+    name: "Slack",
+    url,
+    recipients: [],
+    rules: [],
+    leastSeverity: "warning",
+    actor,
+  });
 }
 
 it("are opened and delivered exactly once by processes that evaluate and send at the same moment", async () => {

@@ -21,12 +21,13 @@ const SHOWN = 50;
 /** Page of all invitations, for administrators. */
 export function Invitations() {
   const [creation, setCreation] = useState<"open" | "closed">();
-  const isClosed = useQuery(sessionQuery).data?.signUpMode === SignUpMode.CLOSED;
+  const { signUpMode, acceptsPasswords = true, providerName = "" } = useQuery(sessionQuery).data ?? {};
+  const isClosed = signUpMode === SignUpMode.CLOSED;
   const invite = isClosed ? undefined : <Button onClick={() => setCreation("open")}>Invite</Button>;
   return (
     <Administration
       title="Invitations"
-      description="One-time links to create an account. They expire after 7 days."
+      description={`${acceptsPasswords ? "One-time links to create an account." : `Addresses that get an account at the first sign-in with ${providerName}.`} They expire after 7 days.`}
       actions={invite}
     >
       {() => (

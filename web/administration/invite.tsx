@@ -1,6 +1,7 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accounts, refreshInvitations } from "../api/accounts.ts";
+import { sessionQuery } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
@@ -12,6 +13,7 @@ import { RoleField } from "./role-field.tsx";
 
 /** Dialog that creates an invitation and shows its link. */
 export default function Invite({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
+  const { providerName = "", acceptsPasswords = true } = useQuery(sessionQuery).data ?? {};
   const create = useMutation({
     mutationFn: (form: Written) =>
       accounts.createInvitation({ email: form.get("email").trim(), ...readRoleValue(form.get("role")) }),
@@ -23,38 +25,87 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
     setTimeout(() => create.reset(), 200);
   };
   if (create.data !== undefined) {
+    const email = create.data.invitation?.email ?? "";
+    if (!acceptsPasswords) return <AtProvider open={open} name={providerName} email={email} onDone={close} />;
     // Browsers do not send the fragment to servers.
     const link = `${location.origin}${PATHS.signUp}#invitation=${create.data.token}`;
-    return <LinkOnce open={open} link={link} email={create.data.invitation?.email ?? ""} onDone={close} />;
+    return <LinkOnce open={open} link={link} email={email} onDone={close} />;
   }
   return (
     <Dialog
       open={open}
       title="Create an invitation"
-      description="You get a link to share. Parley does not send e-mail."
+      description={`${acceptsPasswords ? "You get a link to share." : `It is used at the first sign-in with ${providerName}.`} Parley does not send e-mail.`}
       onClose={close}
     >
       <Form fields={["email", "role"]} error={create.error} onSubmit={(form) => create.mutate(form)}>
         {(errors) => (
           <>
             <TextField
-              label="E-mail (optional)"
+              label={acceptsPasswords ? "E-mail (optional)" : "E-mail"}
               name="email"
               type="email"
               autoComplete="off"
-              hint="Restricts the invitation to this address. If empty, anyone with the link can use it."
+              hint={hintOf(providerName, acceptsPasswords)}
               error={errors("email")}
             />
             <RoleField defaultValue={String(AccountRole.DEVELOPER)} error={errors("role")} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
-                {create.isPending ? "Creating …" : "Create link"}
+                {create.isPending ? "Creating …" : acceptsPasswords ? "Create link" : "Create invitation"}
               </Button>
             </DialogActions>
           </>
         )}
       </Form>
     </Dialog>
+  );
+}
+
+function hintOf(providerName: string, acceptsPasswords: boolean): string {
+  if (!acceptsPasswords)
+    return `${providerName} has to have verified it. Where the configuration gives roles by groups, they decide the role.`;
+  const both = providerName === "" ? "" : ` With an address, signing in with ${providerName} works too.`;
+  return `Restricts the invitation to this address. If empty, anyone with the link can use it.${both}`;
+}
+
+interface AtProviderProps {
+  readonly open: boolean;
+  readonly name: string;
+  readonly email: string;
+  readonly onDone: () => void;
+}
+
+/** Says how the invitation is used where nobody signs in with a password. */
+function AtProvider({ open, name, email, onDone }: AtProviderProps) {
+  return (
+    <Dialog
+      open={open}
+      title="Invitation created"
+      description={
+        <>
+          <bdi>{email}</bdi> gets an account at the first sign-in with {name} within 7 days, at this address:
+        </>
+      }
+      onClose={onDone}
+    >
+      <Shared text={location.origin + PATHS.signIn} what="the address" />
+      <div className="mt-6 flex justify-end">
+        <Button onClick={onDone}>Done</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** A text to share, with a button that copies it. */
+function Shared({ text, what }: { readonly text: string; readonly what: string }) {
+  return (
+    <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">
+      <code data-testid="invitation" className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all">
+        {text}
+      </code>
+      <CopyButton text={text} what={what} look="primary" />
+    </div>
   );
 }
 
@@ -85,12 +136,7 @@ function LinkOnce({ open, link, email, onDone }: LinkOnceProps) {
       }
       onClose={onDone}
     >
-      <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">
-        <code data-testid="invitation" className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all">
-          {link}
-        </code>
-        <CopyButton text={link} what="the link" look="primary" />
-      </div>
+      <Shared text={link} what="the link" />
       <div className="mt-6 flex justify-end">
         <Button onClick={onDone}>I have copied it</Button>
       </div>

@@ -25,7 +25,7 @@ export default function RevokeInvitation({ target, open, onClose }: RevokeInvita
       title="Revoke invitation?"
       description={
         <>
-          The link for <bdi className="font-medium text-ink">{invited(target).toLowerCase()}</bdi> stops working
+          The invitation for <bdi className="font-medium text-ink">{invited(target).toLowerCase()}</bdi> stops working
           immediately.
         </>
       }

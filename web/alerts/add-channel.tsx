@@ -7,6 +7,7 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { ShownOnce } from "../components/shown-once.tsx";
+import { ChannelFilterFields, readChannelFilter } from "./channel-filter.tsx";
 
 interface AddChannelProps {
   readonly open: boolean;
@@ -20,6 +21,7 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
   const create = useMutation({
     mutationFn: (form: Written) =>
       alerts.createChannel({
+        ...readChannelFilter(form),
         kind,
         name: form.get("name"),
         url: form.get("url"),
@@ -49,9 +51,9 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
       />
     );
   return (
-    <Dialog open={open} title="Add channel" description="All alerts are sent to it." onClose={close}>
+    <Dialog open={open} title="Add channel" onClose={close}>
       <Form
-        fields={["kind", "name", "url", "recipients"]}
+        fields={["kind", "name", "url", "recipients", "rules", "least_severity"]}
         error={create.error}
         onSubmit={(form) => create.mutate(form)}
       >
@@ -87,6 +89,7 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
                 error={errors("url")}
               />
             )}
+            <ChannelFilterFields errors={errors} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Adding …" : "Add channel"}

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
-import { type AlertChannel, ChannelKind } from "../../gen/parley/console/v1/alert_pb.js";
+import { type AlertChannel, AlertSeverity, ChannelKind } from "../../gen/parley/console/v1/alert_pb.js";
 import { alerts, channelsQuery, refreshAlerts } from "../api/alerts.ts";
 import { readFailure } from "../api/failure.ts";
 import { Unavailable } from "../components/alert.tsx";
@@ -9,8 +9,10 @@ import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { Loading } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { formatFromNow, formatMoment } from "../format/time.ts";
+import { RULE_NAMES } from "./rule-names.ts";
 
 const AddChannel = lazy(() => import("./add-channel.tsx"));
+const EditChannel = lazy(() => import("./edit-channel.tsx"));
 
 const KINDS: Readonly<Record<ChannelKind, string>> = {
   [ChannelKind.UNSPECIFIED]: "",
@@ -29,8 +31,8 @@ export function Channels() {
       title="Channels"
       description={
         hasMail
-          ? "Every alert goes to all channels. Administrators, and owners of the key or account, get e-mail without a channel."
-          : "Every alert goes to all channels. For e-mail set smtp in the configuration file."
+          ? "Each channel gets the alerts that were chosen for it. Administrators, and owners of the key or account, get e-mail without a channel."
+          : "Each channel gets the alerts that were chosen for it. For e-mail set smtp in the configuration file."
       }
     >
       {found.isPending ? (
@@ -60,8 +62,16 @@ export function Channels() {
   );
 }
 
-function Channel({ channel: { id, kind, name, target, createTime } }: { readonly channel: AlertChannel }) {
+/** Which alerts a channel gets. */
+function alertsOf({ rules, leastSeverity }: AlertChannel): string {
+  const names = RULE_NAMES.flatMap(([rule, name]) => (rules.includes(rule) ? [name.toLowerCase()] : [])).join(", ");
+  return `${leastSeverity === AlertSeverity.CRITICAL ? "Critical alerts" : "Alerts"}: ${names || "all"}`;
+}
+
+function Channel({ channel }: { readonly channel: AlertChannel }) {
+  const { id, kind, name, target, createTime } = channel;
   const [isRemoving, setRemoving] = useState(false);
+  const [editing, setEditing] = useState<"open" | "closed">();
   const test = useMutation({ mutationFn: () => alerts.testChannel({ id }) });
   const remove = useMutation({
     mutationFn: () => alerts.removeChannel({ id }),
@@ -80,6 +90,7 @@ function Channel({ channel: { id, kind, name, target, createTime } }: { readonly
           {KINDS[kind]}: {target}
           {createTime && <span title={formatMoment(createTime)}>, added {formatFromNow(createTime)}</span>}
         </p>
+        <p className="wrap-anywhere text-muted">{alertsOf(channel)}</p>
         <p role="status" className={test.isSuccess && test.data.problem === "" ? "text-good" : "text-danger"}>
           {test.isSuccess && (test.data.problem === "" ? "The test was sent." : test.data.problem)}
           {test.isError && readFailure(test.error)?.message}
@@ -95,10 +106,18 @@ function Channel({ channel: { id, kind, name, target, createTime } }: { readonly
         >
           {test.isPending ? "Sending …" : "Send a test"}
         </Button>
+        <Button look="secondary" size="small" aria-label={`Edit ${name}`} onClick={() => setEditing("open")}>
+          Edit
+        </Button>
         <Button look="quiet danger" size="small" aria-label={`Remove ${name}`} onClick={() => setRemoving(true)}>
           Remove
         </Button>
       </div>
+      {editing && (
+        <Suspense>
+          <EditChannel target={channel} open={editing === "open"} onClose={() => setEditing("closed")} />
+        </Suspense>
+      )}
       <ConfirmDialog
         open={isRemoving}
         title={`Remove the channel ${name}?`}

@@ -53,12 +53,18 @@ export function logQuery(filter: LogFilter) {
   });
 }
 
-/** The requests in another order than that of time, with pagination. */
-export function sortedQuery(filter: LogFilter, order: RequestOrder) {
+/** An order: the latest, or the highest value, first, or the reverse. */
+export interface Sort {
+  readonly order: RequestOrder;
+  readonly ascending: boolean;
+}
+
+/** The requests in another order than the latest first, with pagination. */
+export function sortedQuery(filter: LogFilter, sort: Sort) {
   return infiniteQueryOptions({
-    queryKey: ["requests", "sorted", order, filter],
+    queryKey: ["requests", "sorted", sort, filter],
     queryFn: ({ pageParam, signal }) =>
-      requests.list({ filter: toFilterMessage(filter, "list"), pageToken: pageParam, order }, { signal }),
+      requests.list({ filter: toFilterMessage(filter, "list"), pageToken: pageParam, ...sort }, { signal }),
     initialPageParam: "",
     getNextPageParam: ({ nextPageToken }: ListRequestsResponse) => nextPageToken || undefined,
     staleTime: 60_000,

@@ -55,6 +55,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   provider_credential_set: "Provider credential set",
   provider_credential_removed: "Provider credential removed",
   alert_channel_created: "Alert channel created",
+  alert_channel_updated: "Alert channel changed",
   alert_channel_removed: "Alert channel removed",
   alert_thresholds_changed: "Alert thresholds changed",
   alert_muted: "Alert muted",

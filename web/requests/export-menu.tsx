@@ -3,11 +3,12 @@ import { Menu } from "@base-ui/react/menu";
 import { Download } from "lucide-react";
 import { ExportFormat } from "../../gen/parley/console/v1/request_pb.js";
 import { readFailure } from "../api/failure.ts";
-import { type LogFilter, requests, toFilterMessage } from "../api/requests.ts";
+import { requests, toFilterMessage } from "../api/requests.ts";
 import { Button, buttonClass } from "../components/button.tsx";
 import { MENU_ITEM, MenuItems } from "../components/menu.tsx";
 import { download } from "../format/download.ts";
 import { formatCount } from "../format/number.ts";
+import { type LogView, ORDERS } from "./filter.ts";
 
 const FILES = [
   { name: "CSV", format: ExportFormat.CSV, ending: "csv", mediaType: "text/csv" },
@@ -16,8 +17,8 @@ const FILES = [
 
 type File = (typeof FILES)[number];
 
-/** Menu that saves the filtered requests as a file, with the number of those that have arrived. */
-export function ExportMenu({ filter }: { readonly filter: LogFilter }) {
+/** Menu that saves the filtered requests in their order as a file, with the number of those that have arrived. */
+export function ExportMenu({ view }: { readonly view: LogView }) {
   const [count, setCount] = useState<number>();
   const [note, setNote] = useState("");
   const running = useRef<AbortController>(undefined);
@@ -28,7 +29,7 @@ export function ExportMenu({ filter }: { readonly filter: LogFilter }) {
     setNote("");
     setCount(0);
     try {
-      const { pieces, total, isCut } = await receive(filter, file, { signal: controller.signal, onCount: setCount });
+      const { pieces, total, isCut } = await receive(view, file, { signal: controller.signal, onCount: setCount });
       download(nameOf(file), pieces, file.mediaType);
       const counted = `${formatCount(total)} ${total === 1 ? "request" : "requests"}`;
       setNote(
@@ -73,14 +74,15 @@ function nameOf({ ending }: File): string {
 }
 
 async function receive(
-  filter: LogFilter,
+  { filter, order, isAscending }: LogView,
   { format }: File,
   { signal, onCount }: { readonly signal: AbortSignal; readonly onCount: (count: number) => void },
 ): Promise<{ readonly pieces: BlobPart[]; readonly total: number; readonly isCut: boolean }> {
   const pieces: BlobPart[] = [];
   let total = 0;
   let isCut = false;
-  const asked = { filter: toFilterMessage(filter, "list"), format };
+  const sort = { order: ORDERS[order], ascending: isAscending };
+  const asked = { filter: toFilterMessage(filter, "list"), format, ...sort };
   for await (const piece of requests.export(asked, { signal, timeoutMs: 0 })) {
     pieces.push(new Uint8Array(piece.data));
     total += piece.count;

@@ -6,7 +6,7 @@ import { ATTRIBUTION_FIELDS } from "../format/attribution.ts";
 import { isRange, type Range, RANGES } from "../usage/period.ts";
 import { MINUTE_MS } from "../usage/steps.ts";
 
-/** Sort orders by name in the URL: the latest, or the highest value, first. */
+/** Sort orders by name in the URL: the latest, or the highest value, first, or with the direction `asc` the reverse. */
 export const ORDERS = {
   time: RequestOrder.UNSPECIFIED,
   tokens: RequestOrder.TOKENS,
@@ -16,6 +16,14 @@ export const ORDERS = {
 } as const;
 
 export type Order = keyof typeof ORDERS;
+
+/** The direction in the URL. */
+const ASCENDING = "asc";
+
+/** Changes of the parameters that sort by an order. */
+export function sortBy(order: Order, isAscending: boolean): Partial<Record<Parameter, string>> {
+  return { order: order === "time" ? "" : order, direction: isAscending ? ASCENDING : "" };
+}
 
 /** Query parameters of the page, as in the URL. Empty: not set. */
 export const PARAMETERS = [
@@ -28,6 +36,7 @@ export const PARAMETERS = [
   "since",
   "until",
   "order",
+  "direction",
 ] as const;
 
 export type Parameter = (typeof PARAMETERS)[number];
@@ -36,6 +45,7 @@ export type Parameter = (typeof PARAMETERS)[number];
 export interface LogView {
   readonly filter: LogFilter;
   readonly order: Order;
+  readonly isAscending: boolean;
   /** A period up to now. Undefined for any time, and for a period with ends of its own. */
   readonly range: Range | undefined;
   /** The query of this view, without the request that is shown beside it. */
@@ -45,7 +55,7 @@ export interface LogView {
 }
 
 /**
- * Reads `?model=…&key=…&outcome=…&account=…&session=…&endUser=…&agent=…&tag=…&range=…&since=…&until=…&order=…`; times are ISO 8601 or Unix milliseconds. A range is counted
+ * Reads `?model=…&key=…&outcome=…&account=…&session=…&endUser=…&agent=…&tag=…&range=…&since=…&until=…&order=…&direction=…`; times are ISO 8601 or Unix milliseconds. A range is counted
  * from when it is chosen, so that the same list can be paged.
  */
 export function useLogView(): LogView {
@@ -70,7 +80,7 @@ export function useLogView(): LogView {
   return { ...view, query, change };
 }
 
-function readView(search: URLSearchParams): Pick<LogView, "filter" | "order" | "range"> {
+function readView(search: URLSearchParams): Pick<LogView, "filter" | "order" | "isAscending" | "range"> {
   const range = search.get("range") ?? "";
   const order = search.get("order") ?? "";
   const since = readTime(search.get("since"));
@@ -91,6 +101,7 @@ function readView(search: URLSearchParams): Pick<LogView, "filter" | "order" | "
       ...(until === undefined ? [] : [["untilMs", until]]),
     ]) as LogFilter,
     order: Object.hasOwn(ORDERS, order) ? (order as Order) : "time",
+    isAscending: search.get("direction") === ASCENDING,
     range: isRanged ? range : undefined,
   };
 }

@@ -3,7 +3,7 @@ import { useScopes } from "../api/scopes.ts";
 import { AttributionFilter } from "../components/attribution-filter.tsx";
 import { Button } from "../components/button.tsx";
 import { Choose } from "../components/choose.tsx";
-import { type LogView, PARAMETERS } from "./filter.ts";
+import { type LogView, type Order, ORDERS, PARAMETERS, sortBy } from "./filter.ts";
 import { TimeFields } from "./time-fields.tsx";
 
 interface FiltersProps {
@@ -14,7 +14,7 @@ interface FiltersProps {
 
 /** Filter fields of the request log. */
 export function Filters({ view, children }: FiltersProps) {
-  const { filter, order, query, change } = view;
+  const { filter, order, isAscending, query, change } = view;
   const { accountId = "", keyId = "", model = "", outcome = "" } = filter;
   const { models, keys, outcomes, accounts } = useScopes(accountId);
   return (
@@ -49,10 +49,13 @@ export function Filters({ view, children }: FiltersProps) {
         <div className="lg:hidden">
           <Choose
             label="Sort by"
-            value={order === "time" ? "" : order}
+            value={isAscending ? `${order} ascending` : order === "time" ? "" : order}
             all="Latest first"
             choices={SORTED}
-            onChange={(value) => change({ order: value })}
+            onChange={(value) => {
+              const [chosen = "", direction] = value.split(" ");
+              change(sortBy(Object.hasOwn(ORDERS, chosen) ? (chosen as Order) : "time", direction !== undefined));
+            }}
           />
         </div>
       </div>
@@ -77,4 +80,9 @@ const SORTED = [
   ["cost", "Highest cost first"],
   ["duration", "Longest first"],
   ["ttft", "Slowest first token first"],
+  ["time ascending", "Oldest first"],
+  ["tokens ascending", "Fewest tokens first"],
+  ["cost ascending", "Lowest cost first"],
+  ["duration ascending", "Shortest first"],
+  ["ttft ascending", "Fastest first token first"],
 ] as const;

@@ -1,5 +1,5 @@
 import type { CSSProperties, ReactNode } from "react";
-import { ArrowDown } from "lucide-react";
+import { ArrowDown, ArrowUp } from "lucide-react";
 import { Link } from "wouter";
 import { noteRequest } from "../api/requests.ts";
 import { COLUMN_IDS, type ColumnId, columnOf, type RowFacts } from "./columns.tsx";
@@ -25,22 +25,26 @@ const GRID = "grid gap-x-4 px-5 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tra
 interface LogHeadProps {
   readonly tracks: Tracks;
   readonly order: Order;
-  readonly onOrder: (order: Order) => void;
+  readonly isAscending: boolean;
+  readonly onOrder: (order: Order, isAscending: boolean) => void;
 }
 
-/** Column headers. Not on phones. */
-export function LogHead({ tracks: { columns }, order, onOrder }: LogHeadProps) {
+/** Column headers. Not on phones. A click on the one that is sorted by reverses the order. */
+export function LogHead({ tracks: { columns }, order, isAscending, onOrder }: LogHeadProps) {
+  const Arrow = isAscending ? ArrowUp : ArrowDown;
   return (
     <div role="rowgroup" className="max-lg:hidden">
       <div role="row" className={`${GRID} border-b border-line py-1.5 font-medium text-muted`}>
         {columns.map((id) => {
           const { name, title, isRight, order: sorts } = columnOf(id);
+          const isSorted = sorts !== undefined && sorts === order;
+          const isNext = isSorted && !isAscending;
           const shown = title === undefined ? name : <abbr title={title}>{name}</abbr>;
           return (
             <span
               key={id}
               role="columnheader"
-              aria-sort={sorts === order ? "descending" : undefined}
+              aria-sort={isSorted ? (isAscending ? "ascending" : "descending") : undefined}
               className={`flex ${isRight ? "justify-end" : ""}`}
             >
               {sorts === undefined ? (
@@ -48,12 +52,12 @@ export function LogHead({ tracks: { columns }, order, onOrder }: LogHeadProps) {
               ) : (
                 <button
                   type="button"
-                  title={`Sort by ${(title ?? name).toLowerCase()}, ${sorts === "time" ? "latest" : "highest"} first`}
-                  onClick={() => onOrder(sorts)}
-                  className={`-mx-1 flex items-center gap-1 rounded px-1 hover:text-ink ${sorts === order ? "text-ink" : ""}`}
+                  title={`Sort by ${(title ?? name).toLowerCase()}, ${firstOf(sorts, isNext)} first`}
+                  onClick={() => onOrder(sorts, isNext)}
+                  className={`-mx-1 flex items-center gap-1 rounded px-1 hover:text-ink ${isSorted ? "text-ink" : ""}`}
                 >
                   {shown}
-                  {sorts === order && <ArrowDown aria-hidden className="size-3.5" />}
+                  {isSorted && <Arrow aria-hidden className="size-3.5" />}
                 </button>
               )}
             </span>
@@ -62,6 +66,11 @@ export function LogHead({ tracks: { columns }, order, onOrder }: LogHeadProps) {
       </div>
     </div>
   );
+}
+
+function firstOf(order: Order, isAscending: boolean): string {
+  if (order === "time") return isAscending ? "oldest" : "latest";
+  return isAscending ? "lowest" : "highest";
 }
 
 interface LogRowProps extends RowFacts {

@@ -23,7 +23,7 @@ export default function Requests() {
   const isAll = useMay("requests.read");
   const hasTeams = useTeams().length > 0;
   // A new instance per filter, so that no state of the previous filter remains.
-  const key = JSON.stringify([view.filter, view.order]);
+  const key = JSON.stringify([view.filter, view.order, view.isAscending]);
   return (
     <Page
       isWide
@@ -34,12 +34,12 @@ export default function Requests() {
       <Filters view={view}>
         <SavedFilters query={view.query} />
         <ColumnMenu columns={columns} onChange={setColumns} />
-        <ExportMenu filter={view.filter} />
+        <ExportMenu view={view} />
         <div ref={setSlot} className="ml-auto flex items-center gap-2" />
       </Filters>
       <Stops />
       <AttributionSum key={key} filter={view.filter} />
-      {view.order === "time" ? (
+      {view.order === "time" && !view.isAscending ? (
         <Log key={key} view={view} columns={columns} isLive={isLive} onLive={setLive} slot={slot} />
       ) : (
         <SortedLog key={key} view={view} columns={columns} />

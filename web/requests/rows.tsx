@@ -8,7 +8,7 @@ import { Loading } from "../components/page.tsx";
 import { NO_CALLER } from "../format/callers.ts";
 import { requestPath } from "../paths.ts";
 import { type ColumnId, NARROW } from "./columns.tsx";
-import type { LogView } from "./filter.ts";
+import { type LogView, sortBy } from "./filter.ts";
 import { LogHead, LogRow, tracksOf } from "./log-row.tsx";
 import { SidePanel } from "./side-panel.tsx";
 import { useIsWide } from "./use-is-wide.ts";
@@ -70,7 +70,8 @@ export function Rows({ list, requests, view, columns, nothing }: RowsProps) {
       <LogHead
         tracks={tracks}
         order={view.order}
-        onOrder={(order) => view.change({ order: order === "time" ? "" : order })}
+        isAscending={view.isAscending}
+        onOrder={(order, isAscending) => view.change(sortBy(order, isAscending))}
       />
       <div role="rowgroup" className="divide-y divide-line lg:min-w-(--room)">
         {requests.map((request) => (

@@ -5,11 +5,10 @@ import { Button } from "../components/button.tsx";
 import { Empty } from "../components/page.tsx";
 import { formatMoment } from "../format/time.ts";
 import type { ColumnId } from "./columns.tsx";
-import { type LogView, ORDERS } from "./filter.ts";
+import { type LogView, ORDERS, sortBy } from "./filter.ts";
 import { Rows } from "./rows.tsx";
 
 const NAMES = {
-  time: "time",
   tokens: "tokens",
   cost: "cost",
   duration: "duration",
@@ -21,19 +20,19 @@ interface SortedLogProps {
   readonly columns: readonly ColumnId[];
 }
 
-/** The requests in another order than that of time. Not live. */
+/** The requests in another order than the latest first. Not live. */
 export function SortedLog({ view, columns }: SortedLogProps) {
-  const list = useInfiniteQuery(sortedQuery(view.filter, ORDERS[view.order]));
+  const list = useInfiniteQuery(sortedQuery(view.filter, { order: ORDERS[view.order], ascending: view.isAscending }));
   const pages = list.data?.pages ?? [];
   const since = pages.at(-1)?.sortedSince;
   return (
     <>
       <div className="mb-2 flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-muted">
         <p>
-          Highest {NAMES[view.order]} first, without refused requests.
+          {describe(view)} first, without refused requests.
           {since !== undefined && ` The latest 50,000 requests are sorted, since ${formatMoment(since)}.`}
         </p>
-        <Button look="quiet" size="small" onClick={() => view.change({ order: "" })}>
+        <Button look="quiet" size="small" onClick={() => view.change(sortBy("time", false))}>
           Latest first
         </Button>
         <Button look="quiet" size="small" busy={list.isFetching} onClick={() => void list.refetch()}>
@@ -52,4 +51,8 @@ export function SortedLog({ view, columns }: SortedLogProps) {
       </section>
     </>
   );
+}
+
+function describe({ order, isAscending }: LogView): string {
+  return order === "time" ? "Oldest" : `${isAscending ? "Lowest" : "Highest"} ${NAMES[order]}`;
 }

@@ -68,7 +68,7 @@ export default function SignUp({
       </Entrance>
     );
   }
-  if (invitationToken !== "") return <Acceptance token={invitationToken} footer={footer} />;
+  if (invitationToken !== "") return <Acceptance token={invitationToken} providerName={providerName} footer={footer} />;
   return (
     <Entrance title="Create an account" footer={footer}>
       <SignUpForm invitationToken="" asksForSetupToken={false} action="Create account" />
@@ -77,7 +77,15 @@ export default function SignUp({
 }
 
 /** Sign-up form for an invitation, or the reason why the invitation is invalid. */
-function Acceptance({ token, footer }: { readonly token: string; readonly footer: ReactNode }) {
+function Acceptance({
+  token,
+  providerName,
+  footer,
+}: {
+  readonly token: string;
+  readonly providerName: string;
+  readonly footer: ReactNode;
+}) {
   const invitation = useQuery(invitationQuery(token));
   if (invitation.isPending) return <Starting />;
   if (invitation.data?.valid === false) {
@@ -101,6 +109,11 @@ function Acceptance({ token, footer }: { readonly token: string; readonly footer
         asksForSetupToken={false}
         action="Create account"
       />
+      {providerName !== "" && invitation.data?.email !== "" && (
+        <div className="mt-5 border-t border-line pt-5">
+          <ProviderLink name={providerName} look="secondary" />
+        </div>
+      )}
     </Entrance>
   );
 }

@@ -1,10 +1,11 @@
-import type { AccountRecord, LinkedIdentity, Role } from "../account-store.ts";
+import type { AccountRecord, InvitationRecord, LinkedIdentity, Role } from "../account-store.ts";
 import { leavesOwner, withdrawInvitations } from "../accounts.ts";
 import { toEmail } from "../address.ts";
 import { accountFields, setFields } from "../audit-fields.ts";
 import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
+import { findInvitationOf } from "../invitations.ts";
 import { isCustom } from "../permissions.ts";
 import { isCaptured } from "../sign-in-rules.ts";
 import { claim, nameFor, newAccount } from "../sign-up.ts";
@@ -26,14 +27,17 @@ export interface Arrival {
 
 /**
  * Starts a session for a person whom the provider has signed in. The account is found by issuer and subject; only a first sign-in looks
- * at the address, which has to be verified and of a configured domain. Throws an `OidcRefusal`, and records it.
+ * at the address, which has to be verified, and invited or of a configured domain. Throws an `OidcRefusal`, and records it.
  */
 export async function signInPerson(context: AccessContext, arrival: Arrival): Promise<StartedSession> {
   const { person, rules, origin } = arrival;
   let account = await context.store.findByIdentity(person);
   if (account?.disabledAtMs !== undefined) return refuse(context, arrival, { reason: "disabled", account });
-  const role = await roleFor(context, arrival, account);
-  account ??= await welcome(context, arrival, role);
+  const email = person.hasVerifiedEmail ? normalized(person.email) : undefined;
+  const isNew = account === undefined && email !== undefined;
+  const invitation = isNew ? await findInvitationOf(context, email) : undefined;
+  const role = await roleFor(context, arrival, { account, invitation });
+  account ??= await welcome(context, arrival, { email, role, invitation });
   if (rules.roles.size > 0) account = await setRole(context, account, role);
   const started = await startSession(context, account, {
     ...origin,
@@ -85,10 +89,15 @@ function provenAtMs({ person: { authenticatedAtMs }, rules }: Arrival, nowMs: nu
   return rules.requiresAuthTime ? undefined : nowMs;
 }
 
-/** Somebody who has lost the last role loses the sessions too. */
-async function roleFor(context: AccessContext, arrival: Arrival, account: AccountRecord | undefined): Promise<Role> {
+/** That of the groups; without roles of groups that of the invitation. Somebody who has lost the last role loses the sessions too. */
+async function roleFor(
+  context: AccessContext,
+  arrival: Arrival,
+  { account, invitation }: { readonly account: AccountRecord | undefined; readonly invitation: Invited },
+): Promise<Role> {
   try {
-    const role = roleOf(arrival.person, arrival.rules);
+    const isInvited = invitation !== undefined && arrival.rules.roles.size === 0;
+    const role = isInvited ? invitation.role : roleOf(arrival.person, arrival.rules);
     if (isCustom(role) && !(await context.store.roles()).some(({ id }) => id === role))
       throw new OidcRefusal("no_role");
     return role;
@@ -99,29 +108,42 @@ async function roleFor(context: AccessContext, arrival: Arrival, account: Accoun
   }
 }
 
+/** Undefined: none. */
+type Invited = InvitationRecord | undefined;
+
+interface Newcomer {
+  /** Verified and normalised; undefined: there is none. */
+  readonly email: string | undefined;
+  readonly role: Role;
+  readonly invitation: Invited;
+}
+
 /** Links the account of the address, or makes one. */
-async function welcome(context: AccessContext, arrival: Arrival, role: Role): Promise<AccountRecord> {
+async function welcome(
+  context: AccessContext,
+  arrival: Arrival,
+  { email, role, invitation }: Newcomer,
+): Promise<AccountRecord> {
   const { person } = arrival;
-  const email = person.hasVerifiedEmail ? normalized(person.email) : undefined;
   if (email === undefined) return refuse(context, arrival, { reason: "unverified" });
   const identity = { issuer: person.issuer, subject: person.subject, linkedAtMs: context.clock.now() };
   const existing = await context.store.findByEmail(email);
   if (existing?.disabledAtMs !== undefined) return refuse(context, arrival, { reason: "disabled", account: existing });
-  if (!isCaptured(context.signIn, email))
+  const isInvited = invitation !== undefined && existing === undefined;
+  if (!isInvited && !isCaptured(context.signIn, email))
     return refuse(context, arrival, {
       reason: existing === undefined ? "no_account" : "not_linked",
       account: existing,
     });
   const account =
     existing === undefined
-      ? await create(context, arrival, { email, role, identity })
+      ? await create(context, arrival, { email, role, identity, invitation })
       : await take(context, arrival, { existing, identity });
   // Another sign-in of the same person in the same moment.
-  return (
-    account ??
-    (await context.store.findByIdentity(person)) ??
-    refuse(context, arrival, { reason: "not_linked", account: existing })
-  );
+  const linked = account ?? (await context.store.findByIdentity(person));
+  if (linked !== undefined) return linked;
+  const isTaken = (await context.store.findByEmail(email)) !== undefined;
+  return refuse(context, arrival, { reason: isTaken ? "not_linked" : "no_account", account: existing });
 }
 
 /**
@@ -146,19 +168,38 @@ async function take(
   return { ...existing, passwordHash: undefined };
 }
 
-/** Makes an account, or gives the default account to the first owner. Undefined when the address or the identity is taken. */
+/**
+ * Makes an account, or gives the default account to the first owner. Undefined when the address or the identity is taken, or the
+ * invitation was used or revoked meanwhile.
+ */
 async function create(
   context: AccessContext,
   { person, origin }: Arrival,
-  { email, role, identity }: { readonly email: string; readonly role: Role; readonly identity: LinkedIdentity },
+  { email, role, identity, invitation }: Newcomer & { readonly email: string; readonly identity: LinkedIdentity },
 ): Promise<AccountRecord | undefined> {
   const { store, clock, log } = context;
   const newcomer = { email, name: displayName(person.name, email), passwordHash: undefined };
   let account = role === "owner" ? await claim(context, newcomer, identity) : undefined;
-  if (account !== undefined) await store.removeSetupTokens();
-  else {
-    account = newAccount(newcomer, role, clock.now());
-    if (!(await store.insert(account, identity))) return undefined;
+  if (account !== undefined) {
+    await store.removeSetupTokens();
+    // It is not needed any more.
+    if (invitation !== undefined) await store.removeInvitation(invitation.id);
+  } else {
+    const nowMs = clock.now();
+    account = newAccount(newcomer, role, nowMs);
+    const isMade =
+      invitation === undefined
+        ? await store.insert(account, identity)
+        : await store.acceptInvitation(invitation.hash, account, { atMs: nowMs, identity });
+    if (!isMade) return undefined;
+    if (invitation !== undefined)
+      await log.record({
+        action: "invitation_accepted",
+        actorId: account.id,
+        accountId: account.id,
+        object: { kind: "invitation", id: invitation.id },
+        ...placeOf(origin),
+      });
   }
   const { id } = account;
   await log.record({

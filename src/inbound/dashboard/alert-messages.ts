@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
+  type AlertChannel,
   type AlertChannelSchema,
   type AlertDeliverySchema,
   AlertRule,
@@ -10,7 +11,14 @@ import {
   type AlertThresholdsSchema,
   ChannelKind,
 } from "../../../gen/parley/console/v1/alert_pb.js";
-import type { AlertRecord, ChannelKind as Kind, ChannelRecord, DeliveryRecord, Rule } from "../../alerts/alert.ts";
+import type {
+  AlertRecord,
+  ChannelKind as Kind,
+  ChannelRecord,
+  DeliveryRecord,
+  Rule,
+  Severity,
+} from "../../alerts/alert.ts";
 import type { Thresholds } from "../../alerts/thresholds.ts";
 import { invalidField } from "../../core/failure.ts";
 import { optionalTime } from "./account-messages.ts";
@@ -24,6 +32,11 @@ const RULES: Readonly<Record<Rule, AlertRule>> = {
   key_expiring: AlertRule.KEY_EXPIRING,
   unusual_spend: AlertRule.UNUSUAL_SPEND,
   more_alerts: AlertRule.MORE_ALERTS,
+};
+
+const SEVERITIES: Readonly<Record<Severity, AlertSeverity>> = {
+  warning: AlertSeverity.WARNING,
+  critical: AlertSeverity.CRITICAL,
 };
 
 const KINDS: Readonly<Record<Kind, ChannelKind>> = {
@@ -44,7 +57,7 @@ export function toAlertMessage(
   return {
     id: alert.id,
     rule: RULES[alert.rule],
-    severity: alert.severity === "critical" ? AlertSeverity.CRITICAL : AlertSeverity.WARNING,
+    severity: SEVERITIES[alert.severity],
     subject: alert.subject,
     accountId: alert.accountId ?? "",
     title: alert.title,
@@ -76,13 +89,47 @@ function toDeliveryMessage(delivery: DeliveryRecord): MessageInitShape<typeof Al
 
 /** A channel without its secrets. */
 export function toChannelMessage(channel: ChannelRecord): MessageInitShape<typeof AlertChannelSchema> {
-  const { id, kind, name, target, createdAtMs, createdBy = "" } = channel;
-  return { id, kind: KINDS[kind], name, target, createTime: timestampFromMs(createdAtMs), createdBy };
+  const { id, kind, name, target, createdAtMs, createdBy = "", rules, leastSeverity } = channel;
+  return {
+    id,
+    kind: KINDS[kind],
+    name,
+    target,
+    createTime: timestampFromMs(createdAtMs),
+    createdBy,
+    rules: rules.map((rule) => RULES[rule]),
+    leastSeverity: SEVERITIES[leastSeverity],
+  };
+}
+
+/** Which alerts a channel of a request gets. Throws `invalid_request`. */
+export function fromFilterMessage({
+  rules,
+  leastSeverity,
+}: Pick<AlertChannel, "rules" | "leastSeverity">): Pick<ChannelRecord, "rules" | "leastSeverity"> {
+  return {
+    rules: rules.map((rule) => {
+      if (rule === AlertRule.UNSPECIFIED) throw invalidField("rules", "must have at least one rule; empty for all");
+      return keyOf(RULES, rule) ?? unknownValue("rules");
+    }),
+    leastSeverity:
+      leastSeverity === AlertSeverity.UNSPECIFIED
+        ? "warning"
+        : (keyOf(SEVERITIES, leastSeverity) ?? unknownValue("least_severity")),
+  };
+}
+
+function keyOf<K extends string, V>(values: Readonly<Record<K, V>>, value: V): K | undefined {
+  return (Object.keys(values) as K[]).find((key) => values[key] === value);
+}
+
+function unknownValue(field: string): never {
+  throw invalidField(field, "is not known to this version");
 }
 
 /** The kind of a request. Throws `invalid_request`. */
 export function fromKindMessage(kind: ChannelKind): Kind {
-  const found = (Object.keys(KINDS) as Kind[]).find((each) => KINDS[each] === kind);
+  const found = keyOf(KINDS, kind);
   if (found !== undefined) return found;
   throw invalidField("kind", "must be CHANNEL_KIND_WEBHOOK, CHANNEL_KIND_SLACK or CHANNEL_KIND_EMAIL");
 }

@@ -1,7 +1,13 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
 import type { AlertRecord, ChannelRecord } from "../../alerts/alert.ts";
-import { type ChannelContext, createChannel, findChannel, removeChannel } from "../../alerts/channels.ts";
+import {
+  changeChannel,
+  type ChannelContext,
+  createChannel,
+  findChannel,
+  removeChannel,
+} from "../../alerts/channels.ts";
 import type { Outcome } from "../../alerts/sender.ts";
 import {
   checkThresholds,
@@ -16,6 +22,7 @@ import { permitsEverywhere } from "../../access/permissions.ts";
 import { requireIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import {
+  fromFilterMessage,
   fromKindMessage,
   fromThresholdsMessage,
   toAlertMessage,
@@ -99,10 +106,16 @@ export function createAlertService(ports: AlertServicePorts): ServiceImpl<typeof
       return { channels: (await store.channels()).map(toChannelMessage), hasMail: ports.hasMail() };
     },
 
-    async createChannel({ kind, name, url, recipients }, context) {
-      const made = { kind: fromKindMessage(kind), name, url, recipients, actor: actorOf(context) };
+    async createChannel({ kind, name, url, recipients, ...filter }, context) {
+      const receiver = { kind: fromKindMessage(kind), name, url, recipients };
+      const made = { ...receiver, ...fromFilterMessage(filter), actor: actorOf(context) };
       const { channel, signingKey = "" } = await createChannel(ports, made);
       return { channel: toChannelMessage(channel), signingKey };
+    },
+
+    async updateChannel({ id, name, ...filter }, context) {
+      const changes = { id, name, ...fromFilterMessage(filter), actor: actorOf(context) };
+      return { channel: toChannelMessage(await changeChannel(ports, changes)) };
     },
 
     async removeChannel({ id }, context) {

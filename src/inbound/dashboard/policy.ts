@@ -245,6 +245,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     listChannels: reading("alerts.manage"),
     // Messages about all accounts go to an address of the caller's choice.
     createChannel: changing("alerts.manage"),
+    updateChannel: changing("alerts.manage"),
     removeChannel: changing("alerts.manage"),
     testChannel: changing("alerts.manage"),
     getThresholds: reading("alerts.manage"),

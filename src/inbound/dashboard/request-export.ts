@@ -4,21 +4,30 @@ import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { toCsv } from "../../encoding/csv.ts";
-import type { LogPosition } from "../../ledger/ledger-store.ts";
+import type { LedgerStore, LogPosition } from "../../ledger/ledger-store.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import type { LogFilter } from "./request-filter.ts";
 import { type AccountView, listRequests, type RequestListPorts } from "./request-list.ts";
+import { type Sort, sortRequests } from "./request-sort.ts";
 
 /** Requests of a file at most. */
 export const MAX_EXPORTED = 50_000;
 /** Requests of a piece: as many as are written without a noticeable delay of other work. */
 const PIECE = 250;
+/** Requests of a sorted page: each sorts anew. */
+const SORTED_PAGE = 1_000;
 /** Pages that are looked through at most, for filters that hardly any request matches. */
 const MAX_PAGES = 1_000;
+
+interface ExportPorts extends RequestListPorts {
+  readonly ledger: Pick<LedgerStore, "list" | "listSorted">;
+}
 
 interface Export {
   readonly filter: LogFilter;
   readonly view: AccountView;
+  /** Default: the latest end first. */
+  readonly sort?: Sort | undefined;
   readonly format: ExportFormat;
   readonly signal: AbortSignal;
   /** Runs the reading of a page when the caller's account has its turn. May reject when the signal aborts. */
@@ -34,27 +43,55 @@ interface ExportPiece {
   readonly isCut: boolean;
 }
 
-/** Writes the requests of the log, latest end first, in pieces: only one of them is in memory. Throws `invalid_request`. */
+/** The next requests, at most so many. */
+type Read = (limit: number) => Promise<{
+  readonly requests: readonly EndedRequest[];
+  readonly isLast: boolean;
+  /** Whether earlier ones are left out. */
+  readonly isCut: boolean;
+}>;
+
+/** Writes the requests of the log in pieces: only one page of them is in memory. Throws `invalid_request`. */
 export async function* exportRequests(
-  ports: RequestListPorts,
-  { filter, view, format, signal, inTurn, most = MAX_EXPORTED }: Export,
+  ports: ExportPorts,
+  { filter, view, sort, format, signal, inTurn, most = MAX_EXPORTED }: Export,
 ): AsyncGenerator<ExportPiece> {
   const write = WRITERS.get(format);
   if (write === undefined) throw invalidField("format", "is not known to this version");
   if (format === ExportFormat.CSV) yield pieceOf(toCsv([COLUMNS.map(([name]) => name)]), 0);
+  const read = sort === undefined ? readLatest(ports, filter, view) : readSorted(ports, { ...filter, ...sort }, view);
   let left = most;
-  let after: LogPosition | undefined;
   for (let pages = 0; pages < MAX_PAGES && left > 0; pages += 1) {
-    const query = { ...filter, limit: Math.min(PIECE, left), after };
-    const { requests, next } = await inTurn(() => listRequests(ports, query, view));
-    if (signal.aborted) return;
+    const { requests, isLast, isCut } = await inTurn(() => read(left));
     left -= requests.length;
-    yield pieceOf(write(requests), requests.length);
-    if (next === undefined) return;
-    after = next;
-    await nextTurn();
+    for (let from = 0; from === 0 || from < requests.length; from += PIECE) {
+      if (signal.aborted) return;
+      const part = requests.slice(from, from + PIECE);
+      yield pieceOf(write(part), part.length);
+      await nextTurn();
+    }
+    if (isLast && !isCut) return;
+    if (isLast) break;
   }
   yield { ...pieceOf("", 0), isCut: true };
+}
+
+function readLatest(ports: ExportPorts, filter: LogFilter, view: AccountView): Read {
+  let after: LogPosition | undefined;
+  return async (limit) => {
+    const { requests, next } = await listRequests(ports, { ...filter, limit: Math.min(PIECE, limit), after }, view);
+    after = next;
+    return { requests, isLast: next === undefined, isCut: false };
+  };
+}
+
+function readSorted(ports: ExportPorts, query: LogFilter & Sort, view: AccountView): Read {
+  let pageToken = "";
+  return async (limit) => {
+    const page = await sortRequests(ports, { ...query, limit: Math.min(SORTED_PAGE, limit), pageToken }, view);
+    pageToken = page.nextPageToken;
+    return { requests: page.requests, isLast: pageToken === "", isCut: page.sortedSinceMs !== undefined };
+  };
 }
 
 function pieceOf(text: string, count: number): ExportPiece {

@@ -1,6 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  type ListRequestsRequest,
   type RequestFilter,
   RequestOrder,
   type RequestService,
@@ -21,7 +22,7 @@ import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
 import { listRequests, withKeyNames } from "./request-list.ts";
 import { toRequestMessage, type Viewer } from "./request-messages.ts";
-import { sortRequests } from "./request-sort.ts";
+import { type Sort, sortRequests } from "./request-sort.ts";
 import { type WatchPorts, watchRequests } from "./request-watch.ts";
 import { readName, readSavedFilter } from "./saved-filter.ts";
 import type { Streams } from "./streams.ts";
@@ -84,13 +85,12 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
   };
 
   return {
-    async list({ filter, pageToken, limit, order: asked }, context) {
-      if (!ORDERS.has(asked)) throw invalidField("order", "is not known to this version");
-      const order = ORDERS.get(asked);
+    async list({ filter, pageToken, limit, ...asked }, context) {
+      const sort = readSort(asked);
       const query = { ...readFilter(filter, signedInOf(context)), limit: pageSize(limit) };
       const viewer = viewerOf(context);
-      if (order !== undefined) {
-        const page = await sortRequests(ports, { ...query, order, pageToken }, viewOf(context));
+      if (sort !== undefined) {
+        const page = await sortRequests(ports, { ...query, ...sort, pageToken }, viewOf(context));
         return {
           requests: page.requests.map((each) => toRequestMessage(each, viewer)),
           nextPageToken: page.nextPageToken,
@@ -142,8 +142,8 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       );
     },
 
-    async *export({ filter, format }, context) {
-      const exported = streamedBy(filter, context);
+    async *export({ filter, format, ...asked }, context) {
+      const exported = { ...streamedBy(filter, context), sort: readSort(asked) };
       const { id } = signedInOf(context).account;
       const release = exports.take(id);
       if (release === undefined)
@@ -183,6 +183,16 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       return {};
     },
   };
+}
+
+/** Another order than that of the latest end first; undefined for that. Throws `invalid_request`. */
+function readSort({
+  order: asked,
+  ascending: isAscending,
+}: Pick<ListRequestsRequest, "order" | "ascending">): Sort | undefined {
+  if (!ORDERS.has(asked)) throw invalidField("order", "is not known to this version");
+  const order = ORDERS.get(asked) ?? (isAscending ? "time" : undefined);
+  return order && { order, isAscending };
 }
 
 /** What a stream reads. Names of keys are those of its account: the caller may leave other ones before it ends. */

@@ -1,14 +1,16 @@
 import { invalidField } from "../../core/failure.ts";
-import type { LedgerStore, LogOrder, SortedQuery } from "../../ledger/ledger-store.ts";
+import type { LedgerStore, SortedQuery } from "../../ledger/ledger-store.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { type AccountView, type RequestListPorts, withKeyNames } from "./request-list.ts";
 
-interface SortPorts extends Pick<RequestListPorts, "keys" | "feed"> {
+/** An order. */
+export type Sort = Pick<SortedQuery, "order" | "isAscending">;
+
+export interface SortPorts extends Pick<RequestListPorts, "keys" | "feed"> {
   readonly ledger: Pick<LedgerStore, "listSorted">;
 }
 
 interface SortAsked extends Omit<SortedQuery, "after"> {
-  readonly order: LogOrder;
   readonly pageToken: string;
 }
 

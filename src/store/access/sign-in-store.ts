@@ -13,6 +13,7 @@ import {
   toSessionRecord,
   toSessionRow,
 } from "./account-rows.ts";
+import { insertIdentity } from "./identity-store.ts";
 
 type Browsers = Pick<AccountStore, "accountsOfBrowser" | "keepBrowser" | "removeBrowsers" | "pruneBrowsers">;
 
@@ -231,8 +232,8 @@ type Invitations = Pick<
   "insertInvitation" | "findInvitation" | "listInvitations" | "acceptInvitation" | "removeInvitation"
 >;
 
-/** Rolls the transaction back, so that the invitation stays unused. */
-class AddressTaken extends Error {}
+/** The address or the identity is. Rolls the transaction back, so that the invitation stays unused. */
+class Taken extends Error {}
 
 /** The invitations of the account store. */
 export function createInvitations(database: Database): Invitations {
@@ -253,7 +254,7 @@ export function createInvitations(database: Database): Invitations {
       return (await retryWhileBusy(() => all.execute())).map(toInvitationRecord);
     },
 
-    async acceptInvitation(hash, account, atMs) {
+    async acceptInvitation(hash, account, { atMs, identity }) {
       try {
         return await database.transaction(async (transaction) => {
           const used = await transaction
@@ -269,11 +270,12 @@ export function createInvitations(database: Database): Invitations {
             .values(toAccountRow(account))
             .onConflict((conflict) => conflict.column("email").doNothing())
             .executeTakeFirst();
-          if (made.numInsertedOrUpdatedRows !== 1n) throw new AddressTaken();
+          if (made.numInsertedOrUpdatedRows !== 1n) throw new Taken();
+          if (identity !== undefined && !(await insertIdentity(transaction, account.id, identity))) throw new Taken();
           return true;
         });
       } catch (error) {
-        if (error instanceof AddressTaken) return false;
+        if (error instanceof Taken) return false;
         throw error;
       }
     },

@@ -1,4 +1,13 @@
-import type { AlertRecord, ChannelKind, ChannelRecord, DeliveryRecord, MessageKind, Rule } from "../../alerts/alert.ts";
+import type {
+  AlertRecord,
+  ChannelFilter,
+  ChannelKind,
+  ChannelRecord,
+  DeliveryRecord,
+  MessageKind,
+  Rule,
+  Severity,
+} from "../../alerts/alert.ts";
 import type { AlertChannelRow, AlertDeliveryRow, AlertRow } from "../schema.ts";
 
 export function toAlert(row: AlertRow): AlertRecord {
@@ -22,9 +31,22 @@ export function toAlert(row: AlertRow): AlertRecord {
 }
 
 export function toChannel(row: AlertChannelRow): ChannelRecord {
-  const { id, kind, name, target, sealed, created_at_ms, created_by } = row;
+  const { id, kind, name, target, sealed, created_at_ms, created_by, rules, least_severity } = row;
   const facts = { id, kind: kind as ChannelKind, name, target, sealed };
-  return { ...facts, createdAtMs: created_at_ms, createdBy: created_by ?? undefined };
+  return {
+    ...facts,
+    createdAtMs: created_at_ms,
+    createdBy: created_by ?? undefined,
+    rules: rules === null ? [] : (JSON.parse(rules) as Rule[]),
+    leastSeverity: (least_severity ?? "warning") as Severity,
+  };
+}
+
+export function toFilterColumns({
+  rules,
+  leastSeverity,
+}: ChannelFilter): Pick<AlertChannelRow, "rules" | "least_severity"> {
+  return { rules: rules.length === 0 ? null : JSON.stringify(rules), least_severity: leastSeverity };
 }
 
 export function toDelivery(row: AlertDeliveryRow): DeliveryRecord {

@@ -1,12 +1,12 @@
 import type { AlertStore } from "../../alerts/alert-store.ts";
 import type { Database } from "../database.ts";
 import { retryWhileBusy } from "../store-error.ts";
-import { toChannel } from "./alert-rows.ts";
+import { toChannel, toFilterColumns } from "./alert-rows.ts";
 
 /** The part of the AlertStore about channels. */
 export function createChannelRows(
   database: Database,
-): Pick<AlertStore, "channels" | "insertChannel" | "removeChannel" | "resealChannels"> {
+): Pick<AlertStore, "channels" | "insertChannel" | "changeChannel" | "removeChannel" | "resealChannels"> {
   const { query } = database;
   return {
     async channels() {
@@ -14,17 +14,30 @@ export function createChannelRows(
       return (await retryWhileBusy(() => found.execute())).map(toChannel);
     },
 
-    insertChannel: ({ createdAtMs, createdBy, ...facts }, most) =>
+    insertChannel: ({ createdAtMs, createdBy, rules, leastSeverity, ...facts }, most) =>
       database.transaction(async (transaction) => {
         const { count } = await transaction
           .selectFrom("alert_channels")
           .select(({ fn }) => fn.countAll<number>().as("count"))
           .executeTakeFirstOrThrow();
         if (count >= most) return false;
-        const row = { ...facts, created_at_ms: createdAtMs, created_by: createdBy ?? null };
+        const row = {
+          ...facts,
+          created_at_ms: createdAtMs,
+          created_by: createdBy ?? null,
+          ...toFilterColumns({ rules, leastSeverity }),
+        };
         await transaction.insertInto("alert_channels").values(row).execute();
         return true;
       }),
+
+    async changeChannel(id, { name, ...filter }) {
+      const changed = query
+        .updateTable("alert_channels")
+        .set({ name, ...toFilterColumns(filter) })
+        .where("id", "=", id);
+      return (await retryWhileBusy(() => changed.executeTakeFirst())).numUpdatedRows === 1n;
+    },
 
     removeChannel: (id) =>
       database.transaction(async (transaction) => {

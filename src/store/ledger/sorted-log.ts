@@ -13,6 +13,7 @@ import { toLedgerEntry } from "./ledger-rows.ts";
 import { COMPLETIONS, from, inTime, narrowed, windowEnd } from "./log-pages.ts";
 
 const VALUES: Readonly<Record<LogOrder, RawBuilder<number>>> = {
+  time: sql`ended_at_ms`,
   cost: sql`cost_micro_usd`,
   duration: sql`duration_ms`,
   tokens: sql`(prompt_tokens + completion_tokens)`,
@@ -46,7 +47,8 @@ export function createSortedLog(
 
 /** Query of one page, plus one row that shows whether another page follows. */
 export function sortedPage(database: Database, query: SortedQuery) {
-  const { after, limit, order } = query;
+  const { after, limit, order, isAscending = false } = query;
+  const [direction, beyond] = isAscending ? (["asc", ">"] as const) : (["desc", "<"] as const);
   const value = VALUES[order];
   const id = inCodeUnits(database, "id");
   let page = narrowed(inTime(from(database, COMPLETIONS).selectAll(), unplaced(query)), query, {
@@ -54,20 +56,20 @@ export function sortedPage(database: Database, query: SortedQuery) {
     table: COMPLETIONS,
   })
     .select(value.as("sorted_by"))
-    .orderBy(value, "desc")
-    .orderBy("ended_at_ms", "desc")
-    .orderBy(id, "desc")
+    .orderBy(value, direction)
+    .orderBy("ended_at_ms", direction)
+    .orderBy(id, direction)
     .limit(limit + 1);
   if (order === "firstContent") page = page.where(value, "is not", null);
   if (after !== undefined) {
     page = page.where((row) =>
       row.or([
-        row(value, "<", after.value),
-        row.and([row(value, "=", after.value), row("ended_at_ms", "<", after.endedAtMs)]),
+        row(value, beyond, after.value),
+        row.and([row(value, "=", after.value), row("ended_at_ms", beyond, after.endedAtMs)]),
         row.and([
           row(value, "=", after.value),
           row("ended_at_ms", "=", after.endedAtMs),
-          row(id, "<", after.completionId),
+          row(id, beyond, after.completionId),
         ]),
       ]),
     );

@@ -199,6 +199,7 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "AlertService/Mute": { who: "administrator" },
   "AlertService/ListChannels": { who: "administrator" },
   "AlertService/CreateChannel": { who: "administrator", fresh: true },
+  "AlertService/UpdateChannel": { who: "administrator", fresh: true },
   "AlertService/RemoveChannel": { who: "administrator", fresh: true },
   "AlertService/TestChannel": { who: "administrator", fresh: true },
   "AlertService/GetThresholds": { who: "administrator" },

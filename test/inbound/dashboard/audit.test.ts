@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { ChannelKind } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AlertRule, AlertSeverity, ChannelKind } from "../../../gen/parley/console/v1/alert_pb.js";
 import { AuditExportFormat } from "../../../gen/parley/console/v1/audit_pb.js";
 import { parseConfig } from "../../../src/config/parse.ts";
 import { credentialCipherOf } from "../../../src/gateway/account-credentials.ts";
@@ -67,6 +67,12 @@ describe("an entry of the audit log", () => {
     const [alert] = await store.alerts.open();
     const url = "https://example.com/secret-path";
     const { channel } = await ada.alert.createChannel({ kind: ChannelKind.WEBHOOK, name: "On call", url });
+    const critical = { id: channel!.id, name: "On call", leastSeverity: AlertSeverity.CRITICAL };
+    const { channel: changed } = await ada.alert.updateChannel({ ...critical, rules: [AlertRule.LATENCY] });
+    expect(changed).toMatchObject({ rules: [AlertRule.LATENCY], leastSeverity: AlertSeverity.CRITICAL });
+    expect((await ada.alert.listChannels({})).channels).toEqual([changed]);
+    const without = await errorOf(ada.alert.updateChannel({ ...critical, rules: [AlertRule.UNSPECIFIED] }));
+    expect(without.message).toContain("must have at least one rule");
     await ada.alert.removeChannel({ id: channel!.id });
     const { thresholds } = await ada.alert.getThresholds({});
     await ada.alert.setThresholds({ thresholds: { ...thresholds!, errorPercent: 7 } });
@@ -74,9 +80,10 @@ describe("an entry of the audit log", () => {
     await ada.alert.mute({ id: alert!.id, hours: 0 });
     for (let time = 0; time < 2; time += 1) await ada.alert.acknowledge({ id: alert!.id });
     const object = { kind: "alert_channel", id: channel!.id };
-    const fields = '{"kind":"webhook","name":"On call"}';
+    const fields = (rules: unknown, severity: string) =>
+      JSON.stringify({ kind: "webhook", name: "On call", rules, least_severity: severity });
     const mutedUntil = new Date(withAlerts.access.clock.now() + 3_600_000).toISOString();
-    expect((await ada.audit.list({})).entries.slice(0, 6)).toMatchObject([
+    expect((await ada.audit.list({})).entries.slice(0, 7)).toMatchObject([
       { action: "alert_acknowledged", object: { kind: "alert", id: alert!.id }, actor: { id: ada.id } },
       {
         action: "alert_muted",
@@ -93,8 +100,14 @@ describe("an entry of the audit log", () => {
         beforeJson: '{"error_percent":20}',
         afterJson: '{"error_percent":7}',
       },
-      { action: "alert_channel_removed", object, beforeJson: fields },
-      { action: "alert_channel_created", object, afterJson: fields },
+      { action: "alert_channel_removed", object, beforeJson: fields(["latency"], "critical") },
+      {
+        action: "alert_channel_updated",
+        object,
+        beforeJson: '{"rules":"all","least_severity":"warning"}',
+        afterJson: '{"rules":["latency"],"least_severity":"critical"}',
+      },
+      { action: "alert_channel_created", object, afterJson: fields("all", "warning") },
     ]);
     expect(JSON.stringify(withAlerts.access.audit.entries)).not.toContain("example.com");
   });

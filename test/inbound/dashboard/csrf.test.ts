@@ -275,7 +275,9 @@ describe("who may call what", () => {
     // Of others only maintainers of a team.
     ...["SetMember", "RemoveMember"].map((name) => `TeamService/${name}`),
     ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
-    ...["CreateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map((name) => `AlertService/${name}`),
+    ...["CreateChannel", "UpdateChannel", "RemoveChannel", "TestChannel", "SetThresholds"].map(
+      (name) => `AlertService/${name}`,
+    ),
   ];
   const OWNERS_FRESH = ["Create", "Update", "Remove"].map((name) => `RoleService/${name}`);
   const FRESH = [...SIGNED_IN_FRESH, ...DEVELOPERS_FRESH, ...ADMINISTRATORS_FRESH, ...OWNERS_FRESH];

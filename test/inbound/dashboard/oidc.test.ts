@@ -2,6 +2,9 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
+import { createInvitation, findInvitationOf } from "../../../src/access/invitations.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createSignInLink } from "../../../src/access/sign-in-link.ts";
 import { isToken } from "../../../src/access/secret-token.ts";
 import { CookieBrowser } from "../../support/cookie-browser.ts";
@@ -297,6 +300,118 @@ describe("a person", () => {
     const [, abort = ""] = /href="([^"]+\/abort)"/.exec(form.text) ?? [];
     const reached = await browser.follow(await browser.get(new URL(abort, form.url)), isCallback);
     expect(pathOf(await browser.get(reached.location!))).toBe("/sign-in?problem=declined");
+  });
+});
+
+describe("an invited person", () => {
+  const DAY_MS = 86_400_000;
+
+  /** Starts where passwords are off, with an owner who has signed in; `invite` makes invitations as this owner. */
+  async function startInviting(options: OidcSiteOptions = {}) {
+    await start({ signIn: { password: false }, ...options });
+    open.provider.people["eve"] = { email: "Eve@other.example", email_verified: true, name: "Eve" };
+    const browser = new CookieBrowser();
+    await signInAs(open, "ada", { browser });
+    const { id } = (await sessionOf(browser))!.account!;
+    await open.access.store.update(id, { role: "owner" });
+    const { account } = open.site.browser({ cookie: `sid=${browser.cookies.get(open.url)?.get("sid")}` });
+    const invite = (role: AccountRole, email = "eve@other.example") => account.createInvitation({ role, email });
+    return { account, invite };
+  }
+
+  it("gets an account with the invited role, once, where passwords are off", async () => {
+    const { account, invite } = await startInviting();
+    expect(pathOf(await signInAs(open, "eve"))).toBe("/sign-in?problem=no_account");
+    const { invitation } = await invite(AccountRole.ADMINISTRATOR);
+    const browser = new CookieBrowser();
+    expect(pathOf(await signInAs(open, "eve", { browser }))).toBe("/");
+    const { account: made } = (await sessionOf(browser))!;
+    expect(made).toMatchObject({ email: "eve@other.example", name: "Eve", role: AccountRole.ADMINISTRATOR });
+    expect((await account.listInvitations({})).invitations).toMatchObject([
+      { id: invitation!.id, useTime: expect.anything() },
+    ]);
+    expect(entries().slice(-3)).toMatchObject([
+      { action: "invitation_accepted", accountId: made!.id, object: { kind: "invitation", id: invitation!.id } },
+      { action: "signed_up", accountId: made!.id, after: { role: "administrator" }, details: { method: "oidc" } },
+      { action: "signed_in", accountId: made!.id },
+    ]);
+    // Somebody who has the address later is another person.
+    open.provider.people["successor"] = { email: "eve@other.example", email_verified: true };
+    expect(pathOf(await signInAs(open, "successor"))).toBe("/sign-in?problem=not_linked");
+    expect(pathOf(await signInAs(open, "eve"))).toBe("/");
+  });
+
+  it.each([
+    ["whose address is not verified", { email: "eve@other.example", email_verified: false }, "unverified"],
+    ["with another address", { email: "eve2@other.example", email_verified: true }, "no_account"],
+    ["without an address", {}, "unverified"],
+  ])("%s is refused, and the invitation stays", async (_, claims, reason) => {
+    const { account, invite } = await startInviting();
+    await invite(AccountRole.DEVELOPER);
+    open.provider.people["eve"] = claims;
+    expect(pathOf(await signInAs(open, "eve"))).toBe(`/sign-in?problem=${reason}`);
+    expect((await account.listInvitations({})).invitations[0]?.useTime).toBeUndefined();
+  });
+
+  it("is refused when the invitation is revoked or has expired", async () => {
+    const { account, invite } = await startInviting();
+    const { invitation } = await invite(AccountRole.DEVELOPER);
+    await account.revokeInvitation({ id: invitation!.id });
+    expect(pathOf(await signInAs(open, "eve"))).toBe("/sign-in?problem=no_account");
+    await invite(AccountRole.DEVELOPER);
+    open.site.access.clock.advance(7 * DAY_MS);
+    // By this clock a token of the provider has expired, too, so no sign-in can show it.
+    expect(await findInvitationOf(open.access, "eve@other.example")).toBeUndefined();
+    open.site.access.clock.advance(-1);
+    expect(await findInvitationOf(open.access, "eve@other.example")).toBeDefined();
+  });
+
+  it("of the provider's domains gets the invited role in place of the default one", async () => {
+    const { invite } = await startInviting({ oidc: { default_role: "viewer" } });
+    open.provider.people["eve"] = { email: "eve@acme.example", email_verified: true };
+    await invite(AccountRole.DEVELOPER, "eve@acme.example");
+    const browser = new CookieBrowser();
+    await signInAs(open, "eve", { browser });
+    expect((await sessionOf(browser))?.account?.role).toBe(AccountRole.DEVELOPER);
+  });
+
+  it("gets the role of the groups where they decide, and none without such a group", async () => {
+    const oidc = { roles: { ops: "administrator", staff: "viewer" }, default_role: "none" };
+    await start({ oidc });
+    open.provider.people["ada"] = { ...ADA, groups: ["ops"] };
+    await signInAs(open, "ada");
+    const inviter = { actorId: undefined, network: undefined };
+    await createInvitation(open.access, { email: "eve@other.example", role: "owner", ...inviter });
+    open.provider.people["eve"] = { email: "eve@other.example", email_verified: true, groups: [] };
+    expect(pathOf(await signInAs(open, "eve"))).toBe("/sign-in?problem=no_role");
+    open.provider.people["eve"] = { email: "eve@other.example", email_verified: true, groups: ["staff"] };
+    const browser = new CookieBrowser();
+    expect(pathOf(await signInAs(open, "eve", { browser }))).toBe("/");
+    expect((await sessionOf(browser))?.account?.role).toBe(AccountRole.VIEWER);
+  });
+
+  it("as an owner takes over the default account of a new installation", async () => {
+    await start({ signIn: { password: false } });
+    open.provider.people["ada"] = { email: "ada@other.example", email_verified: true };
+    const inviter = { actorId: undefined, network: undefined };
+    await createInvitation(open.access, { email: "ada@other.example", role: "owner", ...inviter });
+    const browser = new CookieBrowser();
+    await signInAs(open, "ada", { browser });
+    expect((await sessionOf(browser))?.account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: AccountRole.OWNER });
+    expect(await open.access.store.listInvitations()).toEqual([]);
+  });
+
+  it("needs an address, and no closed sign-up", async () => {
+    const { account } = await startInviting();
+    const refused = await errorOf(account.createInvitation({ role: AccountRole.DEVELOPER }));
+    expect([refused.code, refused.message]).toEqual([Code.InvalidArgument, expect.stringContaining("Acme ID")]);
+    await createInvitation(open.access, {
+      email: "eve@other.example",
+      role: "developer",
+      actorId: undefined,
+      network: undefined,
+    });
+    expect(await findInvitationOf({ ...open.access, signUp: "closed" }, "eve@other.example")).toBeUndefined();
   });
 });
 

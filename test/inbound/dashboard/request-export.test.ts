@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ExportFormat } from "../../../gen/parley/console/v1/request_pb.js";
+import { ExportFormat, RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
 import { exportRequests } from "../../../src/inbound/dashboard/request-export.ts";
+import { connect } from "../../../src/store/database.ts";
+import { createSortedLog } from "../../../src/store/ledger/sorted-log.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { attemptOf } from "../../support/attempt.ts";
@@ -146,6 +148,40 @@ describe("an export of requests", () => {
     expect(isCut).toBe(true);
     expect(whole.text.startsWith(cut.join(""))).toBe(true);
     expect(cut.join("").trimEnd().split("\r\n")).toHaveLength(601);
+  });
+
+  it("is in the order that was asked for, in pieces, and says when earlier ones are left out", async () => {
+    await writeHistory(store.ledger, { count: 2_300, accountIds: [ada.id] });
+    const costs = async (asked: Parameters<typeof exported>[1]) => {
+      const { text, ...counted } = await exported(ada, asked);
+      const lines = text.trimEnd().split("\n");
+      return { ...counted, costs: lines.map((line) => (JSON.parse(line) as { cost_usd: number }).cost_usd) };
+    };
+    const highest = await costs({ order: RequestOrder.COST });
+    expect(highest.costs).toEqual(highest.costs.toSorted((left, right) => right - left));
+    expect(highest).toMatchObject({ count: 2_300, isCut: false });
+    expect(highest.pieces).toBeGreaterThan(9);
+    expect((await costs({ order: RequestOrder.COST, ascending: true })).costs).toEqual(highest.costs.toReversed());
+    expect((await errorOf(costs({ order: 77 as RequestOrder }))).code).toBe(Code.InvalidArgument);
+
+    const database = await connect({ dataDir, databaseUrl: undefined });
+    const ledger = { ...store.ledger, ...createSortedLog(database, { window: 1_100 }) };
+    const ports = { ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
+    const asked = {
+      filter: {},
+      view: undefined,
+      sort: { order: "time", isAscending: true },
+      format: ExportFormat.UNSPECIFIED,
+      signal: new AbortController().signal,
+      inTurn: atOnce,
+    } as const;
+    let [count, isCut] = [0, false];
+    for await (const piece of exportRequests(ports, asked)) {
+      count += piece.count;
+      isCut = piece.isCut;
+    }
+    await database.close();
+    expect([count, isCut]).toEqual([1_101, true]);
   });
 
   it("reads each page in a turn of reports, and an account has two at once", async () => {

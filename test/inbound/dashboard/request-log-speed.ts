@@ -83,11 +83,17 @@ export function describeRequestLogSpeed(
       ["failed", { outcome: "failed" }],
       ["a model", { model: HISTORY_MODELS[5] }],
       ["a key", { keyId: HISTORY_KEYS[1]! }],
-    ])("sorts %s by every column in time, the first page and the next", async (name, filter) => {
-      for (const order of ORDERS.map((word) => RequestOrder[word])) {
-        const list = (pageToken: string) => who().request.list({ filter, order, pageToken });
+    ])("sorts %s by every column and direction in time, the first page and the next", async (name, filter) => {
+      const orders = ORDERS.map((word) => RequestOrder[word]);
+      const sorts = [
+        ...[false, true].flatMap((ascending) => orders.map((order) => ({ order, ascending }))),
+        { order: RequestOrder.UNSPECIFIED, ascending: true },
+      ];
+      for (const sort of sorts) {
+        const list = (pageToken: string) => who().request.list({ filter, ...sort, pageToken });
         const { nextPageToken } = await list("");
-        const by = `List by the ${role}, ${name}, sorted by ${RequestOrder[order]}`;
+        const direction = sort.ascending ? ", ascending" : "";
+        const by = `List by the ${role}, ${name}, sorted by ${RequestOrder[sort.order]}${direction}`;
         expect(await quickest(by, () => list(""))).toBeLessThan(LIMIT_MS);
         expect(await quickest(`${by}, the next page`, () => list(nextPageToken))).toBeLessThan(LIMIT_MS);
       }

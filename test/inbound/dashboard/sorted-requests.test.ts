@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
@@ -50,11 +50,11 @@ describe("sorted requests", () => {
     await store.ledger.insert(
       costs.map((costMicroUsd, index) => entry({ costMicroUsd, accountId: index % 5 === 0 ? bob.id : ada.id })),
     );
-    const listed = async (of: Browser): Promise<number[]> => {
+    const listed = async (of: Browser, ascending = false): Promise<number[]> => {
       const found: number[] = [];
       let pageToken = "";
       do {
-        const page = await of.request.list({ order: RequestOrder.COST, limit: 10, pageToken });
+        const page = await of.request.list({ order: RequestOrder.COST, ascending, limit: 10, pageToken });
         found.push(...page.requests.map(({ costMicroUsd }) => Number(costMicroUsd)));
         expect(page.sortedSince).toBeUndefined();
         pageToken = page.nextPageToken;
@@ -63,6 +63,7 @@ describe("sorted requests", () => {
     };
     const sorted = (numbers: readonly number[]) => numbers.toSorted((left, right) => right - left);
     expect(await listed(ada)).toEqual(sorted(costs));
+    expect(await listed(ada, true)).toEqual(sorted(costs).toReversed());
     expect(await listed(bob)).toEqual(sorted(costs.filter((_, index) => index % 5 === 0)));
   });
 
@@ -83,6 +84,11 @@ describe("sorted requests", () => {
     );
     expect(timestampMs(second.sortedSince!)).toBe(NOON + 12);
     expect(second.nextPageToken).toBe("");
+    const oldest = await ada.request.list({ ascending: true, limit: 2 });
+    expect(timestampMs(oldest.sortedSince!)).toBe(NOON + 12);
+    expect(oldest.requests.map(({ endTime }) => timestampMs(endTime!))).toEqual([NOON + 12, NOON + 13]);
+    const since = await ada.request.list({ ascending: true, filter: { until: timestampFromMs(NOON + 5) } });
+    expect(since.requests.map(({ endTime }) => timestampMs(endTime!) - NOON)).toEqual([0, 1, 2, 3, 4]);
     await database.close();
   });
 

@@ -41,6 +41,8 @@ const channel: ChannelRecord = {
   sealed: "sealed",
   createdAtMs: NOW,
   createdBy: undefined,
+  rules: [],
+  leastSeverity: "warning",
 };
 
 const changesOf = (changes: Partial<AlertChanges>): AlertChanges => ({
@@ -180,6 +182,10 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       const { id } = await openOne(store);
       expect(await alerts.resealChannels(({ sealed }) => `${sealed} again`)).toEqual({ resealed: 1, unreadable: 0 });
       expect(await alerts.channels()).toEqual([{ ...channel, sealed: "sealed again" }]);
+      const changes = { name: "Money", rules: ["budget" as const], leastSeverity: "critical" as const };
+      expect(await alerts.changeChannel(channel.id, changes)).toBe(true);
+      expect(await alerts.changeChannel("chan_none", changes)).toBe(false);
+      expect(await alerts.channels()).toEqual([{ ...channel, ...changes, sealed: "sealed again" }]);
       expect(await alerts.removeChannel(channel.id)).toBe(true);
       expect(await alerts.removeChannel(channel.id)).toBe(false);
       expect(await alerts.deliveries([id])).toMatchObject([

@@ -243,7 +243,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       await accounts.insertInvitation(invitation);
       expect(await accounts.findInvitation("h1")).toEqual(invitation);
       const guests = Array.from({ length: 6 }, (_, index) => accountNamed(`g${index}`));
-      const accepted = await Promise.all(guests.map((guest) => accounts.acceptInvitation("h1", guest, 50)));
+      const accepted = await Promise.all(guests.map((guest) => accounts.acceptInvitation("h1", guest, { atMs: 50 })));
       expect(accepted.filter(Boolean)).toHaveLength(1);
       expect(await accounts.list()).toHaveLength(2);
       expect(await accounts.findInvitation("h1")).toEqual({ ...invitation, usedAtMs: 50 });

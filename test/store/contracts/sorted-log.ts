@@ -34,13 +34,15 @@ export function describeSortedLog(open: () => Promise<Store>): void {
       ["tokens", ["b", "a", "D", "c"]],
       // Without those that had no content.
       ["firstContent", ["D", "a", "c"]],
-    ] as const)("have the largest %s first, page by page", async (order, ids) => {
+      ["time", ["c", "b", "a", "D"]],
+    ] as const)("have the largest %s first, page by page, or the smallest", async (order, ids) => {
       const store = await open();
       const ends = { a: NOON, b: NOON, c: NOON + 1, D: NOON };
       await store.ledger.insert(
         ENTRIES.map((each) => entry({ ...each, endedAtMs: ends[each.completionId as keyof typeof ends] })),
       );
       expect(await listed(store, { order })).toEqual(ids);
+      expect(await listed(store, { order, isAscending: true })).toEqual(ids.toReversed());
     });
 
     it("are narrowed by account, key, model, outcome and time", async () => {

@@ -391,7 +391,8 @@ export declare const InvitationSchema: GenMessage<Invitation>;
  */
 export declare type CreateInvitationRequest = Message<"parley.console.v1.CreateInvitationRequest"> & {
   /**
-   * Empty: anybody who has the link may use it.
+   * Empty: anybody who has the link may use it. Required where the setting `sign_in.password` is off. Somebody who signs in at the OpenID
+   * provider for the first time, with this address verified there, uses the invitation without its link.
    *
    * @generated from field: string email = 1;
    */

@@ -413,6 +413,20 @@ export declare type AlertChannel = Message<"parley.console.v1.AlertChannel"> & {
    * @generated from field: string created_by = 6;
    */
   createdBy: string;
+
+  /**
+   * The rules whose alerts are sent to it; empty: all.
+   *
+   * @generated from field: repeated parley.console.v1.AlertRule rules = 7;
+   */
+  rules: AlertRule[];
+
+  /**
+   * Alerts below this severity are not sent to it.
+   *
+   * @generated from field: parley.console.v1.AlertSeverity least_severity = 8;
+   */
+  leastSeverity: AlertSeverity;
 };
 
 /**
@@ -495,6 +509,20 @@ export declare type CreateChannelRequest = Message<"parley.console.v1.CreateChan
    * @generated from field: repeated string recipients = 4;
    */
   recipients: string[];
+
+  /**
+   * The rules whose alerts are sent to it; empty: all.
+   *
+   * @generated from field: repeated parley.console.v1.AlertRule rules = 5;
+   */
+  rules: AlertRule[];
+
+  /**
+   * Alerts below this severity are not sent to it. Not said: ALERT_SEVERITY_WARNING.
+   *
+   * @generated from field: parley.console.v1.AlertSeverity least_severity = 6;
+   */
+  leastSeverity: AlertSeverity;
 };
 
 /**
@@ -529,6 +557,67 @@ export declare type CreateChannelResponse = Message<"parley.console.v1.CreateCha
  * Use `create(CreateChannelResponseSchema)` to create a new message.
  */
 export declare const CreateChannelResponseSchema: GenMessage<CreateChannelResponse>;
+
+/**
+ * All that can be changed of a channel. Its receiver and its key stay.
+ *
+ * @generated from message parley.console.v1.UpdateChannelRequest
+ */
+export declare type UpdateChannelRequest = Message<"parley.console.v1.UpdateChannelRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Required.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The rules whose alerts are sent to it; empty: all.
+   *
+   * @generated from field: repeated parley.console.v1.AlertRule rules = 3;
+   */
+  rules: AlertRule[];
+
+  /**
+   * Alerts below this severity are not sent to it. Not said: ALERT_SEVERITY_WARNING.
+   *
+   * @generated from field: parley.console.v1.AlertSeverity least_severity = 4;
+   */
+  leastSeverity: AlertSeverity;
+};
+
+/**
+ * Describes the message parley.console.v1.UpdateChannelRequest.
+ * Use `create(UpdateChannelRequestSchema)` to create a new message.
+ */
+export declare const UpdateChannelRequestSchema: GenMessage<UpdateChannelRequest>;
+
+/**
+ * The channel is changed.
+ *
+ * @generated from message parley.console.v1.UpdateChannelResponse
+ */
+export declare type UpdateChannelResponse = Message<"parley.console.v1.UpdateChannelResponse"> & {
+  /**
+   * As it is now.
+   *
+   * @generated from field: parley.console.v1.AlertChannel channel = 1;
+   */
+  channel?: AlertChannel | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.UpdateChannelResponse.
+ * Use `create(UpdateChannelResponseSchema)` to create a new message.
+ */
+export declare const UpdateChannelResponseSchema: GenMessage<UpdateChannelResponse>;
 
 /**
  * Which channel.
@@ -963,7 +1052,7 @@ export declare const AlertService: GenService<{
     output: typeof ListChannelsResponseSchema;
   },
   /**
-   * Adds a channel, to which all alerts are sent. INVALID_ARGUMENT for an address that may not be used, and beyond 20 channels.
+   * Adds a channel, to which alerts are sent. INVALID_ARGUMENT for an address that may not be used, and beyond 20 channels.
    *
    * @generated from rpc parley.console.v1.AlertService.CreateChannel
    */
@@ -971,6 +1060,16 @@ export declare const AlertService: GenService<{
     methodKind: "unary";
     input: typeof CreateChannelRequestSchema;
     output: typeof CreateChannelResponseSchema;
+  },
+  /**
+   * Changes the name of a channel, and which alerts are sent to it. INVALID_ARGUMENT for an unknown one.
+   *
+   * @generated from rpc parley.console.v1.AlertService.UpdateChannel
+   */
+  updateChannel: {
+    methodKind: "unary";
+    input: typeof UpdateChannelRequestSchema;
+    output: typeof UpdateChannelResponseSchema;
   },
   /**
    * Removes a channel. Messages that wait for it are not sent.

@@ -586,6 +586,13 @@ export declare type ListRequestsRequest = Message<"parley.console.v1.ListRequest
    * @generated from field: parley.console.v1.RequestOrder order = 4;
    */
   order: RequestOrder;
+
+  /**
+   * The reverse: the lowest value first, or the earliest end, which then is an order by anything but time as well.
+   *
+   * @generated from field: bool ascending = 5;
+   */
+  ascending: boolean;
 };
 
 /**
@@ -816,6 +823,20 @@ export declare type ExportRequestsRequest = Message<"parley.console.v1.ExportReq
    * @generated from field: parley.console.v1.ExportFormat format = 2;
    */
   format: ExportFormat;
+
+  /**
+   * By what they are sorted, as in a list.
+   *
+   * @generated from field: parley.console.v1.RequestOrder order = 3;
+   */
+  order: RequestOrder;
+
+  /**
+   * The reverse, as in a list.
+   *
+   * @generated from field: bool ascending = 4;
+   */
+  ascending: boolean;
 };
 
 /**
