@@ -157,7 +157,8 @@ function toTags(texts: readonly string[]): readonly string[] | undefined {
   return tags.size === 0 ? undefined : [...tags];
 }
 
-function toName(text: string | undefined): string | undefined {
+/** An end user, session or agent as it is kept; undefined when nothing is left. */
+export function toName(text: string | undefined): string | undefined {
   return text === undefined ? undefined : toText(text, MAX_NAME_CHARS);
 }
 
