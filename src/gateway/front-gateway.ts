@@ -186,7 +186,10 @@ function authenticateWith(remote: RemoteCore, shown: ShownHeaders, { access }: C
     const key =
       authorization === undefined && certificate !== undefined ? namesOf(certificate) : bearerToken(authorization);
     if (key !== undefined && key.length > MAX_TOKEN_LENGTH)
-      throw new Failure("unauthenticated", `This token has more than ${MAX_TOKEN_LENGTH} characters, which a front does not hand on.`);
+      throw new Failure(
+        "unauthenticated",
+        `This token has more than ${MAX_TOKEN_LENGTH} characters, which a front does not hand on.`,
+      );
     try {
       return shown.note(await authenticator.authenticate(key), toHeader(key!));
     } catch (reason) {

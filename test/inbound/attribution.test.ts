@@ -113,7 +113,12 @@ describe("whom and what a request is for", () => {
   });
 
   it("is handed on as far as there is room, names before tags", () => {
-    const found = { session: "話".repeat(20), endUser: "ann", agent: "a".repeat(50), tags: ["é", "b", "c".repeat(20), "d"] };
+    const found = {
+      session: "話".repeat(20),
+      endUser: "ann",
+      agent: "a".repeat(50),
+      tags: ["é", "b", "c".repeat(20), "d"],
+    };
     const handedOn = (maxChars: number) => read(Object.fromEntries(attributionHeaders(found, maxChars)));
     expect(handedOn(1_000)).toEqual(found);
     expect(handedOn(250)).toEqual({ ...found, tags: ["é", "b"] });

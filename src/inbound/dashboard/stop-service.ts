@@ -57,7 +57,10 @@ function readKind(asked: KindMessage): StopKind {
 function readValue(text: string): string {
   const kept = toName(text);
   if (kept === text) return text;
-  throw invalidField("value", kept === undefined ? "is empty" : `is kept as ${JSON.stringify(kept)} of calls; write it so`);
+  throw invalidField(
+    "value",
+    kept === undefined ? "is empty" : `is kept as ${JSON.stringify(kept)} of calls; write it so`,
+  );
 }
 
 function toMessage(stop: AccountStop): MessageInitShape<typeof StopSchema> {

@@ -122,7 +122,16 @@ export class StreamGuard implements GuardedStream {
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, waits, maxReceiveBytes, took, tookHeaders, certificate, authenticated, connectionId }: StreamGuardOptions,
+    {
+      services,
+      waits,
+      maxReceiveBytes,
+      took,
+      tookHeaders,
+      certificate,
+      authenticated,
+      connectionId,
+    }: StreamGuardOptions,
   ) {
     this.stream = stream;
     this.#certificate = certificate;
