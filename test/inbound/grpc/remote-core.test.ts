@@ -429,9 +429,9 @@ describe("a caller who leaves", () => {
     await batches.next();
     const tags = Array.from({ length: MAX_TAGS }, (_, index) => `${index} ${"語".repeat(MAX_TAG_CHARS - 3)}`);
     const attribution = { session: "話".repeat(MAX_NAME_CHARS), endUser: "ann", tags };
-    const create = () => codeOf(remote.completions.create(REQUEST, call({ attribution })));
+    const callByNames = () => codeOf(remote.completions.create(REQUEST, call({ attribution })));
     for (let round = 0; round < ROUNDS; round++)
-      expect(new Set(await Promise.all(Array.from({ length: NAMED }, create)))).toEqual(new Set(["none"]));
+      expect(new Set(await Promise.all(Array.from({ length: NAMED }, callByNames)))).toEqual(new Set(["none"]));
     const { session, endUser, tags: arrived = [] } = core.seen[1]!.attribution!;
     expect({ session, endUser }).toEqual({ session: attribution.session, endUser: "ann" });
     expect(arrived).toEqual(tags.slice(0, arrived.length));
