@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Figure, sentence } from "../test/faults/support/figures.ts";
-import { runTests } from "./run-tests.ts";
+import { runTests, TWO_AT_A_TIME } from "./run-tests.ts";
 
 /** A line of the report: a figure, and whether its limit was met. */
 type Said = Figure & { readonly held: boolean };
@@ -14,10 +14,12 @@ type Said = Figure & { readonly held: boolean };
 const filesOf = (...names: readonly string[]): ReadonlySet<string> =>
   new Set(names.map((name) => `test/faults/${name}.test.ts`));
 
+const COMMON: readonly string[] = ["--config", "vitest.faults.config.ts"];
+
 /** Tests of how much the gateway can serve: they run first, with nothing beside them. */
 const ALONE = filesOf("admission", "overload");
 
-/** Tests that mostly wait: they run concurrently with the others, one after another. */
+/** Tests that mostly wait: they run beside the others, two at a time. */
 const MOSTLY_WAITING = filesOf("soak", "rolling-cores", "revocation", "secrets");
 
 const { values, positionals } = parseArgs({
@@ -52,7 +54,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** The arguments of vitest's runs, each with one file after another: phases of concurrent runs. */
+/** The arguments of vitest's runs: phases of concurrent runs. */
 function phasesOf(words: readonly string[]): string[][][] {
   const files = globSync("test/faults/**/*.test.ts").filter(
     (file) => words.length === 0 || words.some((word) => file.includes(word)),
@@ -61,10 +63,10 @@ function phasesOf(words: readonly string[]): string[][][] {
   const waiting = files.filter((file) => MOSTLY_WAITING.has(file));
   const others = files.filter((file) => !ALONE.has(file) && !MOSTLY_WAITING.has(file));
   // Vitest reports words without a matching file.
-  const phases = files.length === 0 ? [[[...words]]] : [[alone], [others, waiting]];
-  return phases
-    .map((runs) => runs.filter((run) => run.length > 0).map((run) => ["--config", "vitest.faults.config.ts", ...run]))
-    .filter((runs) => runs.length > 0);
+  if (files.length === 0) return [[[...COMMON, ...words]]];
+  const runs = (lane: readonly string[], flags: readonly string[] = []): string[][] =>
+    lane.length === 0 ? [] : [[...COMMON, ...flags, ...lane]];
+  return [runs(alone), [...runs(others), ...runs(waiting, TWO_AT_A_TIME)]].filter((phase) => phase.length > 0);
 }
 
 function tableRow(said: Said): string {

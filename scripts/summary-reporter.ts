@@ -8,6 +8,13 @@ export interface Summary {
   readonly failures: readonly string[];
   /** Errors outside of tests: an unhandled rejection, a crashed process of vitest. */
   readonly errors: readonly string[];
+  readonly files: readonly FileTime[];
+}
+
+/** How long the tests and hooks of a file took, and loading it. */
+export interface FileTime {
+  readonly file: string;
+  readonly seconds: number;
 }
 
 /** Characters of an error that are repeated. */
@@ -23,9 +30,15 @@ export default class SummaryReporter implements Reporter {
       failures: modules.flatMap(failuresOf),
       // Vitest notes which file was running.
       errors: errors.map((error) => `${JSON.stringify(error["VITEST_TEST_PATH"])}: ${text(error)}`),
+      files: modules.map((module) => ({ file: module.relativeModuleId, seconds: secondsOf(module) })),
     };
     writeFileSync(path, JSON.stringify(summary));
   }
+}
+
+function secondsOf(module: TestModule): number {
+  const { collectDuration, duration } = module.diagnostic();
+  return (collectDuration + duration) / 1_000;
 }
 
 function failuresOf(module: TestModule): string[] {

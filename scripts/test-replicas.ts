@@ -2,9 +2,9 @@
 // redis-server, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves, and Go for the program that copies
 // SQLite databases.
 import { globSync } from "node:fs";
-import { runTests } from "./run-tests.ts";
+import { runTests, TWO_AT_A_TIME } from "./run-tests.ts";
 
-/** Tests that mostly wait, and measure no times of less than seconds: they run beside the others, one after another. */
+/** Tests that mostly wait, and measure no times of less than seconds: they run beside the others, two at a time. */
 const MOSTLY_WAITING: ReadonlySet<string> = new Set(
   [
     "alert-rules",
@@ -40,11 +40,13 @@ const flags = end < 0 ? [] : given.slice(end);
 const files = globSync("test/replicas/**/*.test.ts").filter(
   (file) => (words.length === 0 && !BY_NAME.has(file)) || words.some((word) => file.includes(word)),
 );
-const lanes = [
-  files.filter((file) => !MOSTLY_WAITING.has(file)),
-  files.filter((file) => MOSTLY_WAITING.has(file)),
-].filter((lane) => lane.length > 0);
+const waiting = files.filter((file) => MOSTLY_WAITING.has(file));
+const others = files.filter((file) => !MOSTLY_WAITING.has(file));
+const common = ["--config", "vitest.replicas.config.ts", ...flags];
+const runs = [
+  { files: others, args: [...common, ...others] },
+  { files: waiting, args: [...common, ...TWO_AT_A_TIME, ...waiting] },
+].filter((run) => run.files.length > 0);
 // Vitest reports words without a matching file.
-const [first = words, ...beside] = lanes;
-const toRun = (lane: readonly string[]): string[] => ["--config", "vitest.replicas.config.ts", ...lane, ...flags];
-await runTests(toRun(first), { beside: beside.map(toRun) });
+const [first = [...common, ...words], ...beside] = runs.map((run) => run.args);
+await runTests(first, { beside });
