@@ -26,7 +26,7 @@ export async function recognizeBrowser(
 }
 
 /**
- * In whose turn a sign-in without an address waits, and whose failures it counts with: a known browser has its own, which strangers in its
+ * In whose turn a sign-in waits, and with whose failures one without an address counts: a known browser has its own, which strangers in its
  * network cannot use up. Anybody can make up tokens, so only one that was found is known.
  */
 export function placeOf<N extends string | undefined>(
