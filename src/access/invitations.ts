@@ -3,7 +3,7 @@ import type { InvitationRecord, Role } from "./account-store.ts";
 import type { Actor } from "./accounts.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import { randomBase62 } from "./api-key.ts";
-import { isId, unknownId } from "./checks.ts";
+import { unknownId } from "./checks.ts";
 import type { AccessContext, PruneContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { rolesThatMayChange } from "./role-changes.ts";
@@ -103,13 +103,22 @@ export async function findInvitationOf(
   return (await store.listInvitations()).find((record) => record.email === email && isUsable(record, nowMs));
 }
 
-/** Revokes an invitation. Throws `invalid_request` for an unknown one. */
+/**
+ * Revokes an invitation. Throws `invalid_request` for an unknown one, `permission_denied` when the actor's role does not allow the role
+ * of the invitation, which it could not make again.
+ */
 export async function revokeInvitation(
   { store, log }: Pick<AccessContext, "store" | "log">,
   id: string,
   actor: Actor,
 ): Promise<void> {
-  if (!isId(id) || !(await store.removeInvitation(id))) throw unknownId("invitation", id);
+  const invitation = (await store.listInvitations()).find((each) => each.id === id);
+  if (invitation === undefined) throw unknownId("invitation", id);
+  const { roles, names } = await rolesThatMayChange(store, { before: invitation.role }, actor);
+  const by = actor.actorId === undefined ? undefined : await store.find(actor.actorId);
+  if (actor.actorId !== undefined && !roles.some((role) => role === by?.role))
+    throw new Failure("permission_denied", `This invitation can be revoked by these roles: ${names}.`);
+  if (!(await store.removeInvitation(id))) throw unknownId("invitation", id);
   await log.record({ action: "invitation_revoked", ...actor, object: { kind: "invitation", id } });
 }
 

@@ -1,5 +1,6 @@
 import type { AccessContext } from "./context.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
+import type { Guesser } from "./throttle.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** How long a browser stays known after the latest sign-in with it. */
@@ -22,6 +23,18 @@ export async function recognizeBrowser(
   if (token === undefined || !isToken(token)) return { hash: undefined, accountIds: [] };
   const hash = hashToken(token);
   return { hash, accountIds: await store.accountsOfBrowser(hash) };
+}
+
+/**
+ * In whose turn a sign-in waits, and with whose failures one without an address counts: a known browser has its own, which strangers in its
+ * network cannot use up. Anybody can make up tokens, so only one that was found is known.
+ */
+export function placeOf<N extends string | undefined>(
+  { hash, accountIds }: Recognized,
+  network: N,
+): { readonly turn: N | string; readonly guesser: Guesser } {
+  if (hash === undefined || accountIds.length === 0) return { turn: network, guesser: { kind: "unknown", network } };
+  return { turn: `browser:${hash}`, guesser: { kind: "browser", hash } };
 }
 
 /**

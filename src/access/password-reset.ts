@@ -2,6 +2,7 @@ import { Failure, invalidField } from "../core/failure.ts";
 import { toEmail } from "./address.ts";
 import type { AccountRecord } from "./account-store.ts";
 import type { AccessContext, Origin } from "./context.ts";
+import { placeOf, recognizeBrowser } from "./known-browsers.ts";
 import { setPassword } from "./password-change.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
@@ -35,8 +36,9 @@ export class PasswordResets {
     requirePasswordSignIn(signIn, email);
     if (resetMail() === undefined)
       throw new Failure("permission_denied", "Parley sends no e-mail here. Ask an administrator for a new password.");
-    const { network = "none" } = origin;
-    await turns.take(network, () => throttle.enterReset(network, email));
+    const { network = "none", browserToken } = origin;
+    const { turn } = placeOf(await recognizeBrowser(this.#context, browserToken), network);
+    await turns.take(turn, () => throttle.enterReset(turn, email));
     if (this.#sending >= MAX_SENDING)
       throw new Failure("overloaded", "Too many e-mails are being sent. Try again shortly.", {
         unavailable: "busy",
@@ -78,8 +80,9 @@ export async function resetByLink(
   const { store, clock, log, throttle, turns, signIn } = context;
   if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const password = toPassword(text, "new_password");
-  const { network = "none", browser: client } = origin;
-  await turns.take(network, () => throttle.enterSignUp(network));
+  const { network = "none", browser: client, browserToken } = origin;
+  const { turn } = placeOf(await recognizeBrowser(context, browserToken), network);
+  await turns.take(turn, () => throttle.enterSignUp(turn));
   const hash = hashToken(token);
   const link = await store.findResetLink(hash, clock.now());
   const account = link && (await store.find(link.accountId));

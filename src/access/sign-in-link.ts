@@ -1,6 +1,7 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { AccountRecord } from "./account-store.ts";
 import type { AccessContext, Origin } from "./context.ts";
+import { placeOf, recognizeBrowser } from "./known-browsers.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 import { type StartedSession, startSession } from "./sessions.ts";
 
@@ -28,8 +29,8 @@ export async function signInByLink(context: AccessContext, token: string, origin
   const { store, clock, log, throttle, turns } = context;
   // First: such a text costs nothing, and must not use up what a whole link needs.
   if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
-  const { network = "none" } = origin;
-  await turns.take(network, () => throttle.enterSignUp(network));
+  const { turn } = placeOf(await recognizeBrowser(context, origin.browserToken), origin.network ?? "none");
+  await turns.take(turn, () => throttle.enterSignUp(turn));
   const link = await store.takeSignInLink(hashToken(token), clock.now());
   const account = link && (await store.find(link.accountId));
   if (account === undefined || account.disabledAtMs !== undefined)

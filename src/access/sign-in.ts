@@ -5,7 +5,7 @@ import type { AuditAction } from "./audit-log.ts";
 import type { AccessContext, Origin } from "./context.ts";
 import { type PasskeySite, requireSite, verifyPasskey } from "./factors/passkeys.ts";
 import { checkSecondFactor } from "./factors/second-factor.ts";
-import { recognizeBrowser, type Recognized } from "./known-browsers.ts";
+import { placeOf, recognizeBrowser, type Recognized } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
 import { requirePasswordSignIn } from "./sign-in-rules.ts";
 import type { Attempt, Guesser } from "./throttle.ts";
@@ -34,9 +34,7 @@ export async function signIn(
   requirePasswordSignIn(context.signIn, email);
   const password = toPassword(credentials.password);
   const browser = await recognizeBrowser(context, origin.browserToken);
-  // Only a browser that was found has turns of its own: anybody can make up tokens.
-  const turn = browser.accountIds.length > 0 ? `browser:${browser.hash}` : network;
-  const { account, isKnown, attempt } = await context.turns.take(turn, () =>
+  const { account, isKnown, attempt } = await context.turns.take(placeOf(browser, network).turn, () =>
     begin(context, email, { network, browser }),
   );
   const expected = attempt.counts ? account?.passwordHash : undefined;
@@ -83,7 +81,7 @@ async function begin(
 /**
  * Starts a session with a passkey, whose device has asked for a PIN or a biometric. Throws `unauthenticated` for one that is unknown
  * or not valid and for a disabled account, `permission_denied` for an address that signs in at the provider, `rate_limited` after too
- * many failures of the network.
+ * many failures of the network, or of a known browser.
  */
 export async function signInByPasskey(
   context: AccessContext,
@@ -92,7 +90,8 @@ export async function signInByPasskey(
 ): Promise<StartedSession> {
   const { store, throttle, turns, log } = context;
   const { network = "none", browser: client } = origin;
-  const attempt = await turns.take(network, () => throttle.enter("passkey", { kind: "unknown", network }));
+  const { turn, guesser } = placeOf(await recognizeBrowser(context, origin.browserToken), network);
+  const attempt = await turns.take(turn, () => throttle.enter("passkey", guesser));
   const use = { response, site, signedIn: undefined, field: "response_json" };
   const { passkey, isValid } = await verifyPasskey(context, use);
   const account = passkey && (await store.find(passkey.accountId));

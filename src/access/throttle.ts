@@ -56,8 +56,8 @@ export interface Attempt {
  * slow as successive ones. Answers and waits are the same for addresses with and without an account.
  */
 export interface Throttle {
-  /** Counts a sign-up. Throws `rate_limited` from a network's 21st in a minute on. */
-  enterSignUp(network: string): Promise<void>;
+  /** Counts a sign-up, or the use of a link. Throws `rate_limited` from the 21st in a minute of a network, or a known browser, on. */
+  enterSignUp(from: string): Promise<void>;
   /**
    * Counts an attempt as failed until its `succeeded` is called. Throws `rate_limited` while this guesser has to wait. Known
    * browsers and sessions have a count of their own, which others cannot use up.
@@ -69,10 +69,10 @@ export interface Throttle {
    */
   enter(method: "provider" | "passkey", guesser: Guesser): Promise<Pick<Attempt, "succeeded">>;
   /**
-   * Counts a request for a new password. Throws `rate_limited` from a network's 21st in a minute on, and from an address's fourth in an
-   * hour on, with an account or without.
+   * Counts a request for a new password. Throws `rate_limited` from the 21st in a minute of a network, or a known browser, on, and from an
+   * address's fourth in an hour on, with an account or without.
    */
-  enterReset(network: string, email: string): Promise<void>;
+  enterReset(from: string, email: string): Promise<void>;
   /** Forgets all failures at one account. */
   forget(email: string): Promise<void>;
 }
@@ -155,11 +155,11 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
   };
 
   return {
-    async enterSignUp(network) {
-      await enterWindow(`sign-up:${network}`, NETWORK_SIGN_UPS);
+    async enterSignUp(from) {
+      await enterWindow(`sign-up:${from}`, NETWORK_SIGN_UPS);
     },
-    async enterReset(network, email) {
-      await enterWindow(`reset:${network}`, NETWORK_RESETS);
+    async enterReset(from, email) {
+      await enterWindow(`reset:${from}`, NETWORK_RESETS);
       await enterWindow(`reset-of:${subjectOf(email)}`, ADDRESS_RESETS, HOUR_MS);
     },
     async enter(method, guesser) {

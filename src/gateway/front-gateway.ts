@@ -10,6 +10,7 @@ import { Calls } from "../inbound/calls.ts";
 import { readNames, writeNames } from "../inbound/certificate-names.ts";
 import { bearerToken, toGrant } from "../inbound/current-key.ts";
 import { coreTarget } from "../inbound/grpc/core-target.ts";
+import { MAX_SHOWN_CHARS } from "../inbound/grpc/core-calls.ts";
 import { connectCore, type RemoteCore } from "../inbound/grpc/remote-core.ts";
 import { LastLimits } from "../inbound/headers.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
@@ -162,6 +163,9 @@ function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock):
   return createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
 }
 
+/** Longest token that is handed on. */
+const MAX_TOKEN_LENGTH = MAX_SHOWN_CHARS - "Bearer ".length;
+
 /** Longest list of names of a certificate that is handed on. */
 const MAX_NAMES_LENGTH = 4096;
 
@@ -181,6 +185,11 @@ function authenticateWith(remote: RemoteCore, shown: ShownHeaders, { access }: C
   return async ({ authorization, certificate }) => {
     const key =
       authorization === undefined && certificate !== undefined ? namesOf(certificate) : bearerToken(authorization);
+    if (key !== undefined && key.length > MAX_TOKEN_LENGTH)
+      throw new Failure(
+        "unauthenticated",
+        `This key or token has more than ${MAX_TOKEN_LENGTH} characters, which a front does not hand on.`,
+      );
     try {
       return shown.note(await authenticator.authenticate(key), toHeader(key!));
     } catch (reason) {

@@ -37,7 +37,7 @@ export function readAttribution(
     endUser: toName(endUser),
     session: toName(session),
     agent: toName(agent),
-    tags: tags === undefined ? undefined : toTags(tags.split(",").map((tag) => decode(tag)!)),
+    tags: tags === undefined ? undefined : toTags(tags.split(",", MAX_READ_TAGS).map((tag) => decode(tag)!)),
   });
   return addFields(stated, fields, () => SESSION_HEADERS.map(textOf).find((text) => text !== undefined));
 }
@@ -59,14 +59,26 @@ export function addFields(
   });
 }
 
-/** Headers that say the same, for a core. */
-export function attributionHeaders(attribution: Attribution | undefined): (readonly [name: string, value: string])[] {
-  if (attribution === undefined) return [];
-  const { tags, ...names } = attribution;
-  const written = Object.entries(names).flatMap(([name, value]) =>
-    value === undefined ? [] : [[ATTRIBUTION_HEADERS[name as keyof typeof names], encodeURIComponent(value)] as const],
-  );
-  return tags === undefined ? written : [...written, [ATTRIBUTION_HEADERS.tags, tags.map(encodeURIComponent).join()]];
+/** Headers that say the same, for a core, with at most `maxChars` characters of values: what has no room is left out, the last tags first. */
+export function attributionHeaders(
+  { session, endUser, agent, tags = [] }: Attribution,
+  maxChars: number,
+): (readonly [name: string, value: string])[] {
+  let left = maxChars;
+  const fits = ({ length }: string): boolean => {
+    if (length > left) return false;
+    left -= length;
+    return true;
+  };
+  const headers: [name: string, value: string][] = [];
+  for (const [name, value] of Object.entries({ session, endUser, agent })) {
+    const text = value && encodeURIComponent(value);
+    if (text && fits(text)) headers.push([ATTRIBUTION_HEADERS[name as "session" | "endUser" | "agent"], text]);
+  }
+  const texts = tags.map((tag) => encodeURIComponent(tag));
+  const end = texts.findIndex((text) => !fits(`${text},`));
+  const shown = end < 0 ? texts : texts.slice(0, end);
+  return shown.length === 0 ? headers : [...headers, [ATTRIBUTION_HEADERS.tags, shown.join()]];
 }
 
 const NO_LABELS: readonly string[] = [];
@@ -145,15 +157,17 @@ function toTags(texts: readonly string[]): readonly string[] | undefined {
   return tags.size === 0 ? undefined : [...tags];
 }
 
-function toName(text: string | undefined): string | undefined {
+/** An end user, session or agent as it is kept; undefined when nothing is left. */
+export function toName(text: string | undefined): string | undefined {
   return text === undefined ? undefined : toText(text, MAX_NAME_CHARS);
 }
 
 /** Most texts: nothing to change. */
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** Characters of a text that are looked at. */
+/** Characters of a text that are looked at, and tags of a header, of which some may be empty or the same. */
 const MAX_READ_CHARS = 1_000;
+const MAX_READ_TAGS = 4 * MAX_TAGS;
 
 /** Shortened, without control characters and API keys; undefined when nothing is left. */
 function toText(text: string, maxChars: number): string | undefined {

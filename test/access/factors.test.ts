@@ -6,7 +6,9 @@ import type { PasskeyRecord } from "../../src/access/factors/factor-store.ts";
 import { addPasskey, removePasskey, verifyPasskey } from "../../src/access/factors/passkeys.ts";
 import { resetFactors } from "../../src/access/factors/reset-factors.ts";
 import { beginTotp, confirmTotp, removeTotp, renewRecoveryCodes } from "../../src/access/factors/totp.ts";
+import { rememberBrowser } from "../../src/access/known-browsers.ts";
 import { changePassword } from "../../src/access/password-change.ts";
+import { generateToken } from "../../src/access/secret-token.ts";
 import {
   findSession,
   isSecondFactorDue,
@@ -14,7 +16,7 @@ import {
   type StartedSession,
   startSession,
 } from "../../src/access/sessions.ts";
-import { signIn } from "../../src/access/sign-in.ts";
+import { signIn, signInByPasskey } from "../../src/access/sign-in.ts";
 import { type AccessUnderTest, PASSWORD, RULES, setUpAccess } from "./set-up.ts";
 
 const ADA = { email: "ada@example.com", password: PASSWORD };
@@ -302,7 +304,7 @@ describe("the factors of a person", () => {
 });
 
 describe("a response with a passkey", () => {
-  it.each(["", "{", "null", "[]", '{"id":1}', `{"id":"${"x".repeat(20_000)}"}`])(
+  it.each(["", "{", "null", "[]", '{"id":1}', '{"id":"a\\u0000"}', `{"id":"${"x".repeat(20_000)}"}`])(
     "that cannot be read is an invalid field: %.20s",
     async (response) => {
       const { access } = await setUp();
@@ -310,6 +312,24 @@ describe("a response with a passkey", () => {
       await expect(verifyPasskey(access, use)).rejects.toMatchObject({ code: "invalid_request" });
     },
   );
+
+  it("of strangers in the network of a known browser does not keep that from signing in", async () => {
+    const { access, account } = await setUp();
+    const response = JSON.stringify({ id: "unknown" });
+    const codeOfUse = (browserToken?: string): Promise<string> =>
+      signInByPasskey(access, { response, site: SITE }, { ...HERE, browserToken }).then(
+        () => "signed in",
+        ({ code }: { code: string }) => code,
+      );
+    const ended: string[] = [];
+    for (let count = 0; count < 21; count += 1) ended.push(await codeOfUse());
+    expect(new Set(ended.slice(0, -1))).toEqual(new Set(["unauthenticated"]));
+    expect(ended.at(-1)).toBe("rate_limited");
+    expect(await codeOfUse(generateToken())).toBe("rate_limited");
+    const browserToken = await rememberBrowser(access, account.id, undefined);
+    for (let count = 0; count < 20; count += 1) expect(await codeOfUse(browserToken)).toBe("unauthenticated");
+    expect(await codeOfUse(browserToken)).toBe("rate_limited");
+  });
 
   it("is not valid when it is unknown, or made up", async () => {
     const { access, account } = await setUp();

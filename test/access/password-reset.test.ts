@@ -1,7 +1,11 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createAccount } from "../../src/access/accounts.ts";
+import type { Origin } from "../../src/access/context.ts";
+import { rememberBrowser } from "../../src/access/known-browsers.ts";
 import { areResetsOffered, PasswordResets, resetByLink } from "../../src/access/password-reset.ts";
 import { findSession } from "../../src/access/sessions.ts";
+import { createSignInLink, signInByLink } from "../../src/access/sign-in-link.ts";
+import { generateToken } from "../../src/access/secret-token.ts";
 import { signIn } from "../../src/access/sign-in.ts";
 import { PASSWORD, RULES, setUpAccess } from "./set-up.ts";
 
@@ -18,9 +22,9 @@ async function setUp(changes: Parameters<typeof setUpAccess>[0] = {}) {
   const access = setUpAccess({ resetMail, ...changes });
   const account = await createAccount(access, { email: EMAIL, password: PASSWORD, name: "Ada", role: "owner" });
   const resets = new PasswordResets(access);
-  const request = async (email = EMAIL): Promise<string> => {
+  const request = async (email = EMAIL, origin: Origin = HERE): Promise<string> => {
     const before = sent.length;
-    await resets.request(email, HERE);
+    await resets.request(email, origin);
     await vi.waitUntil(() => sent.length > before);
     return sent.at(-1)!.token;
   };
@@ -45,6 +49,23 @@ describe("a link for a new password", () => {
       { action: "password_reset", accountId: account.id, network: HERE.network },
     ]);
     expect(JSON.stringify(access.logged)).not.toContain(token);
+  });
+
+  it("is sent to a known browser, and works there, while strangers in its network use up what that may", async () => {
+    const { access, account, resets, request } = await setUp();
+    const limited = { code: "rate_limited" };
+    const known = { ...HERE, browserToken: await rememberBrowser(access, account.id, undefined) };
+    for (let count = 0; count < 20; count += 1) await resets.request(`nobody${count}@example.com`, HERE);
+    await expect(resets.request("nobody@example.com", HERE)).rejects.toMatchObject(limited);
+    const token = await request(EMAIL, known);
+    const use = (shown: string, origin: Origin) => resetByLink(access, { token: shown, password: NEXT }, origin);
+    for (let count = 0; count < 20; count += 1)
+      await expect(use(generateToken(), HERE)).rejects.toMatchObject({ code: "unauthenticated" });
+    await expect(use(token, HERE)).rejects.toMatchObject(limited);
+    const link = await createSignInLink(access, account);
+    await expect(signInByLink(access, link, HERE)).rejects.toMatchObject(limited);
+    await signInByLink(access, link, known);
+    await use(token, known);
   });
 
   it("is not used up by a password that may not be", async () => {

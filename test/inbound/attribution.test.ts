@@ -101,6 +101,28 @@ describe("whom and what a request is for", () => {
     const found = read(headers, fields);
     expect(found).toEqual(expected);
     // A front passes it on.
-    expect(read(Object.fromEntries(attributionHeaders(found)))).toEqual(expected);
+    expect(read(Object.fromEntries(attributionHeaders(found ?? {}, 4_000)))).toEqual(expected);
+  });
+
+  it("of a header with thousands of wrong tags is read in no time, because of the first ones only", () => {
+    const tags = "%,".repeat(8_000);
+    const before = process.cpuUsage();
+    for (let count = 0; count < 20; count += 1) expect(read({ "parley-tags": tags })).toEqual({ tags: ["%"] });
+    const { user, system } = process.cpuUsage(before);
+    expect((user + system) / 1_000 / 20).toBeLessThan(10);
+  });
+
+  it("is handed on as far as there is room, names before tags", () => {
+    const found = {
+      session: "話".repeat(20),
+      endUser: "ann",
+      agent: "a".repeat(50),
+      tags: ["é", "b", "c".repeat(20), "d"],
+    };
+    const handedOn = (maxChars: number) => read(Object.fromEntries(attributionHeaders(found, maxChars)));
+    expect(handedOn(1_000)).toEqual(found);
+    expect(handedOn(250)).toEqual({ ...found, tags: ["é", "b"] });
+    expect(handedOn(185)).toEqual({ session: found.session, endUser: "ann" });
+    expect(handedOn(0)).toBeUndefined();
   });
 });

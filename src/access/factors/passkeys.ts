@@ -9,6 +9,7 @@ import { factorSessionOf, lastFactor, originOf, requireOwnFactors, sessionEnded 
 
 const MAX_PASSKEYS = 20;
 const MAX_RESPONSE_CHARS = 16 * 1024;
+const BASE64URL = /^[\w-]+$/;
 
 /** Where passkeys are valid. */
 export interface PasskeySite {
@@ -195,7 +196,8 @@ function readResponse(text: string, field: string): { readonly id: string } {
   } catch {
     throw wrong;
   }
-  if (typeof (value as { id?: unknown } | null)?.id !== "string") throw wrong;
+  const id = (value as { id?: unknown } | null)?.id;
+  if (typeof id !== "string" || !BASE64URL.test(id)) throw wrong;
   return value as { readonly id: string };
 }
 

@@ -13,10 +13,9 @@ import {
 import type { OidcProvider } from "../../access/oidc/provider.ts";
 import { OidcRefusal } from "../../access/oidc/refusal.ts";
 import { confirmPerson, type PersonRules, signInPerson } from "../../access/oidc/sign-in.ts";
-import { recognizeBrowser, rememberBrowser } from "../../access/known-browsers.ts";
+import { placeOf, recognizeBrowser, rememberBrowser } from "../../access/known-browsers.ts";
 import { hashToken, isToken } from "../../access/secret-token.ts";
 import { findSession, peekSession } from "../../access/sessions.ts";
-import type { Guesser } from "../../access/throttle.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Calls } from "../calls.ts";
 import type { Cookies } from "./cookies.ts";
@@ -90,14 +89,8 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     const network = ports.findNetwork(request);
     const sessionId = purpose === "confirm" ? cookies.session.read(request.headers.cookie) : undefined;
     const found = sessionId === undefined ? undefined : await peekSession(access, sessionId);
-    const browser = await recognizeBrowser(access, browserToken);
-    let guesser: Guesser = { kind: "unknown", network };
-    let turn = network;
-    if (found !== undefined) guesser = { kind: "session", hash: found.session.hash };
-    else if (browser.hash !== undefined && browser.accountIds.length > 0) {
-      guesser = { kind: "browser", hash: browser.hash };
-      turn = `browser:${browser.hash}`;
-    }
+    const ofSession = found && { turn: network, guesser: { kind: "session", hash: found.session.hash } as const };
+    const { turn, guesser } = ofSession ?? placeOf(await recognizeBrowser(access, browserToken), network);
     return access.turns.take(turn, () => access.throttle.enter("provider", guesser));
   };
 

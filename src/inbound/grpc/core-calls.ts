@@ -41,7 +41,7 @@ import type { LimitFacts } from "../../core/limiter.ts";
 import { attributionHeaders } from "../attribution.ts";
 import { readLimitHeaders } from "../headers.ts";
 import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../unknown-fields.ts";
-import type { CoreChannels, Lease } from "./core-channels.ts";
+import type { ChannelUse, CoreChannels, Lease } from "./core-channels.ts";
 import { serviceDefinition } from "./definition.ts";
 
 /** Facts that a call sends, and callbacks for what it learns. */
@@ -68,6 +68,12 @@ export interface CallFacts {
 }
 
 /**
+ * Characters of a caller's credential, and with it of whom and what its call is for. A core takes 8 KiB of headers, with some 2 KiB of
+ * others: the request's ID, its trace, names of unrecognized fields.
+ */
+export const MAX_SHOWN_CHARS = 6 * 1024;
+
+/**
  * Shortest time from the start of a call to its cancellation. A core closes a connection that resets many calls right after their
  * start (`connection-guard.ts`), and a front's connections carry the calls of all callers.
  */
@@ -84,10 +90,15 @@ export class CoreCalls {
   readonly #channels: CoreChannels;
   readonly #clock: Clock;
   readonly #waitMs: number;
+  readonly #use: ChannelUse;
 
   /** `waitMs`: how long a call waits for a reachable core. */
-  constructor(channels: CoreChannels, { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number }) {
+  constructor(
+    channels: CoreChannels,
+    { clock, waitMs, use }: { readonly clock: Clock; readonly waitMs: number; readonly use: ChannelUse },
+  ) {
     this.#channels = channels;
+    this.#use = use;
     this.#clock = clock;
     this.#waitMs = waitMs;
   }
@@ -149,7 +160,7 @@ export class CoreCalls {
 
   /** Takes a slot on a connection that is ready. */
   async #lease(facts: CallFacts): Promise<Lease> {
-    const lease = this.#channels.lease();
+    const lease = this.#channels.lease(this.#use);
     try {
       await this.#ready(lease, facts);
       return lease;
@@ -192,7 +203,10 @@ export class CoreCalls {
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
     if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
     if (trace !== undefined) for (const [name, value] of traceHeaders(trace)) metadata.set(name, value);
-    for (const [name, value] of attributionHeaders(attribution)) metadata.set(name, value);
+    if (attribution !== undefined) {
+      const room = MAX_SHOWN_CHARS - authorization.length;
+      for (const [name, value] of attributionHeaders(attribution, room)) metadata.set(name, value);
+    }
     const names = writeUnrecognized(unrecognized);
     if (names !== undefined) metadata.set(UNRECOGNIZED_HEADER, names);
     if (expiresMs === undefined) return [metadata, {}];

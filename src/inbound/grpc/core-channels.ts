@@ -88,7 +88,14 @@ export interface CoreTls {
   readonly serverName?: string | undefined;
 }
 
+/**
+ * What a connection is for. Questions about keys have their own, because a core closes a connection on which strangers send too many and too
+ * long credentials.
+ */
+export type ChannelUse = "calls" | "keys";
+
 interface Channel {
+  readonly use: ChannelUse;
   readonly client: Client;
   calls: number;
   /** Whether it was made with files that have changed since: it closes with its last call. */
@@ -111,13 +118,14 @@ export class CoreChannels {
     this.#tls = tls;
     tls?.files.onChange(() => this.#retireAll());
     subscribe(STREAM_BEGINS, this.#begins);
-    this.#open();
+    this.#open("calls");
   }
 
   /** Takes a slot; opens a connection when all are full. */
-  lease(): Lease {
-    const hasRoom = ({ calls, isRetired }: Channel): boolean => !isRetired && calls < MAX_CALLS_PER_CHANNEL;
-    const channel = this.#channels.find(hasRoom) ?? this.#open();
+  lease(use: ChannelUse): Lease {
+    const hasRoom = (channel: Channel): boolean =>
+      channel.use === use && !channel.isRetired && channel.calls < MAX_CALLS_PER_CHANNEL;
+    const channel = this.#channels.find(hasRoom) ?? this.#open(use);
     channel.calls += 1;
     return {
       client: channel.client,
@@ -128,11 +136,11 @@ export class CoreChannels {
     };
   }
 
-  /** State of the connections; connects when none is open. */
+  /** State of the connections for calls; connects when none is open. */
   state(): CoreState {
     switch (
       this.#channels
-        .find(({ isRetired }) => !isRetired)!
+        .find(({ use, isRetired }) => use === "calls" && !isRetired)!
         .client.getChannel()
         .getConnectivityState(true)
     ) {
@@ -166,7 +174,7 @@ export class CoreChannels {
       channel.isRetired = true;
       if (channel.calls === 0) this.#close(channel);
     }
-    this.#open();
+    this.#open("calls");
   }
 
   #close(channel: Channel): void {
@@ -174,10 +182,10 @@ export class CoreChannels {
     channel.client.close();
   }
 
-  #open(): Channel {
+  #open(use: ChannelUse): Channel {
     const { serverName } = this.#tls ?? {};
     const options = { ...OPTIONS, ...(serverName !== undefined && { "grpc.ssl_target_name_override": serverName }) };
-    const channel = { client: new Client(this.#target, this.#credentials(), options), calls: 0, isRetired: false };
+    const channel = { use, client: new Client(this.#target, this.#credentials(), options), calls: 0, isRetired: false };
     channel.client.getChannel().getConnectivityState(true);
     this.#channels.push(channel);
     return channel;

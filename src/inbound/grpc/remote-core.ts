@@ -75,7 +75,8 @@ export function connectCore({
   lost,
 }: RemoteCoreOptions): RemoteCore {
   const channels = new CoreChannels(target, tls);
-  const calls = new CoreCalls(channels, { clock, waitMs });
+  const calls = new CoreCalls(channels, { clock, waitMs, use: "calls" });
+  const questions = new CoreCalls(channels, { clock, waitMs, use: "keys" });
   const soon = (): number => clock.monotonic() + QUESTION_MS;
   const factsOf = (caller: Caller | Call): CallFacts => ({
     authorization: authorizationOf(caller.principal),
@@ -148,7 +149,7 @@ export function connectCore({
     async currentKey(authorization) {
       let isLost = false;
       try {
-        return await calls.unary(KeyService.method.getCurrent, create(GetCurrentKeyRequestSchema), {
+        return await questions.unary(KeyService.method.getCurrent, create(GetCurrentKeyRequestSchema), {
           authorization,
           expiresMs: soon(),
           heard: () => undefined,

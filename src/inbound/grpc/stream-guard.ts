@@ -40,17 +40,17 @@ const MAX_METADATA_BYTES = 8 * 1024;
 
 /**
  * Removes binary metadata, which no service reads: of one header with 60,000 commas the library makes as many buffers. Returns
- * whether the rest is within MAX_METADATA_BYTES; otherwise removes all of it.
+ * the size of the rest; undefined, and removes all of it, beyond MAX_METADATA_BYTES.
  */
-function limitMetadata(headers: IncomingHttpHeaders): boolean {
+function limitMetadata(headers: IncomingHttpHeaders): number | undefined {
   let bytes = 0;
   for (const name in headers) {
     if (name.endsWith("-bin")) delete headers[name];
     else bytes += name.length + String(headers[name]).length;
   }
-  if (bytes <= MAX_METADATA_BYTES) return true;
+  if (bytes <= MAX_METADATA_BYTES) return bytes;
   for (const name in headers) delete headers[name];
-  return false;
+  return undefined;
 }
 
 /**
@@ -92,6 +92,9 @@ export class StreamGuard implements GuardedStream {
   readonly #services: GuardServices;
   readonly #sinceMs: number;
   readonly #took: (bytes: number) => void;
+  readonly #tookHeaders: (bytes: number) => void;
+  /** Size of the headers until they are counted. */
+  #headerBytes: number;
   readonly #frames: MessageFrames;
   #bytes = 0;
   /**
@@ -119,7 +122,16 @@ export class StreamGuard implements GuardedStream {
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, waits, maxReceiveBytes, took, certificate, authenticated, connectionId }: StreamGuardOptions,
+    {
+      services,
+      waits,
+      maxReceiveBytes,
+      took,
+      tookHeaders,
+      certificate,
+      authenticated,
+      connectionId,
+    }: StreamGuardOptions,
   ) {
     this.stream = stream;
     this.#certificate = certificate;
@@ -131,13 +143,16 @@ export class StreamGuard implements GuardedStream {
     this.#isReflection = this.#arrived = this.#target.startsWith(REFLECTION);
     this.#waits = waits;
     this.#took = took;
+    this.#tookHeaders = tookHeaders;
     this.#frames = new MessageFrames({
       messages: this.#isReflection ? MAX_QUESTIONS : 1,
       bytes: isMetered(this.#target) ? maxReceiveBytes : Math.min(maxReceiveBytes, MAX_QUESTION_BYTES),
     });
     // Reflection and Watch have limits of their own: PublicStreams.
     if (!this.#isReflection) waits(true);
-    if (!limitMetadata(headers)) this.#evict();
+    const headerBytes = limitMetadata(headers);
+    this.#headerBytes = headerBytes ?? 0;
+    if (headerBytes === undefined) this.#evict();
     // In place of what the caller may have sent under that name.
     delete headers[CONNECTION_HEADER];
     if (certificate !== undefined) headers[CONNECTION_HEADER] = connectionId;
@@ -221,8 +236,15 @@ export class StreamGuard implements GuardedStream {
       return;
     }
     this.#hasKey = true;
+    this.#countHeaders();
     this.#authenticated();
     if (this.isInFlight) this.#waits(false);
+  }
+
+  /** Counts the headers, once the key is known to be valid. */
+  #countHeaders(): void {
+    this.#tookHeaders(this.#headerBytes);
+    this.#headerBytes = 0;
   }
 
   get isInFlight(): boolean {
@@ -272,6 +294,7 @@ export class StreamGuard implements GuardedStream {
     try {
       const { authorization } = this.#headers;
       const principal = await this.#services.authenticate({ authorization, certificate: this.#certificate });
+      this.#countHeaders();
       const isWhole = this.#held.at(-1) === null;
       if (!this.#isDropped && !isWhole && !this.stream.destroyed) {
         this.#slot = admission.receive(principal, this.#frames.declaredBytes);

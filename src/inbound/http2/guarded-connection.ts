@@ -71,6 +71,8 @@ export interface StreamFacts {
   readonly waits: (isWaiting: boolean, bytes?: number) => void;
   /** To be called with the size of every piece of the request's body. */
   readonly took: (bytes: number) => void;
+  /** To be called once with the size of the headers of a call with a valid key: they are no overhead, as its body is none. */
+  readonly tookHeaders: (bytes: number) => void;
   readonly socket: Socket;
   /** The certificate of the connection's client. */
   readonly certificate: ClientCertificate | undefined;
@@ -84,7 +86,7 @@ export interface StreamFacts {
 interface StreamStart {
   readonly clock: Clock;
   readonly pending: PendingCalls<GuardedConnection>;
-  readonly guard: (facts: Pick<StreamFacts, "waits" | "took">) => GuardedStream;
+  readonly guard: (facts: Pick<StreamFacts, "waits" | "took" | "tookHeaders">) => GuardedStream;
 }
 
 /** A connection and its allowances. */
@@ -105,7 +107,7 @@ export class GuardedConnection {
   /** Bytes read and written at the last check. */
   #read = 0;
   #written = 0;
-  /** Bytes of request bodies, and streams, since the last check. */
+  /** Bytes of request bodies and of headers with a valid key, and streams, since the last check. */
   #bodyBytes = 0;
   #newStreams = 0;
   #begunInTurn = 0;
@@ -147,7 +149,8 @@ export class GuardedConnection {
     };
     const waits = (isWaiting: boolean, bytes?: number): void =>
       isWaiting ? pending.add(this, stream, bytes) : pending.remove(this, stream);
-    const guard = guardWith({ took, waits });
+    const tookHeaders = (bytes: number): void => void (this.#bodyBytes += bytes);
+    const guard = guardWith({ took, tookHeaders, waits });
     this.#streams.add(guard);
     this.#idleSinceMs = undefined;
     this.#newStreams += 1;

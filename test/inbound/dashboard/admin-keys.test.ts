@@ -116,7 +116,9 @@ describe("an administration key", () => {
     const terraform = await program(["accounts.read", "accounts.write"]);
     await terraform.account.createInvitation({ role: AccountRole.VIEWER });
     const bob = await site.signedUp("bob");
+    const { invitation } = await ada.account.createInvitation({ role: AccountRole.ADMINISTRATOR });
     for (const call of [
+      terraform.account.revokeInvitation({ id: invitation!.id }),
       terraform.account.createInvitation({ role: AccountRole.ADMINISTRATOR }),
       terraform.account.update({ id: bob.id, role: AccountRole.OWNER }),
       terraform.account.update({ id: ada.id, disabled: true }),

@@ -102,8 +102,13 @@ describe("a custom role", () => {
       bob.account.createInvitation({ role: AccountRole.ADMINISTRATOR }),
     ])
       expect((await errorOf(call)).code).toBe(Code.PermissionDenied);
-    await bob.account.createInvitation({ role: AccountRole.DEVELOPER });
+    const { invitation: developers } = await bob.account.createInvitation({ role: AccountRole.DEVELOPER });
     await bob.account.createInvitation({ role: AccountRole.CUSTOM, customRoleId: owners });
+    const { invitation: ofOwner } = await ada.account.createInvitation({ role: AccountRole.OWNER });
+    for (const by of [bob, eve])
+      expect((await errorOf(by.account.revokeInvitation({ id: ofOwner!.id }))).rawMessage).toContain("roles: owner");
+    await eve.account.revokeInvitation({ id: developers!.id });
+    await ada.account.revokeInvitation({ id: ofOwner!.id });
   });
 
   it("resets the second factors of those only who have no more permissions", async () => {

@@ -49,6 +49,8 @@ it.each([
   ["no value", { ...RUN, value: "" }, /value/],
   ["a value with control characters", { ...RUN, value: "a\nb" }, /value/],
   ["a value that is too long", { ...RUN, value: "x".repeat(201) }, /value/],
+  ["spaces around a value, which calls do not have", { ...RUN, value: " run 7 " }, /kept as "run 7"/],
+  ["a value of nothing that calls have", { ...RUN, value: "\u202e " }, /value/],
   ["no kind", { value: "x" }, /kind/],
   ["too short a time", { ...RUN, duration: { seconds: 59n } }, /duration/],
   ["too long a time", { ...RUN, duration: { seconds: 400n * 86_400n } }, /duration/],

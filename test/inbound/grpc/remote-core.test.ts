@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { constants, createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import {
@@ -18,6 +19,7 @@ import {
 } from "../../../gen/parley/v1/model_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
+import { MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS } from "../../../src/core/attribution.ts";
 import type { Call, CallerShare } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -25,9 +27,11 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { LimitFacts } from "../../../src/core/limiter.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
+import { MAX_SHOWN_CHARS } from "../../../src/inbound/grpc/core-calls.ts";
 import { coreTarget } from "../../../src/inbound/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../../../src/inbound/grpc/remote-core.ts";
 import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import { LOOK_MS } from "../../../src/inbound/http2/guarded-connection.ts";
 import { LastLimits } from "../../../src/inbound/headers.ts";
 import type { EdgeServices, Refusal } from "../../../src/inbound/services.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
@@ -49,6 +53,11 @@ const MIB = 1024 * 1024;
  * than Node allows one by default: 1,000 at once.
  */
 const [ROUNDS, LEAVING] = [3, 500];
+
+/** Calls that are made at once with long headers: those of a round are more than a core takes of strangers on one connection. */
+const NAMED = 200;
+/** Until a core has looked at its connections again. */
+const waitForChecks = (): Promise<void> => delay(3 * LOOK_MS);
 
 /** Large answers that come at once. */
 const LARGE_ANSWERS = 4;
@@ -409,6 +418,38 @@ describe("a caller who leaves", () => {
       expect(new Set(await Promise.all(left))).toEqual(new Set(["cancelled"]));
       await expect.poll(() => core.calls.active).toBe(1);
     }
+    expect(core.seen[0]!.signal.aborted).toBe(false);
+    await batches.return(undefined);
+  });
+
+  it("does not end the calls of others, however long the names are that it says", async () => {
+    const core = await openCore({ stream: saysOneWord, create: async () => whole("c1") });
+    const { remote, call, stream } = openRemote([core.server]);
+    const batches = stream();
+    await batches.next();
+    const tags = Array.from({ length: MAX_TAGS }, (_, index) => `${index} ${"語".repeat(MAX_TAG_CHARS - 3)}`);
+    const attribution = { session: "話".repeat(MAX_NAME_CHARS), endUser: "ann", tags };
+    const callByNames = () => codeOf(remote.completions.create(REQUEST, call({ attribution })));
+    for (let round = 0; round < ROUNDS; round++)
+      expect(new Set(await Promise.all(Array.from({ length: NAMED }, callByNames)))).toEqual(new Set(["none"]));
+    const { session, endUser, tags: arrived = [] } = core.seen[1]!.attribution!;
+    expect({ session, endUser }).toEqual({ session: attribution.session, endUser: "ann" });
+    expect(arrived).toEqual(tags.slice(0, arrived.length));
+    expect(arrived.length).toBeGreaterThan(2);
+    await waitForChecks();
+    expect(core.seen[0]!.signal.aborted).toBe(false);
+    await batches.return(undefined);
+  });
+
+  it("is not ended by the credentials of strangers, however long and many", async () => {
+    const core = await openCore({ stream: saysOneWord });
+    const { remote, stream } = openRemote([core.server]);
+    const batches = stream();
+    await batches.next();
+    const header = (index: number): string => `Bearer ey.${index}${"x".repeat(MAX_SHOWN_CHARS - 20)}`;
+    for (let round = 0; round < ROUNDS; round++)
+      await Promise.all(Array.from({ length: NAMED }, (_, index) => codeOf(remote.currentKey(header(index)))));
+    await waitForChecks();
     expect(core.seen[0]!.signal.aborted).toBe(false);
     await batches.return(undefined);
   });
