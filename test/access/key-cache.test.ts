@@ -38,6 +38,7 @@ describe("authentication", () => {
       accountLimits: NO_LIMITS,
       expiresAtMs: undefined,
       hash: hashApiKey(secret),
+      storesContent: false,
       confirmedAtMs: world.clock.monotonic(),
     });
   });

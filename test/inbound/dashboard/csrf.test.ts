@@ -258,6 +258,7 @@ describe("who may call what", () => {
     "ModelService/ListUpstreams",
     "ModelService/ExplainRoute",
     "ModelService/TestModel",
+    "RequestService/GetContent",
     "SettingsService/GetConfiguration",
     ...["ListEntries", "Export", "ListVersions", "GetVersion", "ListPresets"].map(
       (name) => `ConfigurationService/${name}`,
