@@ -88,7 +88,7 @@ function stepsOf({ providerConnected, keyCreated, requestMade, addressSecured }:
 
 const BACKUPS: Readonly<Record<string, string>> = {
   sqlite:
-    "Back up the database, parley.db in data_dir: it has keys, accounts and usage. Use Litestream, or .backup of sqlite3.",
+    "Back up the database, parley.db in data_dir: it has keys, accounts and usage. Use Litestream, or npx parley backup FILE.",
   postgres:
     "Back up the PostgreSQL database: it has keys, accounts and usage. Use pg_dump, or its continuous archiving.",
 };
