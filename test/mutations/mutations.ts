@@ -27,8 +27,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "exactly one entry",
     file: "src/core/accounting.ts",
-    text: "const written = entry && this.#ports.ledger.append(entry);",
-    by: "const written = entry && (void this.#ports.ledger.append(entry), this.#ports.ledger.append(entry));",
+    text: "const written = entry && ledger.append(entry);",
+    by: "const written = entry && (void ledger.append(entry), ledger.append(entry));",
   },
   {
     promise: "an estimate does not exceed the reservation",
@@ -45,8 +45,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "cached tokens are billed once",
     file: "src/core/cost.ts",
-    text: "(tokens.prompt - cached - written - heard) * price.input +",
-    by: "(tokens.prompt - written - heard) * price.input +",
+    text: "(prompt - cached - written - heard - seen) * prices.input +",
+    by: "(prompt - written - heard - seen) * prices.input +",
   },
   {
     promise: "the budget hold uses the most expensive model",
@@ -99,8 +99,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a cancelled attempt is recorded",
     file: "src/router/attempts.ts",
-    text: "    this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });\n",
-    by: "    if (!over) this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });\n",
+    text: "    this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });\n",
+    by: "    if (!over) this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });\n",
   },
   {
     promise: "the first-content timeout ends with the first content",
@@ -237,14 +237,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "waiting entries are written when the database is available again",
     file: "src/ledger/ledger.ts",
-    text: "    this.#away = true;\n    this.#recoverLater();",
-    by: "    this.#away = true;",
+    text: "    this.#isRecovered = false;\n    this.#recoverLater();",
+    by: "    this.#isRecovered = false;",
   },
   {
     promise: "unwritten entries are in files after close",
     file: "src/ledger/ledger.ts",
-    text: "if (left.length > 0) await this.#options.files.append(left);",
-    by: "",
+    text: "waiting.length === 0 || (await this.#options.files.append(waiting).then(...SUCCESS))",
+    by: "true",
   },
   {
     promise: "append resolves when the entry is durable",
@@ -255,8 +255,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a closed ledger has no timer",
     file: "src/ledger/ledger.ts",
-    text: "    this.#cancelRetry();\n",
-    by: "",
+    text: "    this.#closed = true;\n    this.#cancelRetry();\n",
+    by: "    this.#closed = true;\n",
   },
   {
     promise: "append does not wait for the database while that is unavailable",
