@@ -113,11 +113,14 @@ describe("the API reference", () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   });
 
-  // The page is by far the longest: one test for each size, and one for the other theme, whose colours are the same in every size.
-  it.each([
-    ...SIZES.map(([width, height]) => ({ width, height, theme: "light" as const })),
-    { width: SIZES[0][0], height: SIZES[0][1], theme: "dark" as const },
-  ])("has no accessibility violation at $width pixels, $theme", { timeout: 120_000 }, async ({ theme, ...size }) => {
+  // The page is by far the longest: one test for each size. A theme has the same colours in every size.
+  it.each(
+    SIZES.map(([width, height], index) => ({
+      width,
+      height,
+      theme: index === 0 ? ("dark" as const) : ("light" as const),
+    })),
+  )("has no accessibility violation at $width pixels, $theme", { timeout: 120_000 }, async ({ theme, ...size }) => {
     const { page } = visit;
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });

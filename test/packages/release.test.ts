@@ -145,8 +145,8 @@ describe("a release", () => {
 
   it("has pages without development warnings", () => {
     const assets = join(installed, "dist/console/assets");
-    const scripts = readdirSync(assets).filter((name) => /^(index|docs)-.*\.js$/.test(name));
-    expect(scripts.length).toBe(2);
+    const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
+    expect(scripts.length).toBeGreaterThan(10);
     for (const name of scripts) expect(readFileSync(join(assets, name), "utf8")).not.toContain("react.dev/link/");
   });
 
