@@ -20,19 +20,7 @@ const COMMON: readonly string[] = ["--config", "vitest.faults.config.ts"];
 const ALONE = filesOf("admission", "overload");
 
 /** Tests that mostly wait: they run beside the others, two at a time. */
-const MOSTLY_WAITING = filesOf(
-  "cancelled",
-  "crash",
-  "drain",
-  "full-disk",
-  "hanging-collector",
-  "revocation",
-  "rolling-cores",
-  "secrets",
-  "soak",
-  "stray-answers",
-  "unread-refusals",
-);
+const MOSTLY_WAITING = filesOf("soak", "rolling-cores", "revocation", "secrets");
 
 const { values, positionals } = parseArgs({
   options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },
