@@ -29,9 +29,8 @@ export interface CreatedInvitation {
 }
 
 /**
- * Makes an invitation for seven days. Throws `invalid_request` when the address has an account, or is missing where nobody signs in with
- * a password, and when sign-up is closed;
- * `permission_denied` when the inviter's role does not allow an account of this one.
+ * Makes an invitation for seven days. Throws `invalid_request` when the address has an account, when it is missing while sign-in with a
+ * password is off, and when sign-up is closed; `permission_denied` when the inviter's role does not allow an account of this one.
  */
 export async function createInvitation(
   { store, clock, log, signUp, signIn }: Pick<AccessContext, "store" | "clock" | "log" | "signUp" | "signIn">,

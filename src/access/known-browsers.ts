@@ -26,8 +26,8 @@ export async function recognizeBrowser(
 }
 
 /**
- * In whose turn a sign-in waits, and with whose failures one without an address counts: a known browser has its own, which strangers in its
- * network cannot use up. Anybody can make up tokens, so only one that was found is known.
+ * Queue of a sign-in, and counter of failures of one without an e-mail address. A known browser has its own queue and counter, which other
+ * callers of its network cannot use up. A token can be made up, so only one that is stored makes a browser known.
  */
 export function placeOf<N extends string | undefined>(
   { hash, accountIds }: Recognized,

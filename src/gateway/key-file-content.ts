@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { KeyGrant } from "../access/key-store.ts";
 import type { ConfirmedKey } from "../access/known-keys.ts";
 
 /** Keys that are encoded without a pause. */
@@ -150,7 +151,9 @@ function toStoredAccount({ grant }: ConfirmedKey, keys: readonly StoredKey[]): S
 function toStoredKey({ grant: { record }, ...key }: ConfirmedKey): StoredKey {
   // The fields of a grant: records of the store have more.
   const { id, keyFamilyId, accountId, name, models, capabilities, limits, options, requiredLabels, tags } = record;
-  const { storesContent, expiresAtMs, revokedAtMs } = record;
+  const { attributionLimits, storesContent, expiresAtMs, revokedAtMs } = record;
   const named = { id, keyFamilyId, accountId, name, expiresAtMs, revokedAtMs };
-  return { ...key, record: { ...named, models, capabilities, limits, options, requiredLabels, tags, storesContent } };
+  const permissions = { models, capabilities, limits, attributionLimits, options, requiredLabels, tags, storesContent };
+  // A field that is missing here would be lost without the database: a limit, for example.
+  return { ...key, record: { ...named, ...permissions } satisfies Record<keyof KeyGrant["record"], unknown> };
 }

@@ -5,7 +5,7 @@ import type { Principal } from "../core/principal.ts";
 import type { BudgetHold } from "./budgets.ts";
 import type { RateSubject } from "./rates.ts";
 
-/** 132 bits: nobody finds two names with the same. */
+/** 132 bits: two names with the same digest cannot be found. */
 const DIGEST_CHARS = 22;
 
 /**

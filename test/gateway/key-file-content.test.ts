@@ -26,6 +26,16 @@ function keyOf(hash: string, accountId: string): ConfirmedKey {
   };
 }
 
+describe("a key in the file", () => {
+  it("has the limits of its end users, and all else that its grant has", async () => {
+    const { grant, ...key } = keyOf("a", "acct_a");
+    const attributionLimits = { endUserRequestsPerMinute: 5, sessionBudgetMicroUsd: 1_000_000, requiresEndUser: true };
+    const given = { ...key, grant: { ...grant, record: { ...grant.record, attributionLimits, storesContent: true } } };
+    const { pieces } = await encodeKeys([given], 100_000);
+    expect([...pieces].flatMap(readPiece)).toEqual([given]);
+  });
+});
+
 describe("the share of each need", () => {
   it.each([
     ["is all of it where they fit", [3, 0, 2], 5, [3, 0, 2]],

@@ -76,7 +76,7 @@ interface AtProviderProps {
   readonly onDone: () => void;
 }
 
-/** Says how the invitation is used where nobody signs in with a password. */
+/** How the invitation is used where sign-in with a password is off. */
 function AtProvider({ open, name, email, onDone }: AtProviderProps) {
   return (
     <Dialog

@@ -43,7 +43,7 @@ interface ExportPiece {
   readonly isCut: boolean;
 }
 
-/** The next requests, at most so many. */
+/** The next requests, up to the limit of one page. */
 type Read = (limit: number) => Promise<{
   readonly requests: readonly EndedRequest[];
   readonly isLast: boolean;
