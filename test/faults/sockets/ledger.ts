@@ -83,7 +83,9 @@ export const MAX_OUTPUT_TOKENS = 4_000;
 /** Returns the differences between a completion's entries and what caller and upstream saw. */
 export function auditEntry(seen: Case, entries: readonly Entry[]): Difference[] {
   const { plan, reply, calls } = seen;
-  const isAdmitted = calls.length > 0 || reply.end === "complete" || reply.end === "failed";
+  // A deadline can pass before the request is admitted.
+  const hasFailed = reply.end === "failed" && plan.deadlineMs === undefined;
+  const isAdmitted = calls.length > 0 || reply.end === "complete" || hasFailed;
   const differences =
     entries.length > 1 || (isAdmitted && entries.length === 0)
       ? [`${entries.length} entries`]
