@@ -1,6 +1,5 @@
 // npm run test:replicas [-- words that the names of test files contain, then flags of vitest]: the tests that need PostgreSQL,
-// redis-server, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves, and Go for the program that copies
-// SQLite databases.
+// redis-server, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves.
 import { globSync } from "node:fs";
 import { runTests, TWO_AT_A_TIME } from "./run-tests.ts";
 
@@ -8,6 +7,9 @@ import { runTests, TWO_AT_A_TIME } from "./run-tests.ts";
 const MOSTLY_WAITING: ReadonlySet<string> = new Set(
   [
     "alert-rules",
+    "alerts",
+    "audit",
+    "between",
     "contracts",
     "failover",
     "health",
@@ -15,14 +17,18 @@ const MOSTLY_WAITING: ReadonlySet<string> = new Set(
     "monitoring",
     "months",
     "network",
+    "outage",
     "postgres",
     "proxies",
     "proxy",
     "read-replica",
+    "redis-cluster",
     "redis-failover",
+    "redis-tls",
     "release",
     "restore-postgres",
     "restore-sqlite",
+    "stored-configuration",
     "tls",
     "upgrade",
     "valkey",
@@ -30,8 +36,10 @@ const MOSTLY_WAITING: ReadonlySet<string> = new Set(
   ].map((name) => `test/replicas/${name}.test.ts`),
 );
 
-/** Tests that run only by name: building the Collector compiles some 900 packages of Go. */
-const BY_NAME: ReadonlySet<string> = new Set(["test/replicas/collector.test.ts"]);
+/** Tests that run only by name: Go compiles the OpenTelemetry Collector and Litestream for minutes. */
+const BY_NAME: ReadonlySet<string> = new Set(
+  ["collector", "restore-sqlite"].map((name) => `test/replicas/${name}.test.ts`),
+);
 
 const given = process.argv.slice(2);
 const end = given.findIndex((argument) => argument.startsWith("-"));

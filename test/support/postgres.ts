@@ -158,10 +158,11 @@ export const PASSWORD = "correct-horse-battery";
 
 let databases = 0;
 
-/** Creates an empty database on the server, and returns its URL. */
-export async function createDatabase(adminUrl: string): Promise<string> {
+/** Creates a database on the server, empty or as a copy of another one without connections, and returns its URL. */
+export async function createDatabase(adminUrl: string, copyOf?: string): Promise<string> {
   const name = `test_${process.pid}_${++databases}`;
-  await queryPostgres(adminUrl, `create database ${name}`);
+  const template = copyOf === undefined ? "" : ` template ${new URL(copyOf).pathname.slice(1)}`;
+  await queryPostgres(adminUrl, `create database ${name}${template}`);
   return adminUrl.replace(/\/postgres$/, `/${name}`);
 }
 

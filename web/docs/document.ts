@@ -57,12 +57,10 @@ function withoutConditions(schema: Schema): Schema {
   return rest;
 }
 
-/** Returns a section for a schema. Redoc shows descriptions of enumerations, but none of objects. */
-function toSection([name, { description, enum: values, allOf }]: readonly [string, Schema]): string {
+/** Returns a section for a schema, without an example: those are at the operations. Redoc shows descriptions of enumerations, but none of objects. */
+function toSection([name, { description, enum: values }]: readonly [string, Schema]): string {
   const text = values === undefined && typeof description === "string" ? description : "";
-  // Redoc's example would set all fields of a oneof.
-  const attributes = `schemaRef="#/components/schemas/${name}" showExample={${allOf === undefined}}`;
-  return `# ${name}\n\n${text}\n\n<SchemaDefinition ${attributes} />`;
+  return `# ${name}\n\n${text}\n\n<SchemaDefinition schemaRef="#/components/schemas/${name}" showExample={false} />`;
 }
 
 function sample(label: string, source: string): object {

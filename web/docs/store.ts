@@ -9,6 +9,8 @@ export function createStore(document: ApiDocument): AppStore {
   const options = {
     theme: readTheme(),
     nativeScrollbars: true,
+    // Requests of the contract nest without end: their examples were most of the page.
+    generatedSamplesMaxDepth: 4,
     // The page's own header has a button instead.
     hideFab: true,
     scrollYOffset: () => globalThis.document.querySelector("header")?.offsetHeight ?? 0,
