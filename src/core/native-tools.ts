@@ -20,6 +20,7 @@ const GROUP = "namespace";
 
 /** Names of fields that have a tool or a list of tools. Some servers ignore the case of names. */
 const HAS_TOOLS = /tools?$/i;
+const TYPE = /^type$/i;
 /** What a tool is called with, and its schemas: words of a model or of the caller in which such names mean something else. */
 const HAS_NO_TOOLS = /^(?:input|args|arguments|parameters)$|(?:schema|examples)$/i;
 /** JSON with a field of tools, whose name may have escapes. */
@@ -36,13 +37,19 @@ export function toolsWithin(value: unknown): readonly NativeTool[] {
     if (Array.isArray(each)) for (const inner of each as unknown[]) values.push([inner, isTool]);
     if (!isFields(each)) continue;
     if (isTool) {
-      if (OF_THE_CALLER.has(each["type"])) continue;
-      if (each["type"] !== GROUP) tools.push(each);
+      const type = typeOf(each);
+      if (OF_THE_CALLER.has(type)) continue;
+      if (type !== GROUP) tools.push(each);
     }
     for (const [name, inner] of Object.entries(each))
       if (!HAS_NO_TOOLS.test(name)) values.push([inner, HAS_TOOLS.test(name)]);
   }
   return tools;
+}
+
+/** Undefined for a tool with two of them: a server that ignores the case of names could take the other one. */
+function typeOf(tool: NativeTool): unknown {
+  return Object.keys(tool).some((name) => name !== "type" && TYPE.test(name)) ? undefined : tool["type"];
 }
 
 /** Numbers and texts that kept their characters are objects of other kinds. */
@@ -109,8 +116,9 @@ export function withoutNativeTools<R extends Given>(
 }
 
 /** Whether a tool makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
-export function makesPictures({ type }: NativeTool): boolean {
-  return typeof type === "string" && type.includes("image_generation");
+export function makesPictures(tool: NativeTool): boolean {
+  const types = Object.entries(tool).flatMap(([name, value]) => (TYPE.test(name) ? [value] : []));
+  return types.some((type) => typeof type === "string" && type.includes("image_generation"));
 }
 
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";

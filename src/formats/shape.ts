@@ -204,10 +204,26 @@ function recordOf(check: Check): Check {
   };
 }
 
-/** An object that has these keys, of which some may be missing, and any others. */
+/** The same text for names that parsers without regard to case, such as that of Go, take for the same: `ſ` is an `s` for them. */
+function toFolded(name: string): string {
+  return name.toUpperCase().toLowerCase();
+}
+
+/**
+ * Finds the key that a server might take an unknown one for. A caller's own body has its unknown keys, and `Model` beside `model` would
+ * be another model than the one that was checked.
+ */
+function likenessOf(shape: z.core.$ZodShape): (key: string) => string | undefined {
+  const names = new Map(Object.keys(shape).map((name) => [toFolded(name), name]));
+  const longest = Math.max(0, ...[...names.keys()].map((name) => name.length));
+  return (key) => (key.length > longest ? undefined : names.get(toFolded(key)));
+}
+
+/** An object that has these keys, of which some may be missing, and any others that do not look like these. */
 function objectOf(shape: z.core.$ZodShape): Check {
   const checks = new Map(Object.entries(shape).map(([key, schema]) => [key, toCheck(schema)]));
   const required = Object.keys(shape).filter((key) => shape[key]!._zod.optin !== "optional");
+  const knownLike = likenessOf(shape);
 
   const explain = (value: Readonly<Record<string, unknown>>, findings: Findings): boolean => {
     let isRight = true;
@@ -215,7 +231,18 @@ function objectOf(shape: z.core.$ZodShape): Check {
     for (const [key, check] of checks) {
       if (findings.below(key, Object.hasOwn(value, key) ? value[key] : undefined, check)) continue;
       isRight = false;
-      if (findings.full) break;
+      if (findings.full) return false;
+    }
+    for (const key in value) {
+      const name = checks.has(key) ? undefined : knownLike(key);
+      if (name === undefined) continue;
+      isRight = false;
+      findings.below(
+        key,
+        value[key],
+        leaf(() => false, `written ${name}, if it is meant`),
+      );
+      if (findings.full) return false;
     }
     return isRight;
   };
@@ -224,7 +251,10 @@ function objectOf(shape: z.core.$ZodShape): Check {
     if (!isObject(value)) return isAnObject(value, findings);
     if (findings !== undefined) return explain(value, findings);
     for (const key of required) if (!Object.hasOwn(value, key)) return false;
-    for (const key in value) if (checks.get(key)?.(value[key], undefined) === false) return false;
+    for (const key in value) {
+      const check = checks.get(key);
+      if (check === undefined ? knownLike(key) !== undefined : !check(value[key], undefined)) return false;
+    }
     return true;
   };
 }

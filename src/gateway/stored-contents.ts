@@ -1,3 +1,4 @@
+import { statfs } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type StoredContent, StoredContentSchema } from "../../gen/parley/console/v1/request_pb.js";
@@ -19,6 +20,10 @@ const AT_A_TIME = { sqlite: 1, postgres: 4 } as const;
 /** Memory of contents that wait to be written: their texts, and a share for everything else. Content beyond it is dropped. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024;
 const CONTENT_BYTES = 4 * 1024;
+
+/** Free space of the disk of SQLite that is left to the ledger, without which nothing is served: a twentieth of the disk, but no more than this. */
+const FREE_BYTES = 4 * 1024 * 1024 * 1024;
+const FREE_SHARE = 1 / 20;
 
 /** How long the end of the process waits for what is not written yet. */
 const CLOSING_MS = 5_000;
@@ -56,6 +61,7 @@ export function storedContentsOf(
   const insert = async (given: CompletionContent): Promise<void> => {
     // The answer is sent first.
     await nextTurn();
+    if (databaseUrl === undefined) await requireFreeSpace(dataDir);
     const { accountId, completionId: id } = given;
     const sealed = cipher.seal(encode(given), boundTo(accountId, id));
     await store.insert({ account_id: accountId, id, created_at_ms: clock.now(), content: sealed });
@@ -112,6 +118,13 @@ export function storedContentsOf(
       closing.abort(new Error("the process ends"));
     },
   };
+}
+
+/** Throws when the disk of a directory is almost full. */
+async function requireFreeSpace(dataDir: string): Promise<void> {
+  const { bavail, blocks, bsize } = await statfs(dataDir);
+  if (bavail * bsize < Math.min(blocks * bsize * FREE_SHARE, FREE_BYTES))
+    throw new Error("the disk of data_dir is almost full");
 }
 
 function encode({ request, choices, isRequestCut, isAnswerCut }: CompletionContent): Buffer {

@@ -1,6 +1,7 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import { type Attribution, MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS } from "../core/attribution.ts";
+import { Failure } from "../core/failure.ts";
 import { hideKeys } from "../encoding/hide-keys.ts";
 import { ownCopy } from "../encoding/own-copy.ts";
 
@@ -59,7 +60,10 @@ export function addFields(
   });
 }
 
-/** Headers that say the same, for a core, with at most `maxChars` characters of values: what has no room is left out, the last tags first. */
+/**
+ * Headers that say the same, for a core, with at most `maxChars` characters of values. An agent and tags without room are left out, the last
+ * tags first. Throws `invalid_request` for a session or an end user without room: limits and stops would not hold for it.
+ */
 export function attributionHeaders(
   { session, endUser, agent, tags = [] }: Attribution,
   maxChars: number,
@@ -73,12 +77,21 @@ export function attributionHeaders(
   const headers: [name: string, value: string][] = [];
   for (const [name, value] of Object.entries({ session, endUser, agent })) {
     const text = value && encodeURIComponent(value);
-    if (text && fits(text)) headers.push([ATTRIBUTION_HEADERS[name as "session" | "endUser" | "agent"], text]);
+    if (!text) continue;
+    if (fits(text)) headers.push([ATTRIBUTION_HEADERS[name as "session" | "endUser" | "agent"], text]);
+    else if (name !== "agent") throw tooLong();
   }
   const texts = tags.map((tag) => encodeURIComponent(tag));
   const end = texts.findIndex((text) => !fits(`${text},`));
   const shown = end < 0 ? texts : texts.slice(0, end);
   return shown.length === 0 ? headers : [...headers, [ATTRIBUTION_HEADERS.tags, shown.join()]];
+}
+
+function tooLong(): Failure {
+  return new Failure(
+    "invalid_request",
+    "The key or token, the session and the end user are together longer than a front hands on. Use shorter ones, or call the core.",
+  );
 }
 
 const NO_LABELS: readonly string[] = [];
@@ -128,7 +141,9 @@ function readProgramUser(text: string): ProgramUser | undefined {
       device_id: device,
       session_id: session,
     } = JSON.parse(text) as Record<string, unknown>;
-    return { user: textOr(account) ?? textOr(device), session: textOr(session) };
+    const found = textOr(account) ?? textOr(device);
+    // Otherwise a text that an end user chose could stand for no end user, and for no limits.
+    return found === undefined ? undefined : { user: found, session: textOr(session) };
   } catch {
     return undefined;
   }

@@ -233,7 +233,7 @@ function answersOf(answers: NonNullable<Gauges["answers"]>): Collected[] {
 function contentsOf(contents: NonNullable<Gauges["contents"]>): Collected {
   return {
     name: "parley_contents_total",
-    help: "Prompts and answers of completions that were to be stored: stored, dropped (too many waited to be written), failed (by the database).",
+    help: "Prompts and answers of completions that were to be stored: stored, dropped (too many waited to be written), failed (by the database, or for want of space).",
     type: "counter",
     labels: ["outcome"],
     read: () => Object.entries(contents() ?? {}).map(([outcome, count]) => [{ outcome }, count]),

@@ -13,6 +13,7 @@ import { openStore, type Store } from "../../src/store/store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { requestTo } from "../core/requests.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { MAY_MOUNT, mountDisk } from "../support/small-disk.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = "Qk1l0m1bQ4p4wqjK8F3O1l1H0z8Jw2oY1s3l5m7n9p0=";
@@ -74,6 +75,22 @@ describe("stored prompts and answers", () => {
     expect(bytes.includes(String(row!["content"]).slice(0, 100))).toBe(true);
     for (const place of [bytes, stored]) expect(place.includes("Say hi.")).toBe(false);
     store = await openStore({ dataDir, databaseUrl: undefined });
+  });
+
+  it.runIf(MAY_MOUNT)("leave the last of the disk to the ledger", async () => {
+    const small = join(dataDir, "small");
+    const disk = mountDisk(small, 16 * 1024 * 1024);
+    onTestFinished(() => disk.unmount());
+    const config = { ...configOf({ store_days: 1 }), dataDir: small, databaseUrl: undefined };
+    const contents = storedContentsOf(config, { store: store.contents, clock, log: createLogger("silent") })!;
+    await storeOne(contents);
+    disk.fill();
+    contents.store(contentOf("chatcmpl-2"));
+    await vi.waitFor(() => expect(contents.counts()).toEqual({ stored: 1, dropped: 0, failed: 1 }), WAIT);
+    expect(await contents.read(DEFAULT_ACCOUNT_ID, "chatcmpl-2")).toBeUndefined();
+    disk.free();
+    contents.store(contentOf("chatcmpl-3"));
+    await vi.waitFor(() => expect(contents.counts().stored).toBe(2), WAIT);
   });
 
   it("are kept for their days, and removed by the job", async () => {

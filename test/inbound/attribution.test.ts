@@ -52,6 +52,12 @@ describe("whom and what a request is for", () => {
       { endUserId: `user_${DEVICE}_account__session_${SESSION}` },
       { endUser: DEVICE, session: SESSION },
     ],
+    [
+      "a text like Claude Code's, without an account and a device",
+      {},
+      { endUserId: '{"session_id":""}' },
+      { endUser: '{"session_id":""}' },
+    ],
     ["a text like Claude Code's", {}, { endUserId: '{"session_id"' }, { endUser: '{"session_id"' }],
     [
       "Codex",
@@ -112,7 +118,7 @@ describe("whom and what a request is for", () => {
     expect((user + system) / 1_000 / 20).toBeLessThan(10);
   });
 
-  it("is handed on as far as there is room, names before tags", () => {
+  it("is handed on as far as there is room, names before tags, and never without its session and end user", () => {
     const found = {
       session: "話".repeat(20),
       endUser: "ann",
@@ -123,6 +129,7 @@ describe("whom and what a request is for", () => {
     expect(handedOn(1_000)).toEqual(found);
     expect(handedOn(250)).toEqual({ ...found, tags: ["é", "b"] });
     expect(handedOn(185)).toEqual({ session: found.session, endUser: "ann" });
-    expect(handedOn(0)).toBeUndefined();
+    expect(() => handedOn(182)).toThrow("together longer than a front hands on");
+    expect(() => handedOn(0)).toThrow("together longer than a front hands on");
   });
 });

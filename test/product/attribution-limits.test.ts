@@ -1,8 +1,13 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import { create as createMessage, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { openStore } from "../../src/store/store.ts";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
@@ -212,4 +217,42 @@ it("charges an end user what completions cost, until the next one has no room, a
   const { entries } = await store.ledger.list({ limit: 1 });
   await store.close();
   expect(entries[0]).toMatchObject({ attribution: { endUser: "secret-ann" } });
+});
+
+describe("an end user that is named twice", () => {
+  const twice = ["ann", "mallory"];
+
+  it("is refused over HTTP", async () => {
+    const { key } = await createKey("--end-user-rpm 1000");
+    const { path, body } = FORMATS["chat completions"]!(undefined);
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "parley-end-user": twice };
+    const asked = request(product.url + path, { method: "POST", headers });
+    asked.end(JSON.stringify(body));
+    const [response] = (await once(asked, "response")) as [IncomingMessage];
+    expect(response.statusCode).toBe(400);
+    expect(await readText(response)).toContain("The Parley-End-User header is given twice.");
+  });
+
+  it("is refused over gRPC", async () => {
+    const { key } = await createKey("--end-user-rpm 1000");
+    const client = new Client(`127.0.0.1:${product.grpcPort}`, credentials.createInsecure());
+    const metadata = new Metadata();
+    metadata.set("authorization", `Bearer ${key}`);
+    for (const name of twice) metadata.add("parley-end-user", name);
+    const message = createMessage(CompletionRequestSchema, { model: MODEL, messages: [{ role: Role.USER }] });
+    const path = "/parley.v1.CompletionService/Create";
+    const ended = new Promise((resolve) => {
+      const toBytes = () => Buffer.from(toBinary(CompletionRequestSchema, message));
+      client.makeUnaryRequest(
+        path,
+        toBytes,
+        (bytes) => bytes,
+        message,
+        metadata,
+        (error) => resolve(error?.details),
+      );
+    });
+    expect(await ended).toContain("The metadata parley-end-user is given twice");
+    client.close();
+  });
 });

@@ -407,3 +407,37 @@ describe("llm-gateway-protocol", () => {
     expect(overloaded.headers.get("anthropic-ratelimit-requests-remaining")).toMatch(/^\d+$/);
   });
 });
+
+describe("a request with a field that a server may take for another one", () => {
+  const messages = [{ role: "user", content: "Hi" }];
+  it.each([
+    ["/v1/messages", { max_tokens: 10, messages, Model: "dear" }, "Model"],
+    ["/v1/messages", { max_tokens: 10, messages, MAX_TOKENS: 100_000 }, "MAX_TOKENS"],
+    ["/v1/messages", { max_tokens: 10, messages, ſtream: true }, "ſtream"],
+    ["/v1/messages", { max_tokens: 10, messages: [{ ...messages[0], Content: "Other" }] }, "messages.0.Content"],
+    [
+      "/v1/messages",
+      { max_tokens: 10, messages, tools: [{ Type: "web_search", name: "f", input_schema: {} }] },
+      "Type",
+    ],
+    ["/v1/chat/completions", { messages, Model: "dear" }, "Model"],
+    ["/v1/responses", { input: "Hi", Max_Output_Tokens: 100_000 }, "Max_Output_Tokens"],
+    ["/v1beta/models/fx-g:generateContent", { contents: [{ parts: [{ text: "Hi" }] }], Tools: [] }, "Tools"],
+  ])("is refused: %s %j", async (path, fields, name) => {
+    const before = upstream.exchanges.length;
+    const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({ ...(path.startsWith("/v1/") && { model: "fx-a" }), ...fields }),
+    });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain(`${name}: must be written `);
+    expect(upstream.exchanges.length).toBe(before);
+  });
+
+  it("is not one with such names in a schema", async () => {
+    const schema = { type: "object", properties: { id: { type: "string" }, ID: { type: "string" }, Type: {} } };
+    const { sent } = await ask({ tools: [{ name: "f", input_schema: schema }] });
+    expect(JSON.parse(sent)).toMatchObject({ tools: [{ input_schema: schema }] });
+  });
+});

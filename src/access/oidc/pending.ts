@@ -64,5 +64,6 @@ export function localPath(text: string): string {
   if (text.length > MAX_PATH || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text)) return "/";
   const base = "http://parley.invalid";
   const url = URL.parse(text, base);
-  return url?.origin === base ? url.pathname + url.search + url.hash : "/";
+  // Without its dots, `/..//example.com` is an address of another server.
+  return url?.origin === base && !url.pathname.startsWith("//") ? url.pathname + url.search + url.hash : "/";
 }

@@ -125,6 +125,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const adminKey = adminKeyOf(request);
     const sessionId = adminKey === undefined ? ports.cookies.session.read(request.headers.cookie) : undefined;
     const arrived = await found(() => lookUp(access, { adminKey, sessionId }, findSession));
+    // A stranger's calls cost more than their answers show: each takes a connection of its own, as with a key that is not valid.
+    if (arrived === undefined && request.httpVersionMajor === 1) response.setHeader("connection", "close");
     const admitCaller = (caller: SignedIn | undefined): void => {
       if (caller === undefined && who !== "anybody") refuseKey(request);
       admit(policy, caller, access);

@@ -109,9 +109,9 @@ export class CoreCalls {
     request: MessageShape<M["input"]>,
     facts: CallFacts,
   ): Promise<MessageShape<M["output"]>> {
+    const [metadata, options] = this.#send(facts);
     const lease = await this.#lease(facts);
     const { path, requestSerialize, responseDeserialize } = definitionOf(method);
-    const [metadata, options] = this.#send(facts);
     return new Promise<MessageShape<M["output"]>>((resolve, reject) => {
       const call = lease.client.makeUnaryRequest(
         path,
@@ -142,9 +142,9 @@ export class CoreCalls {
     request: MessageShape<M["input"]>,
     facts: CallFacts,
   ): AsyncGenerator<MessageShape<M["output"]>[]> {
+    const [metadata, options] = this.#send(facts);
     const lease = await this.#lease(facts);
     const { path, requestSerialize, responseDeserialize } = definitionOf(method);
-    const [metadata, options] = this.#send(facts);
     const call = lease.client.makeServerStreamRequest(
       path,
       requestSerialize,
@@ -188,6 +188,7 @@ export class CoreCalls {
     };
   }
 
+  /** What goes with a call. Throws `invalid_request` when the caller and what its call is for are too long. */
   #send({
     authorization,
     requestId,

@@ -32,7 +32,7 @@ import { HOPS_HEADER, readHops } from "../../core/hops.ts";
 import type { Trace } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
-import { readAttribution } from "../attribution.ts";
+import { ATTRIBUTION_HEADERS, readAttribution } from "../attribution.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { clientName } from "../client-name.ts";
 import { toKey } from "../current-key.ts";
@@ -435,7 +435,7 @@ function meteredCall(
   const unrecognized = forwarded.length === 0 ? unknown : [...new Set([...forwarded, ...unknown])];
   const client = clientName(firstText(call.metadata, "user-agent"));
   const asked = toCompletion(request);
-  const attribution = asked && readAttribution((name) => firstText(call.metadata, name), asked);
+  const attribution = asked && readAttribution((name) => attributionText(call.metadata, name), asked);
   return { ...toCall(opened, principal), unrecognized, client, attribution };
 }
 
@@ -467,6 +467,15 @@ function authorizationOf(call: AnyCall): string | undefined {
 
 function firstText(metadata: Metadata, key: string): string | undefined {
   return metadata.get(key)[0]?.toString();
+}
+
+/** Of an end user or a session there must be one, as over HTTP: a second one may be that of a proxy. Node joins them with commas. */
+function attributionText(metadata: Metadata, key: string): string | undefined {
+  const text = firstText(metadata, key);
+  const { endUser, session } = ATTRIBUTION_HEADERS;
+  if ((key === endUser || key === session) && text?.includes(", ") === true)
+    throw new Failure("invalid_request", `The metadata ${key} is given twice, or has a comma, which is written %2C.`);
+  return text;
 }
 
 /**

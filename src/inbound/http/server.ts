@@ -430,20 +430,27 @@ function isOld({ httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean
   return httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1);
 }
 
-/** Refuses duplicate Host and Authorization headers: Node takes the first, proxies may have taken the second. */
+/** Headers that a request has once. */
+const ONCE = ["Host", "Authorization", "Parley-End-User", "Parley-Session-Id"] as const;
+const ONCE_LENGTHS: ReadonlySet<number> = new Set(ONCE.map(({ length }) => length));
+
+/**
+ * Refuses duplicate headers that say who calls, and for whom. Node takes the first or joins them, proxies may have taken the second, and
+ * one that adds the end user beside a caller's own would give each request an end user of its own.
+ */
 function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
-  let hosts = 0;
-  let credentials = 0;
+  const counts = new Map<string, number>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]!;
-    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
-    else if (name.length === 13 && name.toLowerCase() === "authorization") credentials += 1;
+    const { length } = rawHeaders[at]!;
+    if (!ONCE_LENGTHS.has(length)) continue;
+    const name = rawHeaders[at]!.toLowerCase();
+    counts.set(name, (counts.get(name) ?? 0) + 1);
   }
-  if (hosts !== 1)
-    throw new Failure("invalid_request", `The Host header is ${hosts === 0 ? "missing" : "given twice"}.`);
+  if (!counts.has("host")) throw new Failure("invalid_request", "The Host header is missing.");
+  const twice = ONCE.find((name) => counts.get(name.toLowerCase())! > 1);
+  if (twice !== undefined) throw new Failure("invalid_request", `The ${twice} header is given twice.`);
   // Later URL parsing would throw.
   if (!URL.canParse(`http://${headers.host}`)) throw new Failure("invalid_request", "The Host header is not a host.");
-  if (credentials > 1) throw new Failure("invalid_request", "The Authorization header is given twice.");
   if (url!.startsWith("/")) return;
   if (!URL.canParse(url!) || new URL(url!).host !== headers.host)
     throw new Failure("invalid_request", "The request's address and its Host header differ.");

@@ -120,6 +120,16 @@ describe("a sign-in at the provider", () => {
     },
   );
 
+  it("returns to no other server by a path that another program has put into its cookie", async () => {
+    await start();
+    const browser = new CookieBrowser();
+    const { location } = await reachCallback(open, browser, { login: "ada" });
+    const cookies = browser.cookies.get(open.url)!;
+    const [token, purpose] = cookies.get("oidc")!.split(".");
+    cookies.set("oidc", `${token}.${purpose}.${Buffer.from("/..//evil.example/").toString("base64url")}.`);
+    expect((await browser.get(location!)).location!.href).toBe(`${open.url}/`);
+  });
+
   it("works behind a proxy, with the public address", async () => {
     await start({ publicUrl: "https://parley.acme.example" });
     const browser = new CookieBrowser();

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { type IncomingMessage, request as sendRequest } from "node:http";
+import { connect } from "node:net";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { describeBrowser } from "../../../src/inbound/dashboard/session-service.ts";
 import { PASSWORD } from "../../access/set-up.ts";
@@ -177,5 +178,31 @@ describe("a browser's name", () => {
     ["\u0000", undefined],
   ])("in %s is %s", (userAgent, name) => {
     expect(describeBrowser(userAgent)).toBe(name);
+  });
+});
+
+describe("calls one after the other on a connection", () => {
+  /** The answers to three calls that are sent at once. */
+  async function answersTo(method: string, cookie: string): Promise<string[]> {
+    const { port } = site.server;
+    const head = `POST /parley.console.v1.${method} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\ncookie: ${cookie}\r\n`;
+    const socket = connect(port, "127.0.0.1");
+    let text = "";
+    socket.setEncoding("utf8").on("data", (data: string) => void (text += data));
+    onTestFinished(() => void socket.destroy());
+    socket.write(`${head}content-type: application/json\r\ncontent-length: 2\r\n\r\n{}`.repeat(3));
+    const answers = (): string[] => text.match(/HTTP\/1\.1 \d+/g) ?? [];
+    await expect.poll(() => socket.closed || answers().length === 3, { timeout: 10_000 }).toBe(true);
+    return answers();
+  }
+
+  it.each([
+    ["SessionService/GetSession", "sid=none", "200"],
+    ["SessionService/GetSession", `sid=${"0".repeat(26)}`, "200"],
+    ["KeyService/List", "sid=none", "401"],
+  ])("are those of somebody who has signed in: %s, %s", async (method, cookie, status) => {
+    expect(await answersTo(method, cookie)).toEqual([`HTTP/1.1 ${status}`]);
+    const ada = await site.signedUp("ada");
+    expect(await answersTo(method, ada.cookie())).toEqual(Array(3).fill("HTTP/1.1 200"));
   });
 });
