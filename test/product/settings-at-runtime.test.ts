@@ -146,7 +146,9 @@ describe.each([1, 2])("with %i workers", (workers) => {
   it("what is spent already counts against a budget that is set afterwards", async () => {
     answer = hi;
     await set([Section.LIMITS, "monthly_budget_usd", "0.000001"]);
-    await expect.poll(async () => (await ask(product)).message, SOON).toContain("of this account, 0.000001 USD, is spent");
+    await expect
+      .poll(async () => (await ask(product)).message, SOON)
+      .toContain("of this account, 0.000001 USD, is spent");
     await set([Section.LIMITS, "monthly_budget_usd", "25"]);
     await expect.poll(async () => (await ask(product)).status, SOON).toBe(200);
     await set([Section.LIMITS, "monthly_budget_usd", ""]);
