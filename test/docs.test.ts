@@ -71,6 +71,16 @@ describe("docs/configuration.md", () => {
   it.each(keysOf(z.toJSONSchema(fileSchema, { io: "input" })))("explains %s", (key) => {
     expect(text).toMatch(new RegExp(String.raw`\b${key}\b`));
   });
+
+  it("says of each section whether a reload applies it or it needs a restart", () => {
+    const said = ["applied by SIGHUP", "need a restart"].flatMap((row) => {
+      const [line = ""] = text.split(`| ${row}`)[1]!.split("\n");
+      return Array.from(line.matchAll(/`([a-z_]+)`/g), ([, name = ""]) => name);
+    });
+    expect(said.filter((name) => name !== "burst_seconds" && name !== "tls").toSorted()).toEqual(
+      Object.keys(fileSchema.shape).toSorted(),
+    );
+  });
 });
 
 describe("docs/operations/faults.md", () => {

@@ -56,7 +56,7 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
     rates,
     budgets: store.budgets,
     spending: (subjects, month) => store.ledger.spending(subjects, month),
-    defaults: LIMITS,
+    defaults: () => LIMITS,
     clock,
     burstMs: 60_000,
     replicaId: "bench",

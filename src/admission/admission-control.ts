@@ -12,7 +12,7 @@ export interface OverloadOptions {
   /** Longest wait for a slot in milliseconds. */
   readonly maxWaitMs: number;
   /** Concurrency limit of accounts without their own; undefined: none. */
-  readonly accountConcurrency: number | undefined;
+  readonly accountConcurrency: () => number | undefined;
   /**
    * Limits of bytes of request bodies on their way: per key family, per account, in the process; `held`: of those of all calls in
    * flight, beyond which keys that hold the average or more begin none.
@@ -251,7 +251,7 @@ export class AdmissionControl {
   /** Throws for the concurrency limits of key and account, and, while memory is short, for keys that hold much of it. */
   #requireRoom({ limits, accountLimits }: Caller, { key, account }: Holders): void {
     const { concurrentRequests: ofKey = Infinity } = limits;
-    const ofAccount = accountLimits.concurrentRequests ?? this.#options.accountConcurrency ?? Infinity;
+    const ofAccount = accountLimits.concurrentRequests ?? this.#options.accountConcurrency() ?? Infinity;
     if (key.calls >= ofKey) throw noRoom("key", atATime(ofKey));
     if (account.calls >= ofAccount) throw noRoom("account", atATime(ofAccount));
     // Completions in flight release memory. Until then keys that hold the average or more are refused.

@@ -41,7 +41,7 @@ const NAME = "NAME";
 export const configList: Command = {
   name: "config list",
   summary:
-    "list providers, models, aliases and timeouts with where they are from: the file, or the stored configuration",
+    "list providers, models, aliases and the settings that can be stored with where they are from: the file, or the stored configuration",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>

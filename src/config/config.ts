@@ -371,7 +371,10 @@ export interface Config {
   readonly redis: RedisConfig | undefined;
   /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */
   readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
-  readonly limits: { readonly account: Limits; readonly burstMs: number };
+  /** Of accounts without limits of their own. */
+  readonly limits: Limits;
+  /** Capacity of all buckets of requests, as time. */
+  readonly burstMs: number;
   readonly signUp: SignUp;
   /** Whether passwords are accepted; how long a session lives at most, and without use. */
   readonly signIn: {

@@ -94,7 +94,9 @@ function chooseLeftOut({ problems, isStored, sections, describe }: Parsed, witho
   if (ofStored.length > 0) return toLeftOut(ofStored);
   const ofFile = groupByEntry(withoutStored().problems, isOfSimulator);
   if (ofFile.length > 0) return toLeftOut(ofFile);
-  const section = ["aliases", "models", "providers", "timeouts"].find((one) => sections.has(one));
+  const section = ["aliases", "models", "providers", "timeouts", "limits", "retries", "breaker"].find((one) =>
+    sections.has(one),
+  );
   return section === undefined ? [] : [{ path: [section], problems: problems.map(describe) }];
 }
 

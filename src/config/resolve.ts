@@ -75,8 +75,10 @@ export function resolve(
   const [http, grpc, operations] = resolveListeners(input, report);
   const keys = resolveKeys(input, readKeys, report);
   const providers = resolveProviders(input, { env, ...facts }, report);
-  if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
-  if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
+  const { isStored } = facts;
+  const { breaker, retries } = input;
+  requireOrder(["breaker", "open_ms", "max_open_ms"], breaker.open_ms <= breaker.max_open_ms, { isStored, report });
+  requireOrder(["retries", "base_ms", "cap_ms"], retries.base_ms <= retries.cap_ms, { isStored, report });
   for (const section of ["responses", "content"] as const)
     if (
       (input[section].store_days ?? 0) > 0 &&
@@ -137,6 +139,7 @@ export function resolve(
     redis: resolveRedis(input, report),
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
+    burstMs: input.limits.burst_seconds * 1000,
     signUp: input.sign_up,
     signIn: resolveSignIn(
       input,
@@ -176,6 +179,17 @@ export function resolve(
     imports,
     aliases: resolveAliases(input.aliases, [...models, ...routes], { isStored: facts.isStored, report }),
   };
+}
+
+/** Reports a setting that exceeds another one of its section: the stored one, where only one of them is stored. */
+function requireOrder(
+  [section, small, large]: readonly [section: string, small: string, large: string],
+  isMet: boolean,
+  { isStored, report }: Pick<FileFacts, "isStored"> & { readonly report: Report },
+): void {
+  if (isMet) return;
+  if (isStored([section, large]) && !isStored([section, small])) report([section, large], `must be at least ${small}`);
+  else report([section, small], `must be at most ${large}`);
 }
 
 /** The keys of encryption. */
@@ -269,13 +283,10 @@ function resolveLimits(input: FileInput["limits"]): Config["limits"] {
   const given = (limit: number | "unlimited"): number | undefined => (limit === "unlimited" ? undefined : limit);
   const budgetUsd = given(input.monthly_budget_usd);
   return {
-    account: {
-      requestsPerMinute: given(input.requests_per_minute),
-      tokensPerMinute: given(input.tokens_per_minute),
-      concurrentRequests: given(input.concurrent_requests),
-      monthlyBudgetMicroUsd: budgetUsd === undefined ? undefined : Math.round(budgetUsd * MICRO_USD),
-    },
-    burstMs: input.burst_seconds * 1000,
+    requestsPerMinute: given(input.requests_per_minute),
+    tokensPerMinute: given(input.tokens_per_minute),
+    concurrentRequests: given(input.concurrent_requests),
+    monthlyBudgetMicroUsd: budgetUsd === undefined ? undefined : Math.round(budgetUsd * MICRO_USD),
   };
 }
 

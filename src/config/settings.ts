@@ -20,7 +20,6 @@ export function listSettings(config: Config): Setting[] {
   const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, metrics, tracing, ...others } =
     redactConfig(config);
   const { alerts, smtp } = others;
-  const { account } = limits;
   const { redis } = others;
   const sentinel = redis?.place.mode === "sentinel" ? redis.place : undefined;
   const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
@@ -92,12 +91,12 @@ export function listSettings(config: Config): Setting[] {
     "metrics.tags": metrics.tags,
     "tracing.slow_ms": tracing.slowMs,
     "tracing.url": tracing.url,
-    "limits.requests_per_minute": account.requestsPerMinute ?? UNLIMITED,
-    "limits.tokens_per_minute": account.tokensPerMinute ?? UNLIMITED,
-    "limits.concurrent_requests": account.concurrentRequests ?? UNLIMITED,
+    "limits.requests_per_minute": limits.requestsPerMinute ?? UNLIMITED,
+    "limits.tokens_per_minute": limits.tokensPerMinute ?? UNLIMITED,
+    "limits.concurrent_requests": limits.concurrentRequests ?? UNLIMITED,
     "limits.monthly_budget_usd":
-      account.monthlyBudgetMicroUsd === undefined ? UNLIMITED : account.monthlyBudgetMicroUsd / MICRO_USD,
-    "limits.burst_seconds": limits.burstMs / 1000,
+      limits.monthlyBudgetMicroUsd === undefined ? UNLIMITED : limits.monthlyBudgetMicroUsd / MICRO_USD,
+    "limits.burst_seconds": others.burstMs / 1000,
     "timeouts.connect_ms": timeouts.connectMs,
     "timeouts.first_content_ms": timeouts.firstContentMs,
     "timeouts.idle_ms": timeouts.idleMs,

@@ -3,10 +3,11 @@ import { isRecord, readDocument } from "./document.ts";
 import { takeImports } from "./imports.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
 import type { ConfigSource } from "./parse.ts";
+import { listSettings } from "./settings.ts";
 import { isOverridden, NOTHING_STORED, STORED_SECTIONS, type StoredSection } from "./stored.ts";
 import { describeEntry, type DocumentEntry, entriesOf } from "./stored-document.ts";
 
-/** A provider, a model, an alias or a general time limit, with where it is from. */
+/** A provider, a model, an alias or a general setting, with where it is from. */
 export interface ListedEntry {
   readonly section: StoredSection;
   readonly name: string;
@@ -108,10 +109,15 @@ function others(config: Config, { env }: ConfigSource, section: StoredSection): 
     case "aliases":
       return [];
     case "timeouts":
-      return Object.entries(config.timeouts).map(([key, value]) => {
-        const name = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-        const isSet = isOverridden([section, name], { file: {}, patterns: [], env });
-        return of(name, isSet ? "environment" : "built in", String(value));
-      });
+    case "limits":
+    case "retries":
+    case "breaker":
+      return listSettings(config)
+        .filter(({ key }) => key.startsWith(`${section}.`) && key !== "limits.burst_seconds")
+        .map(({ key, value }) => {
+          const name = key.slice(section.length + 1);
+          const isSet = isOverridden([section, name], { file: {}, patterns: [], env });
+          return of(name, isSet ? "environment" : "built in", value);
+        });
   }
 }

@@ -1,6 +1,6 @@
 import { type ConfigPath, type Problem, type Report } from "./config-error.ts";
 import { type ConfigDocument, isRecord, pathKey } from "./document.ts";
-import type { Environment } from "./environment.ts";
+import { type Environment, VARIABLE_SETTINGS } from "./environment.ts";
 import { type ModelLists, NO_LISTS, takeImports } from "./imports.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
 import { withPresets } from "./presets.ts";
@@ -8,7 +8,7 @@ import { SECRET_HEADER } from "./scalars.ts";
 import { nameProblem } from "./stored-names.ts";
 
 /** Sections of the stored configuration, all of which a reload applies. */
-export const STORED_SECTIONS = ["providers", "models", "aliases", "timeouts"] as const;
+export const STORED_SECTIONS = ["providers", "models", "aliases", "timeouts", "limits", "retries", "breaker"] as const;
 
 export type StoredSection = (typeof STORED_SECTIONS)[number];
 
@@ -155,7 +155,7 @@ function withoutLeftOut(file: Record<string, unknown>, leftOut: StoredPart["left
   return Object.fromEntries(sections) as Record<string, unknown>;
 }
 
-/** Whether the file, or the environment for a provider or a time limit, has an entry of this section and name. */
+/** Whether the file, or the environment for a provider or a setting, has an entry of this section and name. */
 export function isOverridden(
   [section, name]: ConfigPath,
   { file, patterns, env }: Pick<MergeParts, "file" | "patterns" | "env">,
@@ -163,7 +163,8 @@ export function isOverridden(
   const named = isRecord(file) ? file[section!] : undefined;
   if (isRecord(named) && Object.hasOwn(named, name!)) return true;
   if (section === "models" && patterns.includes(String(name))) return true;
-  if (section === "timeouts") return Boolean(env[`PARLEY_TIMEOUTS_${String(name).toUpperCase()}`]);
+  const variable = VARIABLE_SETTINGS.find(({ path: [one, key] }) => one === section && key === name)?.variable;
+  if (variable !== undefined) return Boolean(env[variable]);
   if (section !== "providers" || !Object.hasOwn(BUILT_IN_PROVIDERS, name!)) return false;
   return Boolean(env[`${String(name).toUpperCase()}_API_KEY`]);
 }
@@ -204,6 +205,8 @@ function checkEntry(path: ConfigPath, entry: unknown, { allowsPrivate, report }:
     report(place, "this cannot be a name");
   for (const place of findTexts(entry, path, (text) => text.includes("${")))
     report(place, "${NAME} is for the configuration file only: write the value here, a secret as a credential");
+  if (path[0] === "limits" && path[1] === "burst_seconds")
+    report(path, "is for the configuration file only, because a change needs a restart");
   if (path[0] !== "providers" || !isRecord(entry)) return;
   if (entry["api_keys"] !== undefined)
     report([...path, "api_keys"], "is for the configuration file only; a stored credential is given beside its entry");

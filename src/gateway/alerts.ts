@@ -43,7 +43,7 @@ export function alertJobs(parts: AlertParts): Job[] {
     store: store.alerts,
     facts: store.alertFacts,
     thresholds: async () => (await thresholdsOf(store.alerts, inForce())).values,
-    defaultBudgetMicroUsd: () => inForce().limits.account.monthlyBudgetMicroUsd,
+    defaultBudgetMicroUsd: () => inForce().limits.monthlyBudgetMicroUsd,
     upstreams: () => upstreamsOf(parts),
     receivers: (findings) => findReceivers(store.alerts, findings, inForce().smtp !== undefined),
   });

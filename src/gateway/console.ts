@@ -52,7 +52,7 @@ const UNTRUSTED_PROXY =
 
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
-  { http, limits, signIn, content }: Config,
+  { http, signIn, content }: Config,
   {
     access,
     store,
@@ -105,7 +105,7 @@ export async function consoleOf(
       }),
       oidc: oidcOf(signIn, access.clock, log),
       alerts: alertPortsOf({ store, credentials, inForce }, access),
-      accountLimits: limits.account,
+      accountLimits: () => inForce().limits,
       completions,
       explain,
       credentials: { seal: credentials.seal, providers: () => providersForAccounts(inForce()) },

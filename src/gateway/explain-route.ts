@@ -35,7 +35,7 @@ export async function explainRoute(
   { keyId, json }: AskedRoute,
 ): Promise<RoutePlanJson> {
   const clock = systemClock;
-  const { burstMs, account } = config.limits;
+  const { burstMs, limits } = config;
   const principal = await findPrincipal({ keys: store.keys, clock }, keyId);
   const catalogue = buildCatalogue(config, { simulatorUrl: SIMULATOR_URL, readScheduler: new ReadScheduler() });
   const rates = createMemoryRates({ clock, burstMs });
@@ -43,7 +43,7 @@ export async function explainRoute(
     rates,
     budgets: store.budgets,
     spending: (subjects, month) => store.ledger.spending(subjects, month),
-    defaults: account,
+    defaults: () => limits,
     clock,
     burstMs,
     replicaId: "explain",

@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { RefusedRequests } from "../core/limiter.ts";
-import type { Principal } from "../core/principal.ts";
+import type { Limits, Principal } from "../core/principal.ts";
 import { Calls } from "../inbound/calls.ts";
 import { readNames, writeNames } from "../inbound/certificate-names.ts";
 import { bearerToken, toGrant } from "../inbound/current-key.ts";
@@ -57,7 +57,8 @@ async function assemble(
     clock,
     maxCalls: config.overload.maxCalls,
     log,
-    countsAccounts: false,
+    // Its core counts them.
+    accountConcurrency: () => undefined,
     waited: (durationMs) => metrics.admitted(durationMs),
   });
   undo.push(() => admission.close());
@@ -90,7 +91,8 @@ async function assemble(
     lost: (failure, requestId) => observer.refused({ entrance: "http", requestId, target: "core", failure }),
   });
   undo.push(() => remote.close());
-  const requestRate = ownRequestRate(config, clock);
+  let { limits: defaults } = config;
+  const requestRate = ownRequestRate(config, clock, () => defaults);
   const services: EdgeServices = {
     completions: remote.completions,
     forwards: true,
@@ -139,8 +141,11 @@ async function assemble(
     }),
     makeFirstKey: async () => undefined,
     prepareSetup: async () => undefined,
-    // The cores have the models and providers.
-    reload: async () => tls?.check(),
+    // The cores have the models, the providers and what is stored.
+    async reload(next) {
+      defaults = next.limits;
+      await tls?.check();
+    },
     async drain() {
       draining = true;
       http.announce();
@@ -156,8 +161,8 @@ async function assemble(
 }
 
 /** Counts requests that this front refuses by itself, by the same limits: its cores do not see them. */
-function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock): RefusedRequests {
-  const limitedOf = rememberLimited(account);
+function ownRequestRate({ burstMs }: Config, clock: Clock, defaults: () => Limits): RefusedRequests {
+  const limitedOf = rememberLimited(defaults);
   const rates = createMemoryRates({ clock, burstMs });
   const known = new KnownLevels(burstMs);
   return createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });

@@ -78,7 +78,7 @@ export interface Gateway {
   /** Prepares the setup of the first owner, where the dashboard is served. */
   prepareSetup(): Promise<SetupState | undefined>;
   /**
-   * Replaces the models and providers; addresses and all other settings need a restart. The health of upstream models starts anew after
+   * Applies the sections of `reloadable`; all other settings need a restart. The health of upstream models starts anew after
    * a change of the file, for changed providers after one of the stored configuration, and stays after one of imported lists. `source`:
    * what the configuration was read from; default: as before.
    */
@@ -191,6 +191,7 @@ async function assemble(
   },
 ): Promise<MemberGateway> {
   const clock = systemClock;
+  let inForce = config;
   const outage = await openOutage(config, { clock, log, worker: shared?.worker ?? 0 });
   const store = await openStore(config, { mayBeAway: outage.before !== undefined });
   undo.push(() => store.close());
@@ -257,9 +258,9 @@ async function assemble(
     rates: rates.store,
     budgets: slices ?? budgets,
     spending: (subjects, month) => store.ledger.spending(subjects, month),
-    defaults: config.limits.account,
+    defaults: () => inForce.limits,
     clock,
-    burstMs: config.limits.burstMs,
+    burstMs: config.burstMs,
     replicaId: replica,
   });
   undo.push(() => limiter.close());
@@ -273,7 +274,7 @@ async function assemble(
     maxCalls,
     log,
     readScheduler,
-    countsAccounts: true,
+    accountConcurrency: () => inForce.limits.concurrentRequests,
     waited: (durationMs) => metrics.admitted(durationMs),
   });
   undo.push(() => admission.close());
@@ -304,7 +305,6 @@ async function assemble(
     { open: openCredential }: CredentialCipher,
   ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, keyRests, openCredential });
   let catalogue = catalogueOf(config, await simulator.url(config), credentials);
-  let inForce = config;
   let { source } = given;
   undo.push(() => catalogue.close());
 
@@ -502,6 +502,8 @@ async function assemble(
       router.replace(models, {
         routes,
         aliases: next.aliases,
+        backoff: next.retries,
+        breaker: next.breaker,
         keepsHealth: ({ providerName }) => changed === "lists" || (changed === "stored" && unchanged.has(providerName)),
       });
       inForce = { ...config, ...reloadable(next) };

@@ -22,8 +22,8 @@ interface OverloadPorts {
   readonly maxCalls: number;
   /** Missing in a front, which reads no providers' answers. */
   readonly readScheduler?: ReadScheduler;
-  /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
-  readonly countsAccounts: boolean;
+  /** As that of the admission control. */
+  readonly accountConcurrency: () => number | undefined;
   /** As that of the admission control. */
   readonly waited: (durationMs: number) => void;
 }
@@ -32,11 +32,10 @@ const MIB = 1024 * 1024;
 
 /** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
-  { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { clock, log, maxCalls, readScheduler, countsAccounts, waited }: OverloadPorts,
+  { overload, workers }: Pick<Config, "overload" | "workers">,
+  { clock, log, maxCalls, readScheduler, accountConcurrency, waited }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
-  const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
   const arrivingBytes = arrivingBytesOf(Math.min(containerBytes, totalmem() / workers));
   return new AdmissionControl(
     { ...overload, maxCalls, accountConcurrency, arrivingBytes },

@@ -49,7 +49,7 @@ interface RatesPorts extends StoreTimes {
 /** Opens the rates in Redis if it is configured, else in PostgreSQL if that is the database, else in memory. */
 export async function openRates(config: Config, ports: RatesPorts): Promise<Rates> {
   const { database, clock, log, replica, shared, replicasBefore } = ports;
-  const { burstMs } = config.limits;
+  const { burstMs } = config;
   const share = async (
     place: RatesPlace,
     { remote, notes, exchangeChanges }: Pick<Rates, "notes"> & Partial<Rates> & { readonly remote: RateStore },

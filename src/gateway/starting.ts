@@ -87,6 +87,9 @@ export function reloadable({
   imports,
   aliases,
   timeouts,
+  limits,
+  retries,
+  breaker,
   storedConfiguration,
   stored,
   alerts,
@@ -101,6 +104,9 @@ export function reloadable({
   | "imports"
   | "aliases"
   | "timeouts"
+  | "limits"
+  | "retries"
+  | "breaker"
   | "storedConfiguration"
   | "stored"
   | "alerts"
@@ -115,6 +121,9 @@ export function reloadable({
     imports,
     aliases,
     timeouts,
+    limits,
+    retries,
+    breaker,
     storedConfiguration,
     stored,
     alerts,

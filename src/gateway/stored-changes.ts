@@ -136,6 +136,7 @@ export async function putDocument(
       ({ section, name }) =>
         `${section}.${name}: is not used, because the configuration file or the environment has it too`,
     ),
+    ...(endsSimulator(ports.inForce(), config) ? [SIMULATOR_ENDS] : []),
   ];
   const nowMs = clock.now();
   const isSame = before.document === document.text && given.size === 0 && gone.length === 0;
@@ -273,6 +274,15 @@ function conflict(latest: number): Failure {
 function describeLack(provider: Config["providers"][number]) {
   if (provider.simulated || provider.lack === undefined) return [];
   return [{ provider: provider.name, text: LACKS[provider.lack], isOwnFault: provider.lack !== "unreadable" }];
+}
+
+const SIMULATOR_ENDS =
+  "the simulator answers only while nothing is stored, so that there are no models now; simulator.enabled: true in the configuration file keeps it";
+
+/** Whether the simulator's models go, and no others come. */
+function endsSimulator(before: Config, { providers, models, imports }: Config): boolean {
+  const isServed = providers.length > 0 || models.length > 0 || imports.length > 0;
+  return !isServed && before.providers.some(({ simulated }) => simulated);
 }
 
 /** What a lacking credential means, and what helps. */

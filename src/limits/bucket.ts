@@ -63,10 +63,25 @@ export function refill(bucket: Bucket | undefined, { capacity, perMinute }: Buck
   return { level: Math.min(bucket.level - stepsBackMs * perMinute, capacity), at: nowMs };
 }
 
-/** Adds units to a bucket, or takes them: up to its capacity, and down to the largest debt. */
-export function add(bucket: Bucket, units: number, { capacity, perMinute }: BucketSize): Bucket {
-  const level = Math.max(Math.min(bucket.level + units, capacity), -perMinute * MAX_DEBT_MS);
-  return { level, at: bucket.at };
+/** Takes units from a bucket, down to the largest debt. */
+export function take(bucket: Bucket, units: number, { perMinute }: BucketSize): Bucket {
+  return { level: Math.max(bucket.level - units, -perMinute * MAX_DEBT_MS), at: bucket.at };
+}
+
+/**
+ * Gives back units that were taken by this size, or takes more (negative units). The limit may have changed since, so the bucket is
+ * neither lowered to this capacity nor, for what is given back, refilled at this rate: the next demand refills it by its own size.
+ * Undefined stays undefined, a full bucket, unless more is taken.
+ */
+export function settle(
+  bucket: Bucket | undefined,
+  units: number,
+  { size, nowMs }: { readonly size: BucketSize; readonly nowMs: number },
+): Bucket | undefined {
+  if (units >= 0) return bucket && { level: bucket.level + units, at: bucket.at };
+  const isLarger = bucket !== undefined && bucket.level > size.capacity;
+  const { level, at } = isLarger ? bucket : refill(bucket, size, nowMs);
+  return { level: Math.max(level + units, Math.min(level, -size.perMinute * MAX_DEBT_MS)), at };
 }
 
 /** Units that a demand takes, at most the capacity. */

@@ -21,8 +21,8 @@ export interface LimiterOptions {
   readonly budgets: BudgetStore;
   /** Money spent in a period, such as `2026-11`, and held for completions in flight, by each subject in the given order. */
   readonly spending: (subjects: readonly string[], period: string) => Promise<readonly Taken[]>;
-  /** Defaults of account limits, per field. */
-  readonly defaults: Limits;
+  /** Defaults of account limits, per field: those in force now, the same object until they change. */
+  readonly defaults: () => Limits;
   /** The same as of `rates`. */
   readonly burstMs: number;
   readonly clock: Clock;
@@ -248,14 +248,20 @@ function findAttributed({ principal, attribution }: Demand, limited: Limited): A
 
 /**
  * Finds the limits of a principal, with the account `defaults` per field. The result is cached per principal object, which all
- * requests of a key share until the key is read again.
+ * requests of a key share until the key is read again, and until the defaults change.
  */
-export function rememberLimited(defaults: Limits): (principal: Principal) => Limited {
-  const known = new WeakMap<Principal, Limited>();
+export function rememberLimited(defaults: () => Limits): (principal: Principal) => Limited {
+  let known = new WeakMap<Principal, Limited>();
+  let lastDefaults = defaults();
   return (principal) => {
+    const current = defaults();
+    if (current !== lastDefaults) {
+      known = new WeakMap();
+      lastDefaults = current;
+    }
     let limited = known.get(principal);
     if (limited === undefined) {
-      const subjects = subjectsOf(principal, defaults);
+      const subjects = subjectsOf(principal, current);
       const holds = toHolds(subjects);
       const { attributionLimits: attribution, accountId } = principal;
       limited = {

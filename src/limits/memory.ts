@@ -1,12 +1,13 @@
 import type { Clock } from "../core/clock.ts";
 import { isAttributed } from "./attributed.ts";
 import {
-  add,
   type Bucket,
   type BucketSize,
   placesOf,
   refill,
+  settle,
   sizeOf,
+  take,
   toBucketLevel,
   UNITS,
   unitsOf,
@@ -85,7 +86,7 @@ export function giveBackTo(bookOf: BookOf, release: RateRelease, moment: RateMom
       if (size === undefined) continue;
       const units =
         kind === "requests" ? (1 - usedRequests) * UNITS : unitsOf(reservedTokens, size) - usedTokens * UNITS;
-      book[kind] = add(refill(book[kind], size, nowMs), units, size);
+      book[kind] = settle(book[kind], units, { size, nowMs });
     }
     book.idleAt = Math.max(book.idleAt, idleAtOf(limits, book, { nowMs, burstMs: moment.burstMs }));
   }
@@ -141,7 +142,7 @@ function takeOne(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstM
     const size = sizeOf(kind, limits, burstMs);
     const bucket = book[kind];
     if (size === undefined || bucket === undefined) continue;
-    book[kind] = add(bucket, kind === "requests" ? -UNITS : -unitsOf(demand.tokens, size), size);
+    book[kind] = take(bucket, kind === "requests" ? UNITS : unitsOf(demand.tokens, size), size);
   }
   if (limits.concurrentRequests !== undefined) book.places.set(demand.id, nowMs + LEASE_MS);
 }

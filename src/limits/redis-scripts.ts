@@ -120,9 +120,14 @@ for i = 1, #KEYS / 2 do
   for kind = 1, 2 do
     local at = base + (kind - 1) * 3
     local capacity, rate, units = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-    if rate > 0 then
-      local level, since = refill(levels[kind], times[kind], capacity, rate)
-      level = math.max(math.min(level + units, capacity), -rate * 3600000)
+    local level, since = levels[kind], times[kind]
+    if rate > 0 and units < 0 then
+      if not level or level <= capacity then level, since = refill(level, since, capacity, rate) end
+      level = math.max(level + units, math.min(level, -rate * 3600000))
+    elseif level then
+      level = level + units
+    end
+    if rate > 0 and level then
       redis.call("HSET", KEYS[2 * i - 1], names[kind][1], whole(level), names[kind][2], whole(since))
       idle = math.max(idle, wait(level, since, capacity, rate))
     end

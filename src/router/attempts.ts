@@ -19,7 +19,8 @@ export interface AttemptPorts {
   readonly clock: Clock;
   /** Random number from 0 to 1. */
   readonly random: () => number;
-  readonly backoff: BackoffOptions;
+  /** In force now. */
+  readonly backoff: () => BackoffOptions;
   readonly breakerOf: (model: Model) => Breaker;
   readonly budgetOf: (model: Model) => RetryBudget;
   readonly loadOf: (model: Model) => UpstreamLoad;
@@ -82,6 +83,7 @@ export class AttemptRun {
   readonly #plan: AttemptPlan;
   readonly #call: RouterCall;
   readonly #ports: AttemptPorts;
+  readonly #backoff: BackoffOptions;
   readonly #overall: TimeLimit;
   readonly #endRequest: () => void;
   /** Index of the next candidate in the plan. */
@@ -109,6 +111,7 @@ export class AttemptRun {
     this.#plan = plan;
     this.#call = call;
     this.#ports = ports;
+    this.#backoff = ports.backoff();
     const [primary] = plan.candidates as [Model, ...Model[]];
     this.#overall = new TimeLimit(call.signal, ports.clock);
     this.#overall.start(primary.timeouts.totalMs, "The completion took longer than this gateway allows.");
@@ -444,7 +447,7 @@ export class AttemptRun {
     const [primary] = this.#plan.candidates as [Model, ...Model[]];
     const failure = this.#primaryFailure;
     if (this.#next !== 1 || failure === undefined || this.#retries >= PRIMARY_RETRIES) return undefined;
-    const waitMs = backoffMs(failure, this.#retries, { options: this.#ports.backoff, random: this.#ports.random });
+    const waitMs = backoffMs(failure, this.#retries, { options: this.#backoff, random: this.#ports.random });
     if (waitMs === undefined) return undefined;
     // A breaker opened by a rate limit closes with the wait; any other open breaker rules out a retry.
     const rests =

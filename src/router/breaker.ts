@@ -75,8 +75,8 @@ interface AccountRecord {
   inARow: number;
   /** Whether its latest attempts failed. */
   readonly latest: boolean[];
-  /** Length of its next rest. */
-  openMs: number;
+  /** Length of its next rest, within the options. */
+  nextOpenMs: number;
   rest: Rest | undefined;
 }
 
@@ -101,7 +101,7 @@ export interface BreakerPermit {
  * does not rest itself may probe, one at a time, and beside one whose probes have taken longer.
  */
 export class Breaker {
-  readonly #options: BreakerOptions;
+  readonly #options: () => BreakerOptions;
   readonly #clock: Clock;
   readonly #accounts = new Map<string, AccountRecord>();
   /** The rest for all accounts. */
@@ -121,7 +121,8 @@ export class Breaker {
   /** What the breaker counts. */
   readonly record: TrackRecord;
 
-  constructor(options: BreakerOptions, clock: Clock) {
+  /** `options`: those in force now. */
+  constructor(options: () => BreakerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
     this.record = new TrackRecord(clock);
@@ -295,13 +296,15 @@ export class Breaker {
 
   #countOwn(failure: Failure, { isProbe, accountId }: { readonly isProbe: boolean; readonly accountId: string }): void {
     const record = this.#recordOf(accountId);
+    const { failures, openMs, maxOpenMs } = this.#options();
     record.inARow += 1;
     noteIn(record.latest, true);
-    const isTripped = record.inARow >= this.#options.failures || hasMostlyFailed(record.latest);
+    const isTripped = record.inARow >= failures || hasMostlyFailed(record.latest);
     // While it rests only the probe counts, not attempts from before.
     if (isProbe || (isTripped && record.rest === undefined)) {
-      this.#letRest(record, failure, record.openMs);
-      record.openMs = Math.min(record.openMs * 2, this.#options.maxOpenMs);
+      const restMs = Math.min(Math.max(record.nextOpenMs, openMs), maxOpenMs);
+      this.#letRest(record, failure, restMs);
+      record.nextOpenMs = restMs * 2;
     }
   }
 
@@ -315,7 +318,7 @@ export class Breaker {
     this.#inARow += 1;
     this.#note(accountId);
     const failed = this.#latest.filter((account) => account !== undefined);
-    const isInARow = this.#inARow >= this.#options.failures && !isOfOne(this.#latest.slice(-this.#inARow));
+    const isInARow = this.#inARow >= this.#options().failures && !isOfOne(this.#latest.slice(-this.#inARow));
     return isInARow || (this.#latest.length === WINDOW && failed.length > WINDOW / 2 && !isOfOne(failed));
   }
 
@@ -335,7 +338,7 @@ export class Breaker {
   #recordOf(accountId: string): AccountRecord {
     let record = this.#accounts.get(accountId);
     if (record !== undefined) return record;
-    record = { inARow: 0, latest: [], openMs: this.#options.openMs, rest: undefined };
+    record = { inARow: 0, latest: [], nextOpenMs: 0, rest: undefined };
     this.#accounts.set(accountId, record);
     if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.delete(this.#accounts.keys().next().value!);
     return record;

@@ -66,23 +66,27 @@ class Registry {
   }
 }
 
-export interface RouterOptions extends Names {
+/** What a reload may change beside the names. */
+interface RouterSettings {
+  readonly backoff: BackoffOptions;
+  readonly breaker: BreakerOptions;
+}
+
+export interface RouterOptions extends Names, RouterSettings {
   readonly clock: Clock;
   /** Random number from 0 to 1. */
   readonly random: () => number;
-  readonly backoff: BackoffOptions;
-  readonly breaker: BreakerOptions;
 }
 
 /** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
   /**
-   * Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed, but for
-   * the models that `keepsHealth` finds (default: none).
+   * Replaces the models, and the settings that are given. Requests in flight keep theirs, and their backoff. Health starts anew, because
+   * the cause of failures may be fixed, but for the models that `keepsHealth` finds (default: none).
    */
   replace(
     models: readonly Model[],
-    others?: Omit<Names, "models"> & { readonly keepsHealth?: (model: Model) => boolean },
+    others?: Omit<Names, "models"> & Partial<RouterSettings> & { readonly keepsHealth?: (model: Model) => boolean },
   ): void;
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
@@ -109,6 +113,7 @@ export interface OwnedRouter extends Router {
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
 export function createRouter({ clock, random, backoff, breaker, ...names }: RouterOptions): OwnedRouter {
   let registry = new Registry(names);
+  let settings: RouterSettings = { backoff, breaker };
   const ownModels = new OwnModels();
   const breakers = new PerUpstream<Breaker>();
   const budgets = new PerUpstream<RetryBudget>();
@@ -118,8 +123,9 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
   const ports: AttemptPorts = {
     clock,
     random,
-    backoff,
-    breakerOf: (model) => breakers.getOrAdd(model, upstreamKey(model), () => new Breaker(breaker, clock)),
+    backoff: () => settings.backoff,
+    breakerOf: (model) =>
+      breakers.getOrAdd(model, upstreamKey(model), () => new Breaker(() => settings.breaker, clock)),
     budgetOf: (model) => budgets.getOrAdd(model, model.ownCredential ?? model.providerName, () => new RetryBudget()),
     loadOf: (model) => loads.getOrAdd(model, upstreamKey(model), () => new UpstreamLoad(clock)),
     hedgingOf: (name) => getOrAdd(hedgings, name, () => new Hedging()),
@@ -159,6 +165,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     replace(models, { keepsHealth = () => false, ...others } = {}) {
       const before = registry.list().filter(isRoute);
       registry = new Registry({ models, ...others });
+      settings = { backoff: others.backoff ?? settings.backoff, breaker: others.breaker ?? settings.breaker };
       const kept = new Set(
         models
           .filter(keepsHealth)

@@ -11,6 +11,7 @@ interface Facts extends Readiness {
   readonly ledger?: { readonly waiting: number; readonly away: boolean; readonly unwritable: boolean };
   readonly breakers?: Readonly<Record<string, string>>;
   readonly database?: { readonly up: boolean; readonly listening?: boolean | undefined };
+  readonly stored_configuration?: { readonly version: number | undefined; readonly left_out: number };
   readonly core?: string;
   readonly overload?: OverloadFacts;
 }
@@ -29,6 +30,7 @@ export function mergeReadiness(answers: readonly Readiness[]): Readiness {
   if (first.rates === undefined) return { ...first, ...merged };
   const databases = all.flatMap(({ database }) => database ?? []);
   const ledgers = all.flatMap(({ ledger }) => ledger ?? []);
+  const stored = all.flatMap(({ stored_configuration: one }) => one ?? []);
   return {
     ...first,
     ...merged,
@@ -45,6 +47,10 @@ export function mergeReadiness(answers: readonly Readiness[]): Readiness {
       away: ledgers.some(({ away }) => away),
       unwritable: ledgers.some(({ unwritable }) => unwritable),
     },
+    // The version that all have reached.
+    ...(stored.length > 0 && {
+      stored_configuration: stored.toSorted((one, other) => (one.version ?? -1) - (other.version ?? -1))[0],
+    }),
     breakers: worst(all.map(({ breakers = {} }) => breakers)),
   };
 }

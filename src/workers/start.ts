@@ -48,7 +48,7 @@ async function assemble(
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config, first);
-  const rates = new ParentRates({ clock: systemClock, burstMs: config.limits.burstMs });
+  const rates = new ParentRates({ clock: systemClock, burstMs: config.burstMs });
   const notes = new NoteBoard(systemClock);
   /** Listen addresses. A port chosen by the system (0) is kept for successors only while a worker listens on it. */
   let listens: Pick<Config, "http" | "grpc"> = config;

@@ -76,7 +76,7 @@ async function start(assignment: Assignment): Promise<MemberGateway> {
     source: toSource(assignment),
     shared: {
       worker: number,
-      rates: createWorkerRates(parent, config.limits),
+      rates: createWorkerRates(parent, config),
       notes: {
         exchange: async (note) =>
           readHealthNotes(await parent.ask("healthNote", writeHealthNote(note), NOTES_LIMIT_MS)),

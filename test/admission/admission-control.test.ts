@@ -9,7 +9,12 @@ import { FakeClock } from "../support/fake-clock.ts";
 import { LoopModel, type Shape } from "./loop-model.ts";
 
 const MIB = 1024 * 1024;
-const OPTIONS = { maxCalls: 20_000, maxWaitMs: 10_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES };
+const OPTIONS = {
+  maxCalls: 20_000,
+  maxWaitMs: 10_000,
+  accountConcurrency: () => undefined,
+  arrivingBytes: ROOMY_BYTES,
+};
 
 interface Asked {
   readonly key?: string;
@@ -265,7 +270,7 @@ describe("admission", () => {
     });
 
     it("are counted for all keys of an account, by its own limit or the configured one", () => {
-      admission = create({ accountConcurrency: 2 });
+      admission = create({ accountConcurrency: () => 2 });
       slot({ key: "a" });
       slot({ key: "b" });
       expect(reasonOf(() => enter({ key: "c" }))).toMatchObject({

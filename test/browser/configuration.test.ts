@@ -31,6 +31,7 @@ beforeAll(async () => {
       stored_configuration: { allow_private: true },
       providers: { "from-file": file },
       models: { "in-file": { provider: "from-file", upstream_model: "one" } },
+      retries: { base_ms: 50 },
     },
   });
   ada = await site.visit("/");
@@ -248,6 +249,43 @@ describe("the configuration in the dashboard", () => {
     await closed(page);
     await row(page, "chat").waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  it("changes a default limit at run time, and shows what the file sets", async () => {
+    const { page } = ada;
+    await open(page);
+    const show = page.getByLabel("Show");
+    await show.selectOption("Default limits");
+    const limit = row(page, "requests_per_minute");
+    expect((await limit.innerText()).split("\n").filter(Boolean)).toEqual(
+      expect.arrayContaining(["Built in", "600", "Requests per minute"]),
+    );
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("button", { name: "Edit default limit requests_per_minute" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Entry (YAML)").fill("many");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Line 1, column 1: must be a whole number from 1 to 1000000000").waitFor();
+    await dialog.getByLabel("Entry (YAML)").fill("50");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    await limit.getByText("Stored").waitFor();
+    expect(await limit.innerText()).toContain("50");
+    const response = await fetch(`${site.product.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "acme/three", messages: [{ role: "user", content: "hi" }] }),
+    });
+    await response.body?.cancel();
+    expect(response.headers.get("x-ratelimit-limit-requests")).toBe("50");
+    await page.getByRole("button", { name: "Remove default limit requests_per_minute" }).click();
+    await dialog.getByRole("button", { name: "Remove default limit" }).click();
+    await limit.getByText("Built in").waitFor();
+    await show.selectOption("Retries");
+    await row(page, "base_ms").getByText("Configuration file").waitFor();
+    expect(await page.getByRole("button", { name: "Edit retry base_ms" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Edit retry cap_ms" }).count()).toBe(1);
+    await show.selectOption("All");
   });
 
   it("removes a provider with its models", async () => {

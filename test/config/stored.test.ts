@@ -227,6 +227,86 @@ it("the environment goes before stored entries", () => {
   expect(stored.map(({ state }) => state)).toEqual(["overridden", "overridden"]);
 });
 
+describe("stored limits, retries and circuit breakers", () => {
+  const document = `
+limits: { requests_per_minute: 30, monthly_budget_usd: 12.5, concurrent_requests: unlimited }
+retries: { cap_ms: 500 }
+breaker: { failures: 3 }
+`;
+
+  it("are in force, and the other settings of their sections have their defaults", () => {
+    const config = parse(document);
+    expect(config.stored?.leftOut).toEqual([]);
+    expect(config.limits).toEqual({
+      requestsPerMinute: 30,
+      tokensPerMinute: 2_000_000,
+      concurrentRequests: undefined,
+      monthlyBudgetMicroUsd: 12_500_000,
+    });
+    expect(config.retries).toEqual({ baseMs: 100, capMs: 500 });
+    expect(config.breaker).toEqual({ failures: 3, openMs: 5000, maxOpenMs: 30_000 });
+  });
+
+  it("give way to the file and to variables, one by one, and are listed with where each is from", () => {
+    const source = sourceOf(document, {
+      file: "limits: { requests_per_minute: 600, burst_seconds: 5 }",
+      env: { PARLEY_RETRIES_CAP_MS: "700", PARLEY_LIMITS_TOKENS_PER_MINUTE: "1000" },
+    });
+    const config = parseConfig(source);
+    expect(config.limits).toMatchObject({
+      requestsPerMinute: 600,
+      tokensPerMinute: 1000,
+      concurrentRequests: undefined,
+    });
+    expect([config.retries.capMs, config.breaker.failures, config.burstMs]).toEqual([700, 3, 5000]);
+    const listed = listEntries(config, source)
+      .filter(({ section }) => ["limits", "retries", "breaker"].includes(section))
+      .map(({ section, name, origin, state, entry }) => [`${section}.${name}`, entry, origin, state].join(" "));
+    expect(listed).toEqual([
+      "limits.requests_per_minute 600 file in force",
+      "limits.burst_seconds 5 file in force",
+      "limits.requests_per_minute 30 stored overridden",
+      "limits.monthly_budget_usd 12.5 stored in force",
+      "limits.concurrent_requests unlimited stored in force",
+      "limits.tokens_per_minute 1000 environment in force",
+      "retries.cap_ms 500 stored overridden",
+      "retries.base_ms 100 built in in force",
+      "retries.cap_ms 700 environment in force",
+      "breaker.failures 3 stored in force",
+      "breaker.open_ms 5000 built in in force",
+      "breaker.max_open_ms 30000 built in in force",
+    ]);
+  });
+
+  it("are refused with line and column", () => {
+    expect(problemsOf("limits:\n  requests_per_minute: 0\n  monthly_budget_usd: much")).toEqual([
+      expect.stringMatching(/^stored configuration:2:24: limits\.requests_per_minute: must be /),
+      expect.stringMatching(/^stored configuration:3:23: limits\.monthly_budget_usd: must be a number of US dollars/),
+    ]);
+    expect(problemsOf("limits: { burst_seconds: 5 }")).toEqual([
+      "stored configuration:1:26: limits.burst_seconds: is for the configuration file only, because a change needs a restart",
+    ]);
+    expect(problemsOf("breaker: { failure: 5 }")).toEqual([expect.stringContaining("did you mean failures?")]);
+  });
+
+  it("are left out, and the file stays, where the two exclude each other", () => {
+    const small = parse("retries: { cap_ms: 500 }", { file: "retries: { base_ms: 1000 }" });
+    expect(small.retries).toEqual({ baseMs: 1000, capMs: 2000 });
+    expect(small.stored?.leftOut).toEqual([
+      {
+        path: ["retries", "cap_ms"],
+        problems: ["stored configuration:1:20: retries.cap_ms: must be at least base_ms"],
+      },
+    ]);
+    const large = parse("breaker: { open_ms: 7000, failures: 2 }", { file: "breaker: { max_open_ms: 6000 }" });
+    expect(large.breaker).toEqual({ failures: 2, openMs: 5000, maxOpenMs: 6000 });
+    expect(large.stored?.leftOut).toMatchObject([{ path: ["breaker", "open_ms"] }]);
+    const both = parse("breaker: { open_ms: 7000, max_open_ms: 6000 }");
+    expect(both.stored?.leftOut).toMatchObject([{ path: ["breaker", "open_ms"] }]);
+    expect(both.breaker).toMatchObject({ openMs: 5000, maxOpenMs: 6000 });
+  });
+});
+
 describe("a stored entry that is not valid", () => {
   it("is left out with those that need it, and the others are used", () => {
     const document = `${DOCUMENT.replace("base_url", "base_ulr")}  connect_ms: 4000\n`;

@@ -184,6 +184,14 @@ describe("a change of the stored configuration", () => {
     expect((await failureOf(change(0, ACME))).code).toBe("permission_denied");
   });
 
+  it("warns where a setting would end the simulator without leaving a model", async () => {
+    const limit = entry("limits", "requests_per_minute", "30");
+    const { warnings } = await change(0, limit);
+    expect(warnings).toEqual([expect.stringContaining("simulator.enabled: true in the configuration file keeps it")]);
+    file = "simulator: { enabled: true }";
+    expect(await change(1, { ...limit, entry: "31" })).toMatchObject({ version: 2, warnings: [] });
+  });
+
   it("of an entry that the file has is allowed, and says that it is not used", async () => {
     file = "providers: { acme: { dialect: openai } }\nmodels: { x: { provider: acme, upstream_model: x } }";
     const { warnings } = await change(0, entry("providers", "acme", "dialect: openai"));

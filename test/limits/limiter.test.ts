@@ -39,11 +39,12 @@ function createWorld({ key = {}, account = {}, defaults = {}, attribution, taken
     cancel: async (id) => void asked.cancelled.push(id),
     reap: async () => 0,
   };
+  let defaultLimits: Limits = { ...NO_LIMITS, ...defaults };
   const limiter = createLimiter({
     rates,
     budgets,
     spending: async (subjects) => subjects.map(() => ({ spentMicroUsd: taken - 1, heldMicroUsd: 1 })),
-    defaults: { ...NO_LIMITS, ...defaults },
+    defaults: () => defaultLimits,
     burstMs: 60_000,
     clock,
     replicaId: "one",
@@ -66,7 +67,8 @@ function createWorld({ key = {}, account = {}, defaults = {}, attribution, taken
     const completionId = `c${count}`;
     return limiter.reserve({ principal, completionId, tokens: 100, costMicroUsd: 10, lastsMs: 600_000, ...demand });
   };
-  return { asked, clock, limiter, principal, reserve };
+  const changeDefaults = (limits: Partial<Limits>): void => void (defaultLimits = { ...NO_LIMITS, ...limits });
+  return { asked, clock, limiter, principal, reserve, changeDefaults };
 }
 
 async function failureOf(work: Promise<unknown>): Promise<Failure> {
@@ -120,6 +122,30 @@ describe("a limiter", () => {
       requests: { limit: 10, remaining: 9, resetMs: 6000 },
       tokens: { limit: 1000, remaining: 900, resetMs: 6000 },
     });
+  });
+
+  it("takes changed defaults for requests that begin after the change", async () => {
+    const { reserve, changeDefaults, asked } = createWorld({
+      account: { tokensPerMinute: 10_000 },
+      defaults: { requestsPerMinute: 2, tokensPerMinute: 100 },
+    });
+    const [first] = [await reserve(), await reserve()];
+    expect((await failureOf(reserve())).message).toMatch("2 requests per minute");
+    changeDefaults({ concurrentRequests: 3, monthlyBudgetMicroUsd: 500 });
+    // Those of before have no unit of concurrency.
+    const later = [await reserve(), await reserve(), await reserve()];
+    expect(later.map(({ facts }) => facts.requests)).toEqual([undefined, undefined, undefined]);
+    expect((await failureOf(reserve())).message).toMatch("3 requests at a time");
+    first.release(0);
+    expect((await failureOf(reserve())).message).toMatch("3 requests at a time");
+    changeDefaults({ concurrentRequests: 2 });
+    later[0]!.release(0);
+    expect((await failureOf(reserve())).message).toMatch("2 requests at a time");
+    later[1]!.release(0);
+    expect((await reserve()).facts.tokens).toMatchObject({ limit: 10_000 });
+    expect(asked.held.map(({ holds }) => holds)).toEqual(
+      [1, 2, 3].map(() => [{ subject: "account:a1", limitMicroUsd: 500 }]),
+    );
   });
 
   it("returns the level of the subject with less left, and updates it with later requests", async () => {

@@ -21,6 +21,39 @@ describe("rates in memory", () => {
     expect((await rates.take(demandOf([key]))).admitted).toBe(true);
   });
 
+  it("counts exactly across a raised limit: a request from before lowers nothing, and gives back what it took", async () => {
+    const clock = new FakeClock();
+    const rates = createMemoryRates({ clock, burstMs: 60_000 });
+    const [before, after] = [100, 6000].map((tokensPerMinute) => subjectOf("account:1", { tokensPerMinute }));
+    // More than there is takes all.
+    const [first, second] = [demandOf([before!], 500), demandOf([before!], 100)];
+    await rates.take(first);
+    clock.advance(60_000);
+    await rates.take(second);
+    const levelOf = async () => (await rates.take(demandOf([after!], 0))).levels[0]!.tokens!.level;
+    clock.advance(20_000);
+    expect(await levelOf()).toBe(2000);
+    await rates.release({ id: first.id, subjects: [before!], reservedTokens: 500, usedTokens: 40 });
+    expect(await levelOf()).toBe(2060);
+    await rates.release({ id: second.id, subjects: [before!], reservedTokens: 100, usedTokens: 300 });
+    expect(await levelOf()).toBe(1860);
+  });
+
+  it("counts exactly across a lowered limit: a request from before does not refill at its own rate", async () => {
+    const clock = new FakeClock();
+    const rates = createMemoryRates({ clock, burstMs: 60_000 });
+    const [before, after] = [6000, 60].map((tokensPerMinute) => subjectOf("account:1", { tokensPerMinute }));
+    const [first, second] = [demandOf([before!], 3000), demandOf([before!], 3000)];
+    for (const demand of [first, second]) await rates.take(demand);
+    const levelOf = async () => (await rates.take(demandOf([after!], 0))).levels[0]!.tokens!.level;
+    expect(await levelOf()).toBe(0);
+    clock.advance(10_000);
+    await rates.release({ id: first.id, subjects: [before!], reservedTokens: 3000, usedTokens: 3000 });
+    expect(await levelOf()).toBe(10);
+    await rates.release({ id: second.id, subjects: [before!], reservedTokens: 3000, usedTokens: 2980 });
+    expect(await levelOf()).toBe(30);
+  });
+
   it("removes the least recently used subjects beyond the maximum", async () => {
     const rates = createMemoryRates({ clock: new FakeClock(), burstMs: 60_000, maxSubjects: 2 });
     const [a, b, c] = ["key:a", "key:b", "key:c"].map((name) => subjectOf(name, { requestsPerMinute: 1 }));

@@ -219,8 +219,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "the request rate is not exceeded",
     file: "src/limits/memory.ts",
-    text: 'book[kind] = add(bucket, kind === "requests" ? -UNITS :',
-    by: 'book[kind] = add(bucket, kind === "requests" ? -UNITS / 2 :',
+    text: 'book[kind] = take(bucket, kind === "requests" ? UNITS :',
+    by: 'book[kind] = take(bucket, kind === "requests" ? UNITS / 2 :',
   },
   {
     promise: "slots of completions in flight are renewed",

@@ -110,6 +110,20 @@ describe("a front before a core", () => {
     expect(seen).toEqual(["200: 1 of 2", "200: 0 of 2", "400: 0 of 2", "429: 0 of 2, wait"]);
   });
 
+  it("counts its own refusals by the limits of its file, which SIGHUP changes", async () => {
+    const core = await openCore({ config: localModel("http://127.0.0.1:1") });
+    const front = await openFront([core], { config: { limits: { requests_per_minute: 2 } } });
+    const refused = async (): Promise<number> => {
+      const response = await post(front, core.firstKey, { body: "{" });
+      await response.body?.cancel();
+      return response.status;
+    };
+    expect([await refused(), await refused(), await refused()]).toEqual([400, 400, 429]);
+    front.writeConfig({ limits: { requests_per_minute: 6000 } });
+    front.signal("SIGHUP");
+    await expect.poll(refused, { timeout: 5_000 }).toBe(400);
+  });
+
   it("closes the provider's connection when its caller leaves, and when its deadline passes", async () => {
     const upstream = await openUpstream(() => undefined);
     const core = await openCore({ config: { ...localModel(upstream.url), timeouts: { settle_ms: 100 } } });

@@ -8,6 +8,7 @@ import type { StoredPorts } from "../../src/gateway/stored-changes.ts";
 import { changeEntries, type EntryChange } from "../../src/gateway/stored-edits.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createDatabase, queryPostgres, startPostgres } from "../support/postgres.ts";
+import { launchRedis, type RedisServer } from "../support/redis.ts";
 import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { says, type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
@@ -77,6 +78,14 @@ async function ask({ url }: Product, key: string, name: string): Promise<number>
   return response.status;
 }
 
+/** The version that all of a replica has in force. */
+async function versionOf({ operationsUrl }: Product): Promise<number> {
+  const ready = (await (await fetch(`${operationsUrl}/readyz`)).json()) as {
+    stored_configuration: { version: number };
+  };
+  return ready.stored_configuration.version;
+}
+
 async function knows({ url }: Product, key: string, name: string): Promise<boolean> {
   const response = await fetch(`${url}/v1/models/${name}`, { headers: { authorization: `Bearer ${key}` } });
   await response.body?.cancel();
@@ -136,6 +145,84 @@ describe("two replicas", () => {
     const rows = await queryPostgres(databaseUrl, "select * from configuration_versions, provider_credentials");
     expect(rows.length).toBeGreaterThan(CHANGES);
     expect(JSON.stringify(rows)).not.toContain(SECRET);
+  });
+});
+
+describe("default limits of two replicas, one of them with workers, which count in Redis", () => {
+  const products: Product[] = [];
+  let store: Store;
+  let redis: RedisServer;
+  let set: (name: string, entry: string) => Promise<void>;
+  beforeAll(async () => {
+    redis = await launchRedis();
+    const databaseUrl = await createDatabase(inject("postgresUrl"));
+    const config = {
+      account_credentials: CONFIG.account_credentials,
+      stored_configuration: CONFIG.stored_configuration,
+      database: { url: databaseUrl },
+      redis: { url: redis.url },
+    };
+    products.push(await startProduct({ config }));
+    products.push(await startProduct({ config: { ...config, workers: 2 } }));
+    store = await openStore({ dataDir: products[0]!.home, databaseUrl });
+    const ports = portsOf(store, databaseUrl);
+    set = async (name, entry) => {
+      await change(ports, { section: "limits", name, entry });
+      const latest = await store.configuration.latest();
+      for (const product of products) while ((await versionOf(product)) !== latest) await delay(20);
+    };
+    upstream.script("limited", [says("yes")]);
+    await change(ports, acme(), model("acme/limited", "limited"));
+    await set("concurrent_requests", "unlimited");
+  });
+  afterAll(async () => {
+    await Promise.all(products.map((product) => product.stop()));
+    await store?.close();
+    await redis?.stop();
+  });
+
+  /** Statuses of so many requests to each replica at once. */
+  const askBoth = async (each: number): Promise<number[]> =>
+    Promise.all(
+      products.flatMap((product) =>
+        Array.from({ length: each }, () => ask(product, products[0]!.firstKey, "acme/limited")),
+      ),
+    );
+  const served = (statuses: readonly number[]): number => statuses.filter((status) => status === 200).length;
+
+  it("admit together what a lowered limit allows, and a raised one again", async () => {
+    await expect.poll(() => askBoth(1), { timeout: 5_000 }).toEqual([200, 200]);
+    await set("requests_per_minute", "60");
+    // One is added each second.
+    const beganMs = performance.now();
+    const admitted = served(await askBoth(60));
+    const addedMs = performance.now() - beganMs;
+    console.log(`a lowered limit: ${admitted} of 120 requests within ${addedMs.toFixed(0)} ms, 60 allowed`);
+    expect(admitted).toBeGreaterThanOrEqual(60);
+    expect(admitted).toBeLessThanOrEqual(60 + Math.ceil(addedMs / 1_000));
+    await set("requests_per_minute", "60000");
+    // 120 are added in 0.12 s.
+    await delay(500);
+    expect(served(await askBoth(60))).toBe(120);
+  });
+
+  it("count calls in flight of both towards a lowered limit of calls at a time", async () => {
+    await set("requests_per_minute", "unlimited");
+    await set("concurrent_requests", "100");
+    const held = new HeldCalls();
+    upstream.script("limited", [held.act]);
+    const inFlight = askBoth(2);
+    await expect.poll(() => held.count, { timeout: 5_000 }).toBe(4);
+    upstream.script("limited", [says("yes")]);
+    await set("concurrent_requests", "5");
+    // Each call is alone for its time.
+    for (const product of [...products, ...products])
+      expect(await ask(product, products[0]!.firstKey, "acme/limited")).toBe(200);
+    await set("concurrent_requests", "4");
+    expect(await askBoth(2)).toEqual([429, 429, 429, 429]);
+    held.release();
+    expect(await inFlight).toEqual([200, 200, 200, 200]);
+    await expect.poll(() => askBoth(1), { timeout: 5_000 }).toEqual([200, 200]);
   });
 });
 

@@ -10,7 +10,7 @@ let breaker: Breaker;
 
 beforeEach(() => {
   clock = new FakeClock();
-  breaker = new Breaker(OPTIONS, clock);
+  breaker = new Breaker(() => OPTIONS, clock);
 });
 
 const down = new Failure("upstream_unavailable", "It is down.");
@@ -103,7 +103,7 @@ describe("an open breaker", () => {
   });
 
   it("makes the model unavailable whatever opened it, and logs the reason", () => {
-    const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
+    const other = new Breaker(() => ({ ...OPTIONS, failures: 1 }), clock);
     const refused = new Failure("upstream_refused_us", "Our key is wrong.", { upstreamStatus: 401 });
     (other.admit("a") as BreakerPermit).failed(refused);
     expect(other.admit("a")).toMatchObject({ code: "upstream_unavailable", cause: refused });
@@ -467,4 +467,17 @@ describe("a rate limit", () => {
     admitted().failed(new Failure("upstream_rate_limited", "Slow down."));
     expect(breaker.state).toBe("closed");
   });
+});
+
+it("follows changed settings, with what it has counted", () => {
+  let options = OPTIONS;
+  breaker = new Breaker(() => options, clock);
+  attempt("--");
+  options = { failures: 3, openMs: 3_000, maxOpenMs: 8_000 };
+  attempt("-");
+  expect(breaker.rest?.remainingMs).toBe(3_000);
+  clock.advance(3_000);
+  options = { failures: 3, openMs: 500, maxOpenMs: 4_000 };
+  admitted().failed(down);
+  expect(breaker.rest?.remainingMs).toBe(4_000);
 });

@@ -157,7 +157,7 @@ describe("an explanation", () => {
       clock.advance(ms);
       call.end("answered");
     }
-    const breaker = new Breaker({ failures: 5, openMs: 1_000, maxOpenMs: 1_000 }, clock);
+    const breaker = new Breaker(() => ({ failures: 5, openMs: 1_000, maxOpenMs: 1_000 }), clock);
     const routes = new Routes({
       clock,
       random: () => 0,

@@ -186,7 +186,7 @@ describe("a route", () => {
 
 it("knows its outliers after a reload that keeps health, and says why they are held back", () => {
   const provider = new ScriptedProvider(clock, {});
-  const breakers = new Map(["a", "b"].map((id) => [id, new Breaker(BREAKER, clock)]));
+  const breakers = new Map(["a", "b"].map((id) => [id, new Breaker(() => BREAKER, clock)]));
   const routes = new Routes({
     clock,
     random: () => 0.5,

@@ -33,7 +33,7 @@ describe("what is known of upstream models with accounts' own credentials", () =
     const breakers = new PerUpstream<Breaker>();
     const options = { failures: 1, openMs: 10_000, maxOpenMs: 10_000 };
     const breakerOf = (model: Model): Breaker =>
-      breakers.getOrAdd(model, upstreamKey(model), () => new Breaker(options, clock));
+      breakers.getOrAdd(model, upstreamKey(model), () => new Breaker(() => options, clock));
     const loads = new PerUpstream<UpstreamLoad>();
     const loadOf = (model: Model): UpstreamLoad =>
       loads.getOrAdd(model, upstreamKey(model), () => new UpstreamLoad(clock));

@@ -123,7 +123,7 @@ export class Pool {
     const breaker = { failures: 5, openMs: 5_000, maxOpenMs: 30_000 };
     for (const id of Object.keys(targets)) {
       const key = upstreamKey(modelOf(id, provider));
-      this.#breakers.set(key, new Breaker(breaker, this.clock));
+      this.#breakers.set(key, new Breaker(() => breaker, this.clock));
       this.#loads.set(key, new UpstreamLoad(this.clock));
     }
     this.#routes = new Routes({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
 import { modelOf } from "../support/scripted-provider.ts";
-import { createWorld, fails, serves, stream } from "./routed.ts";
+import { createWorld, fails, newCall, serves, stream } from "./routed.ts";
 
 const refused = new Failure("upstream_refused_us", "Our key was refused.");
 
@@ -41,6 +41,31 @@ it("keeps the health of upstream models that stay when only lists have changed",
   await stream(world);
   world.router.replace([modelOf("a", world.provider), modelOf("c", world.provider)], { keepsHealth: () => true });
   expect(world.router.health()).toEqual(new Map([["scripted/a-upstream", "open"]]));
+});
+
+it("keeps the failures that it has counted when its settings change", async () => {
+  const world = createWorld({ scripts: { a: [fails(refused), fails(refused)] } });
+  await stream(world);
+  expect(world.router.health()).toEqual(new Map([["scripted/a-upstream", "closed"]]));
+  const breaker = { failures: 2, openMs: 1_000, maxOpenMs: 1_000 };
+  world.router.replace(world.models, { breaker, keepsHealth: () => true });
+  await stream(world);
+  expect(world.router.health()).toEqual(new Map([["scripted/a-upstream", "open"]]));
+});
+
+it("waits before a retry as long as the settings of the start of a request say", async () => {
+  const down = new Failure("upstream_unavailable", "It is down.", { transient: true });
+  const world = createWorld({
+    scripts: { a: [{ ending: down, pauseMs: 100 }, serves("hi"), fails(down), serves("hi")] },
+  });
+  const startOf = async (): Promise<number | undefined> => {
+    const call = { ...newCall(), arrivedMs: world.clock.monotonic() };
+    await stream(world, call);
+    return call.attempts[1]?.startMs;
+  };
+  world.clock.after(50, () => world.router.replace(world.models, { backoff: { baseMs: 1_000, capMs: 2_000 } }));
+  expect(await startOf()).toBe(100 + 50);
+  expect(await startOf()).toBe(500);
 });
 
 it("serves a request in flight with the models from its start", async () => {

@@ -8,7 +8,7 @@ export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9, held: 1e12 };
 /** An admission control with high limits, or for this number of calls and bytes. */
 export function roomyAdmission(clock: Clock, maxCalls = 10_000, arrivingBytes = ROOMY_BYTES): AdmissionControl {
   return new AdmissionControl(
-    { maxCalls, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes },
+    { maxCalls, maxWaitMs: 60_000, accountConcurrency: () => undefined, arrivingBytes },
     {
       clock,
       memoryShare: () => 0,

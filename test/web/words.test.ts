@@ -1,9 +1,12 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { ConfigurationSection as Section, NamedEntrySchema } from "../../gen/parley/console/v1/configuration_pb.js";
 import { AUDIT_ACTIONS } from "../../src/access/audit-log.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { listSettings } from "../../src/config/settings.ts";
 import { describeValue, SETTING_GROUPS, settingName } from "../../web/administration/setting-names.ts";
 import { ACTION_WORDS } from "../../web/audit/words.ts";
+import { summarize } from "../../web/configuration/entry-words.ts";
 import { hasWords } from "../../web/format/search.ts";
 
 describe("the audit log", () => {
@@ -36,6 +39,19 @@ describe("settings", () => {
     ["http.listen", "127.0.0.1:8080", "127.0.0.1:8080"],
   ])("are formatted: %s %j as %s", (key, value, words) => {
     expect(describeValue(key, value)).toBe(words);
+  });
+});
+
+describe("an entry of the configuration", () => {
+  it.each([
+    [Section.LIMITS, "requests_per_minute", "1200", "1,200"],
+    [Section.LIMITS, "monthly_budget_usd", "12.5", "12.5"],
+    [Section.LIMITS, "tokens_per_minute", '"unlimited" # for now', "Unlimited"],
+    [Section.TIMEOUTS, "idle_ms", "# slow models\n120000", "2 min"],
+    [Section.RETRIES, "base_ms", "{ a: b }", "{ a: b }"],
+    [Section.ALIASES, "gpt-5", "acme/one", "for acme/one"],
+  ])("is summarized: %i %s %j as %s", (section, name, entry, words) => {
+    expect(summarize(create(NamedEntrySchema, { section, name, entry }))).toBe(words);
   });
 });
 

@@ -25,6 +25,14 @@ it("sums the workers' counts, and reports the worst state of each component", ()
   });
 });
 
+it("has the version of the stored configuration that all workers have reached", () => {
+  const of = (version: number | undefined) => facts({ stored_configuration: { version, left_out: version } });
+  const merged = (...versions: readonly (number | undefined)[]) =>
+    mergeReadiness(versions.map(of)) as { readonly stored_configuration?: unknown };
+  expect(merged(4, 3, 4).stored_configuration).toEqual({ version: 3, left_out: 3 });
+  expect(merged(4, undefined).stored_configuration).toEqual({ version: undefined, left_out: undefined });
+});
+
 it("is ready while at least one worker is", () => {
   expect(mergeReadiness([facts({ ready: false }), facts({})]).ready).toBe(true);
   expect(mergeReadiness([])).toEqual({ ready: false, active_calls: 0 });

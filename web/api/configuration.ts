@@ -9,7 +9,7 @@ import { transport } from "./transport.ts";
 
 export const configuration = createClient(ConfigurationService, transport);
 
-/** All providers, models, aliases and time limits, for administrators. */
+/** All providers, models, aliases and settings that can be stored, for administrators. */
 export const entriesQuery = queryOptions({
   queryKey: ["configuration", "entries"],
   queryFn: ({ signal }) => configuration.listEntries({}, { signal }),

@@ -28,12 +28,12 @@ type Act =
   | { readonly what: "add provider" | "add entry" | "import" }
   | { readonly what: EntryAct | "view"; readonly target: NamedEntry };
 
-/** Page of all providers, models, aliases and time limits, for administrators. */
+/** Page of all providers, models, aliases and general settings that can be stored, for administrators. */
 export default function Configuration() {
   return (
     <Administration
       title="Providers & models"
-      description="Upstream providers, and the model names that requests use. Changes apply to all replicas within a second."
+      description="Upstream providers, the model names that requests use, time limits, default limits of accounts, retries and circuit breakers. Changes apply to all replicas within a second."
     >
       {() => <Entries />}
     </Administration>

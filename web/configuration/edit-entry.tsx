@@ -1,6 +1,7 @@
 import { useMemo, useState } from "react";
 import { ConfigurationSection as Section, type NamedEntry } from "../../gen/parley/console/v1/configuration_pb.js";
 import { configuration } from "../api/configuration.ts";
+import { settingName } from "../administration/setting-names.ts";
 import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
@@ -8,7 +9,7 @@ import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { Conflict } from "./conflict.tsx";
 import type { ChangeDialogProps } from "./dialog-props.ts";
-import { isStored, kindOf, KINDS } from "./entry-words.ts";
+import { isEditable, isStored, kindOf, KINDS, settingOf } from "./entry-words.ts";
 import { describeProblems, readProblems } from "./problems.ts";
 import { useChange } from "./use-change.ts";
 import { YamlField } from "./yaml-field.tsx";
@@ -44,6 +45,7 @@ export default function EditEntry({ target, list, open, onClose, onSaved }: Edit
   const ofName = describeProblems(problems.filter(({ part }) => part === "name"));
   const others = problems.filter(({ part }) => part !== "entry" && part !== "name");
   const action = target === undefined ? "Add" : "Save";
+  const setting = target && settingOf(target);
   return (
     <Dialog
       open={open}
@@ -71,7 +73,19 @@ export default function EditEntry({ target, list, open, onClose, onSaved }: Edit
                 <TextField label="Name" name="name" autoComplete="off" spellCheck={false} error={exists ?? ofName} />
               </div>
             )}
-            <YamlField label="Entry (YAML)" name="entry" defaultValue={target?.entry} rows={10} problems={ofEntry} />
+            <YamlField
+              label="Entry (YAML)"
+              name="entry"
+              defaultValue={target?.entry}
+              rows={setting === undefined ? 10 : 2}
+              hint={
+                setting &&
+                (setting.startsWith("limits.")
+                  ? `${settingName(setting)}: a number, or unlimited`
+                  : settingName(setting))
+              }
+              problems={ofEntry}
+            />
             <TextField label="Comment (optional)" name="comment" autoComplete="off" hint="For the list of versions." />
             <DialogActions>
               <Button type="submit" busy={save.isPending}>
@@ -87,6 +101,7 @@ export default function EditEntry({ target, list, open, onClose, onSaved }: Edit
 
 /** The text of the stored entry now, if it has changed; empty if there is none any more. */
 function textNow(target: NamedEntry, entries: readonly NamedEntry[]): string | undefined {
-  const now = entries.find((each) => isStored(each) && each.section === target.section && each.name === target.name);
+  const same = entries.filter((each) => each.section === target.section && each.name === target.name);
+  const now = same.find(isStored) ?? same.find(isEditable);
   return now?.entry === target.entry ? undefined : (now?.entry ?? "");
 }

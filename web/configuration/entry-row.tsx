@@ -1,10 +1,20 @@
 import { Eye, KeyRound, Pencil, Trash2 } from "lucide-react";
 import { ConfigurationSection as Section, type NamedEntry } from "../../gen/parley/console/v1/configuration_pb.js";
+import { settingName } from "../administration/setting-names.ts";
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
 import { Cell, None } from "../components/table.tsx";
 import type { EntryAct } from "./dialog-props.ts";
-import { describeCredential, isStored, kindOf, originOf, stateOf, summarize } from "./entry-words.ts";
+import {
+  describeCredential,
+  isEditable,
+  isStored,
+  kindOf,
+  originOf,
+  settingOf,
+  stateOf,
+  summarize,
+} from "./entry-words.ts";
 
 interface EntryRowProps {
   readonly entry: NamedEntry;
@@ -15,7 +25,7 @@ interface EntryRowProps {
 
 /** Grid columns on wide screens. On phones each entry is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.6fr)_6rem_10rem_minmax(0,1.4fr)_minmax(0,1fr)_7rem] lg:gap-y-0";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.6fr)_7rem_10rem_minmax(0,1.4fr)_minmax(0,1fr)_7rem] lg:gap-y-0";
 
 const COLUMNS = ["Name", "Kind", "From", "State", "Details", "Actions"] as const;
 
@@ -39,8 +49,9 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
   const kind = kindOf(section);
   const label = `${kind.toLowerCase()} ${name}`;
   const canChange = isStored(entry) && isEnabled;
+  const setting = settingOf(entry);
   const details = summarize(entry);
-  const isShort = section === Section.ALIASES || section === Section.TIMEOUTS;
+  const isShort = section === Section.ALIASES || setting !== undefined;
   return (
     <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-12 lg:items-center lg:py-1.5`}>
       <Cell className="max-lg:col-span-2">
@@ -59,13 +70,19 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
       <Cell
         label="Details"
         className="wrap-anywhere"
-        detail={isStored(entry) && section === Section.PROVIDERS ? describeCredential(credential) : undefined}
+        detail={
+          isStored(entry) && section === Section.PROVIDERS
+            ? describeCredential(credential)
+            : setting && settingName(setting)
+        }
       >
         {details === "" ? <None /> : details}
       </Cell>
       <Cell className="max-lg:col-span-2">
         <span className="-mx-1.5 flex" role="group" aria-label={`Actions on ${label}`}>
-          {canChange && <IconButton name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />}
+          {isEditable(entry) && isEnabled && (
+            <IconButton name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />
+          )}
           {canChange && section === Section.PROVIDERS && (
             <IconButton name={`Set API key of ${name}`} Icon={KeyRound} onClick={() => onAct("credential")} />
           )}

@@ -6,7 +6,7 @@ import {
   type NamedEntry,
   type ProviderCredential,
 } from "../../gen/parley/console/v1/configuration_pb.js";
-import { formatCount } from "../format/number.ts";
+import { describeValue } from "../administration/setting-names.ts";
 import { formatFromNow } from "../format/time.ts";
 
 /** Kinds of entries: section, name of one, name of several. */
@@ -15,7 +15,24 @@ export const KINDS: readonly (readonly [section: Section, one: string, all: stri
   [Section.MODELS, "Model", "Models"],
   [Section.ALIASES, "Alias", "Aliases"],
   [Section.TIMEOUTS, "Time limit", "Time limits"],
+  [Section.LIMITS, "Default limit", "Default limits"],
+  [Section.RETRIES, "Retry", "Retries"],
+  [Section.BREAKER, "Circuit breaker", "Circuit breakers"],
 ];
+
+/** Sections of general settings, by their names in the configuration file. */
+const SETTINGS: Partial<Record<Section, string>> = {
+  [Section.TIMEOUTS]: "timeouts",
+  [Section.LIMITS]: "limits",
+  [Section.RETRIES]: "retries",
+  [Section.BREAKER]: "breaker",
+};
+
+/** The key of a general setting, such as `timeouts.idle_ms`; undefined for another entry. */
+export function settingOf({ section, name }: Pick<NamedEntry, "section" | "name">): string | undefined {
+  const prefix = SETTINGS[section];
+  return prefix && `${prefix}.${name}`;
+}
 
 /** Returns the name of an entry's kind: `Provider`. */
 export function kindOf(section: Section): string {
@@ -43,8 +60,12 @@ const STATES = {
 
 export const stateOf = ({ state }: Pick<NamedEntry, "state">) => STATES[state];
 
-/** Whether an entry may be changed in the dashboard. */
+/** Whether an entry is in the stored configuration. */
 export const isStored = ({ origin }: Pick<NamedEntry, "origin">): boolean => origin === EntryOrigin.STORED;
+
+/** Whether an entry may be changed in the dashboard: a stored one, or a general setting, which is then stored. */
+export const isEditable = (entry: Pick<NamedEntry, "section" | "name" | "origin">): boolean =>
+  isStored(entry) || (entry.origin === EntryOrigin.BUILT_IN && settingOf(entry) !== undefined);
 
 /** Whether an entry is not used as it should be. */
 export const hasProblem = ({ state }: Pick<NamedEntry, "state">): boolean => state !== EntryState.IN_FORCE;
@@ -75,12 +96,19 @@ export function providerOf({ entry }: Pick<NamedEntry, "entry">): string {
   return /(?:^|[{,\s])provider: *["']?([^"'\s,}]+)/.exec(entry)?.[1] ?? "";
 }
 
-/** Says in a few words what an entry is: a provider's number of models, a model's provider, an alias's model, a time limit. */
+/** Says in a few words what an entry is: a provider's number of models, a model's provider, an alias's model, a setting's value. */
 export function summarize(target: NamedEntry): string {
   const { section, entry, models } = target;
   if (section === Section.PROVIDERS) return models === 1 ? "1 model" : `${models} models`;
   if (section === Section.ALIASES) return `for ${entry}`;
-  if (section === Section.TIMEOUTS) return `${formatCount(Number(entry))} ms`;
+  const setting = settingOf(target);
+  if (setting !== undefined) {
+    const value = entry
+      .replaceAll(/(?:^|\s)#.*$/gm, "")
+      .trim()
+      .replaceAll(/^["']|["']$/g, "");
+    return /^(?:\d+(?:\.\d+)?|unlimited)$/.test(value) ? describeValue(setting, value) : value;
+  }
   if (entry === "import") return "all that providers list";
   const provider = providerOf(target);
   return provider === "" ? "" : `by ${provider}`;

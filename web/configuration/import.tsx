@@ -77,7 +77,7 @@ export default function Import({ list, open, onClose, onSaved }: ChangeDialogPro
               rows={12}
               value={document}
               onChange={(event) => change(event.target.value)}
-              hint="The sections providers, models, aliases and timeouts. Empty: everything is removed."
+              hint="The sections providers, models, aliases, timeouts, limits, retries and breaker. Empty: everything is removed."
               problems={problems.filter(({ part }) => part === "document")}
             />
             <div role="status" className="text-sm">

@@ -22,7 +22,7 @@ export interface Problems {
 const FIELD = /^(?:changes\[(\d+)\]\.?)?([a-z_]*)(?:\[\d+\])?(?::(\d+):(\d+))?$/;
 
 /** How a description begins that names the entry, which the form shows anyway: `models["a/b"].price: must be …`. */
-const OWN_PATH = /^(?:providers|models|aliases|timeouts)(?:\["[^"]*"\]|\.[^.:\s[]+)(?:\.|: )/i;
+const OWN_PATH = /^(?:providers|models|aliases|timeouts|limits|retries|breaker)(?:\["[^"]*"\]|\.[^.:\s[]+)(?:\.|: )/i;
 
 /** Reads the violations of a change, such as `changes[0].entry:3:5`. Undefined without an error, and when it was cancelled. */
 export function readProblems(error: unknown): Problems | undefined {

@@ -26,7 +26,7 @@ export function RollBack({ target: { version }, latestVersion, open, onClose, on
     <ConfirmDialog
       open={open}
       title={`Roll back to version ${version}?`}
-      description="All providers, models, aliases and time limits become as they were in that version, as a new version. API keys stay as they are: a provider that has been removed since needs its API key again."
+      description="All stored providers, models, aliases and settings become as they were in that version, as a new version. API keys stay as they are: a provider that has been removed since needs its API key again."
       action="Roll back"
       doing="Rolling back …"
       act={{

@@ -4,7 +4,7 @@ import { describeProblems, type Problem } from "./problems.ts";
 
 interface YamlFieldProps extends ComponentProps<"textarea"> {
   readonly label: string;
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   readonly problems: readonly Problem[];
 }
 

@@ -4,7 +4,7 @@ import type { Actor } from "../../access/accounts.ts";
 import type { Failure } from "../../core/failure.ts";
 
 /** Names of the sections, as in the configuration file. */
-export type SectionName = "providers" | "models" | "aliases" | "timeouts";
+export type SectionName = "providers" | "models" | "aliases" | "timeouts" | "limits" | "retries" | "breaker";
 
 /** An entry with its origin and its state. */
 export interface ShownEntry {

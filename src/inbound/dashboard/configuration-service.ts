@@ -124,6 +124,9 @@ const SECTIONS: Readonly<Record<SectionName, ConfigurationSection>> = {
   models: ConfigurationSection.MODELS,
   aliases: ConfigurationSection.ALIASES,
   timeouts: ConfigurationSection.TIMEOUTS,
+  limits: ConfigurationSection.LIMITS,
+  retries: ConfigurationSection.RETRIES,
+  breaker: ConfigurationSection.BREAKER,
 };
 
 const ORIGINS: Readonly<Record<ShownEntry["origin"], EntryOrigin>> = {

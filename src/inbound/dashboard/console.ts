@@ -98,7 +98,7 @@ export interface ConsolePorts {
   readonly oidc?: OidcPorts | undefined;
   readonly alerts: AlertServicePorts;
   /** Limits of accounts without their own. */
-  readonly accountLimits: Limits;
+  readonly accountLimits: () => Limits;
   readonly completions: Pick<Completions, "stream">;
   /** Undefined where nothing is traced. */
   readonly traces?: Traces | undefined;

@@ -50,7 +50,7 @@ export interface OverviewServicePorts extends TargetPorts {
   readonly ledger: Pick<LedgerStore, "spending">;
   readonly usage: UsageStore;
   /** Limits of accounts without their own. */
-  readonly accountLimits: Limits;
+  readonly accountLimits: () => Limits;
   readonly installation: () => InstallationFacts;
 }
 
@@ -114,7 +114,7 @@ async function readSpending(
     costOf(nowMs - TREND_MS),
     accountId === undefined ? undefined : access.store.find(accountId),
   ]);
-  const budget = account && (account.limits.monthlyBudgetMicroUsd ?? accountLimits.monthlyBudgetMicroUsd);
+  const budget = account && (account.limits.monthlyBudgetMicroUsd ?? accountLimits().monthlyBudgetMicroUsd);
   return {
     todayMicroUsd: BigInt(today),
     month,

@@ -22,7 +22,7 @@ export interface SettingsServicePorts {
   readonly models: () => readonly ListedModel[];
   readonly version: string;
   /** Limits of accounts without their own. */
-  readonly accountLimits: Limits;
+  readonly accountLimits: () => Limits;
   readonly configuration: () => ConfigurationInForce;
   /** How long prompts and answers are kept; undefined: none are stored. */
   readonly contentKeptMs?: number | undefined;
@@ -42,7 +42,7 @@ export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<
         embeddings: makes(model, Modality.EMBEDDING),
       })),
       version,
-      accountLimits: toLimitsMessage(accountLimits),
+      accountLimits: toLimitsMessage(accountLimits()),
       contentStoreDays: contentKeptMs / DAY_MS,
     }),
 

@@ -91,7 +91,7 @@ export class SimulatedProcess {
       },
       // Nothing is explained here.
       spending: async () => [],
-      defaults: NO_LIMITS,
+      defaults: () => NO_LIMITS,
       burstMs,
       clock,
       replicaId: `process-${number}`,

@@ -322,7 +322,7 @@ export async function startConsole(
       configuration: () => CONFIGURATION,
       stored: NOTHING_STORED,
       alerts: alerts(access),
-      accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
+      accountLimits: () => ({ ...NO_LIMITS, requestsPerMinute: 600 }),
       completions: { stream },
       explain,
       credentials: { seal: (secret) => `sealed ${secret.length}`, providers: () => ["openai"] },

@@ -87,7 +87,7 @@ beforeEach(async () => {
       {
         maxCalls: 1_000,
         maxWaitMs: 0,
-        accountConcurrency: undefined,
+        accountConcurrency: () => undefined,
         arrivingBytes: { key: 40 * MIB, account: 96 * MIB, process: 512 * MIB, held: 1_024 * MIB },
       },
       {

@@ -62,7 +62,7 @@ export declare type ProviderCredential = Message<"parley.console.v1.ProviderCred
 export declare const ProviderCredentialSchema: GenMessage<ProviderCredential>;
 
 /**
- * A provider, a model, an alias or a time limit.
+ * A provider, a model, an alias or a general setting.
  *
  * @generated from message parley.console.v1.NamedEntry
  */
@@ -896,6 +896,27 @@ export enum ConfigurationSection {
    * @generated from enum value: CONFIGURATION_SECTION_TIMEOUTS = 4;
    */
   TIMEOUTS = 4,
+
+  /**
+   * A limit of accounts without their own, such as `requests_per_minute`; the entry is a number, or `unlimited`.
+   *
+   * @generated from enum value: CONFIGURATION_SECTION_LIMITS = 5;
+   */
+  LIMITS = 5,
+
+  /**
+   * A setting of the wait before a retry, such as `base_ms`; the entry is a number.
+   *
+   * @generated from enum value: CONFIGURATION_SECTION_RETRIES = 6;
+   */
+  RETRIES = 6,
+
+  /**
+   * A setting of circuit breakers, such as `failures`; the entry is a number.
+   *
+   * @generated from enum value: CONFIGURATION_SECTION_BREAKER = 7;
+   */
+  BREAKER = 7,
 }
 
 /**
@@ -1052,8 +1073,9 @@ export enum CredentialState {
 export declare const CredentialStateSchema: GenEnum<CredentialState>;
 
 /**
- * The stored configuration: providers, models, aliases and timeouts that are kept in the database beside the configuration file, in
- * the same form. An entry of the file, and a provider that environment variables set, goes before a stored entry of the same name.
+ * The stored configuration: providers, models, aliases, timeouts, default limits, retries and circuit breakers that are kept in the
+ * database beside the configuration file, in the same form. An entry of the file, and what environment variables set, goes before a
+ * stored entry of the same name.
  *
  * All replicas apply a change within a second; requests in flight finish with what they began with. Every change makes a new version.
  * A change names the version that it was made from: ABORTED when there is a newer one.
@@ -1067,7 +1089,7 @@ export declare const CredentialStateSchema: GenEnum<CredentialState>;
  */
 export declare const ConfigurationService: GenService<{
   /**
-   * Lists all providers, models, aliases and timeouts with where they are from, and the state of the stored ones.
+   * Lists all entries with where they are from, and the state of the stored ones.
    *
    * @generated from rpc parley.console.v1.ConfigurationService.ListEntries
    */
