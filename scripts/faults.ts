@@ -16,7 +16,7 @@ const filesOf = (...names: readonly string[]): ReadonlySet<string> =>
 
 const COMMON: readonly string[] = ["--config", "vitest.faults.config.ts"];
 
-/** Tests of how much the gateway can serve: they run first, with nothing beside them. */
+/** Tests of how much the gateway can serve: they run last, when what .ci/run builds is done, with nothing beside them. */
 const ALONE = filesOf("admission", "overload");
 
 /** Tests that mostly wait: they run beside the others, two at a time. */
@@ -66,7 +66,7 @@ function phasesOf(words: readonly string[]): string[][][] {
   if (files.length === 0) return [[[...COMMON, ...words]]];
   const runs = (lane: readonly string[], flags: readonly string[] = []): string[][] =>
     lane.length === 0 ? [] : [[...COMMON, ...flags, ...lane]];
-  return [runs(alone), [...runs(others), ...runs(waiting, TWO_AT_A_TIME)]].filter((phase) => phase.length > 0);
+  return [[...runs(others), ...runs(waiting, TWO_AT_A_TIME)], runs(alone)].filter((phase) => phase.length > 0);
 }
 
 function tableRow(said: Said): string {
