@@ -434,6 +434,10 @@ export interface SpendingRow {
   readonly held_micro_usd: number;
   /** From then on a row of an end user or a session may be removed; null for a key or an account. */
   readonly kept_until_ms: number | null;
+  /** The end user or session, as requests name it; null until its next request where only the digest in `subject` is known. */
+  readonly holder_name: string | null;
+  /** Its budget in this period in place of the one that its key gives to all. */
+  readonly limit_micro_usd: number | null;
 }
 
 /** Money that one completion holds of one subject's budget; included in the subject's `held_micro_usd`. */

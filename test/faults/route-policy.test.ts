@@ -177,6 +177,15 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { accountId, provider: RELEASED };
     case "RoutingService/SetAliases":
       return { accountId, aliases: [{ name: "gpt-*", model: MODEL }] };
+    case "AttributionService/ListBudgets":
+      return { keyId: await owner.newBudgetKeyId(), holder: "BUDGET_HOLDER_END_USER" };
+    case "AttributionService/SetBudget":
+      return {
+        keyId: await owner.newBudgetKeyId(),
+        holder: "BUDGET_HOLDER_END_USER",
+        name: "ann",
+        budgetMicroUsd: "7",
+      };
     case "StopService/Create":
       return { accountId, kind: "STOP_KIND_SESSION", value: "stopped by the matrix" };
     case "StopService/Remove":
