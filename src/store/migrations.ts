@@ -562,6 +562,14 @@ const attributedBudgets: Migration = {
   },
 };
 
+const invitedMembers: Migration = {
+  name: "teams of invited people",
+  async up(database) {
+    await addColumn(database, "invitations", ["team_id", "text"]);
+    await addColumn(database, "invitations", ["team_role", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -604,4 +612,5 @@ export const MIGRATIONS: readonly Migration[] = [
   contents,
   channelFilters,
   attributedBudgets,
+  invitedMembers,
 ];

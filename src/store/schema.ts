@@ -248,6 +248,9 @@ export interface InvitationRow {
   readonly created_at_ms: number;
   readonly expires_at_ms: number;
   readonly used_at_ms: number | null;
+  /** What the new account becomes a member of, and as what; null for nothing. */
+  readonly team_id: string | null;
+  readonly team_role: string | null;
 }
 
 export interface ThrottleRow {

@@ -155,6 +155,8 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { email: "nobody" };
     case "AccountService/Update":
       return { id: accountId, name: "The owner" };
+    case "AccountService/CreateInvitation":
+      return { role: "ACCOUNT_ROLE_DEVELOPER", teamId: world.team.accountId, teamRole: "TEAM_ROLE_MAINTAINER" };
     case "TeamService/ListMembers":
       return { teamId: world.team.accountId };
     case "TeamService/SetMember":
