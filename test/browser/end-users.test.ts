@@ -83,7 +83,7 @@ describe("the end users of a key", () => {
     await page.getByRole("button", { name: "Change the budget of ben" }).click();
     await page.getByLabel("Budget (USD)").fill("");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("dialog", { name: "Change the budget" }).waitFor({ state: "detached" });
     await row("ben").getByText("$0.00*").waitFor({ state: "detached" });
     expect(await ask(secret, "ben")).toBe(200);
   });
