@@ -13,6 +13,7 @@ import { Shell } from "./layout/shell.tsx";
 
 const Overview = lazy(() => import("./overview/overview.tsx"));
 const Keys = lazy(() => import("./keys/keys.tsx"));
+const EndUsers = lazy(() => import("./keys/end-users.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
 const Administration = lazy(() => import("./administration/pages.tsx"));
 const SignIn = lazy(() => import("./sign-in/sign-in.tsx"));
@@ -77,6 +78,7 @@ function Inside({ isDue }: { readonly isDue: boolean }) {
           <Switch>
             <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />
+            <Route path={`${PATHS.keys}/:id/end-users`} component={EndUsers} />
             <Route path={PATHS.usage} component={Usage} />
             <Route path={PATHS.requests} component={Requests} />
             <Route path={`${PATHS.requests}/:id`} component={Request} />

@@ -38,7 +38,12 @@ export function requestPath(id: string): string {
   return `${PATHS.requests}/${encodeURIComponent(id)}`;
 }
 
+/** Returns the path of the page of a key's end users and sessions, by the key's ID. */
+export function endUsersPath(keyId: string): string {
+  return `${PATHS.keys}/${keyId}/end-users`;
+}
+
 /** Whether the path, without query, belongs to a page. */
 export function isPagePath(path: string): boolean {
-  return PAGE_PATHS.includes(path) || /^\/requests\/[^/]{1,400}$/.test(path);
+  return PAGE_PATHS.includes(path) || /^\/(?:requests\/[^/]{1,400}|keys\/\w{1,80}\/end-users)$/.test(path);
 }

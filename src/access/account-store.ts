@@ -118,6 +118,8 @@ export interface InvitationRecord {
   /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
+  /** What the new account becomes a member of. Default: nothing. */
+  readonly team?: Pick<Membership, "teamId" | "role"> | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;

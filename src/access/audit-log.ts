@@ -55,6 +55,7 @@ export const AUDIT_ACTIONS = [
   "aliases_changed",
   "calls_stopped",
   "stop_removed",
+  "attributed_budget_changed",
   "configuration_changed",
   "provider_credential_set",
   "provider_credential_removed",

@@ -27,8 +27,8 @@ export function isId(text: string): boolean {
  * The failure for an unknown ID. Repeats the ID only when it has the form of one: text pasted by mistake may be a secret,
  * and failures are logged.
  */
-export function unknownId(what: string, id: string): Failure {
-  return invalidField("id", isId(id) ? `there is no ${what} ${id}` : `there is no such ${what}`);
+export function unknownId(what: string, id: string, field = "id"): Failure {
+  return invalidField(field, isId(id) ? `there is no ${what} ${id}` : `there is no such ${what}`);
 }
 
 /** Range of each limit. A budget of zero is a way to stop spending. */

@@ -3,11 +3,14 @@ import type { InvitationRecord, Role } from "./account-store.ts";
 import type { Actor } from "./accounts.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import { randomBase62 } from "./api-key.ts";
+import type { NewEntry } from "./audit-log.ts";
 import { unknownId } from "./checks.ts";
 import type { AccessContext, PruneContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { rolesThatMayChange } from "./role-changes.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
+import type { Membership } from "./team-store.ts";
+import { joinInvited } from "./teams.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const LIFETIME_MS = 7 * DAY_MS;
@@ -20,6 +23,8 @@ export interface InvitationRequest extends Actor {
   /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
+  /** What the new account becomes a member of, as the caller may add members. Default: nothing. */
+  readonly team?: Pick<Membership, "teamId" | "role"> | undefined;
 }
 
 /** A new invitation; its token is not stored. */
@@ -54,6 +59,7 @@ export async function createInvitation(
     hash: hashToken(token),
     email,
     role: request.role,
+    ...(request.team !== undefined && { team: request.team }),
     // The command line acts for the installation, represented by the default account.
     createdBy: request.actorId ?? DEFAULT_ACCOUNT_ID,
     createdAtMs: nowMs,
@@ -76,7 +82,11 @@ export async function createInvitation(
     network,
     client,
     object: { kind: "invitation", id: record.id },
-    after: { role: record.role, expires_at: new Date(record.expiresAtMs).toISOString() },
+    after: {
+      role: record.role,
+      ...(record.team !== undefined && { team: record.team.teamId, team_role: record.team.role }),
+      expires_at: new Date(record.expiresAtMs).toISOString(),
+    },
     ...(email !== undefined && { details: { email_hash: hashEmail(email) } }),
   });
   return { token, record };
@@ -119,6 +129,24 @@ export async function revokeInvitation(
     throw new Failure("permission_denied", `This invitation can be revoked by these roles: ${names}.`);
   if (!(await store.removeInvitation(id))) throw unknownId("invitation", id);
   await log.record({ action: "invitation_revoked", ...actor, object: { kind: "invitation", id } });
+}
+
+/** Notes that an invitation made this account, which becomes a member of its team. */
+export async function completeInvitation(
+  context: Pick<AccessContext, "store" | "clock" | "log">,
+  invitation: InvitationRecord,
+  { accountId, ...place }: { readonly accountId: string } & Pick<NewEntry, "network" | "client">,
+): Promise<void> {
+  const { id, team, createdBy } = invitation;
+  const hasJoined = team !== undefined && (await joinInvited(context, { team, createdBy }, accountId));
+  await context.log.record({
+    action: "invitation_accepted",
+    actorId: accountId,
+    accountId,
+    object: { kind: "invitation", id },
+    ...place,
+    ...(team !== undefined && { details: { team: team.teamId, joined: hasJoined ? "yes" : "no" } }),
+  });
 }
 
 /** Removes invitations that ended a month ago; answers how many. */

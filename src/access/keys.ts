@@ -216,7 +216,7 @@ export function requireContentStorage(storesContent: boolean, keptMs: number | u
   return storesContent;
 }
 
-function isForAdministrators(): Failure {
+export function isForAdministrators(): Failure {
   const what = "This key is locked by an administrator";
   return new Failure(
     "permission_denied",

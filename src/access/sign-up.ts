@@ -6,7 +6,7 @@ import { accountFields, setFields } from "./audit-fields.ts";
 import { randomBase62 } from "./api-key.ts";
 import { checkName } from "./checks.ts";
 import type { AccessContext, Origin } from "./context.ts";
-import { findInvitation } from "./invitations.ts";
+import { completeInvitation, findInvitation } from "./invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import { type StartedSession, startSession } from "./sessions.ts";
@@ -100,7 +100,7 @@ async function join(
   newcomer: Newcomer,
   { token, origin }: { readonly token: string | undefined; readonly origin: Origin },
 ): Promise<AccountRecord> {
-  const { store, clock, log } = context;
+  const { store, clock } = context;
   const invitation = await admit(context, token, newcomer.email);
   const account = newAccount(newcomer, invitation?.role ?? "developer", clock.now());
   if (invitation === undefined) {
@@ -110,14 +110,8 @@ async function join(
   if (!(await store.acceptInvitation(invitation.hash, account, { atMs: clock.now() }))) {
     throw (await store.findByEmail(newcomer.email)) === undefined ? notInvited() : taken();
   }
-  await log.record({
-    action: "invitation_accepted",
-    actorId: account.id,
-    accountId: account.id,
-    object: { kind: "invitation", id: invitation.id },
-    network: origin.network,
-    client: origin.browser,
-  });
+  const place = { network: origin.network, client: origin.browser };
+  await completeInvitation(context, invitation, { accountId: account.id, ...place });
   return account;
 }
 

@@ -7,8 +7,8 @@ import { randomBase62 } from "./api-key.ts";
 import { accountFields, memberEntry, setFields } from "./audit-fields.ts";
 import { checkLimits, checkName, isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
-import { lacks, missingForTeamRole, permitsIn } from "./permissions.ts";
-import type { Member, TeamActor, TeamRole } from "./team-store.ts";
+import { lacks, missingForTeamRole, type Permission, permitsIn, type Subject } from "./permissions.ts";
+import type { Member, Membership, TeamActor, TeamRole } from "./team-store.ts";
 
 /** Largest number of members of a team, and of teams of a person: each call of the dashboard reads a person's. */
 export const MOST = { members: 1_000, teams: 100 } as const;
@@ -76,6 +76,54 @@ export async function setMember(
   await context.log.record({ ...memberEntry(teamId, { member: accountId, before, after: role }), ...actor });
 }
 
+/**
+ * Checks that the caller may add a member with this role to a team. Throws `invalid_request` for an unknown team, `permission_denied`
+ * without the permission.
+ */
+export async function requireMayAdd(
+  { store }: Pick<TeamContext, "store">,
+  { teamId, role }: Pick<Membership, "teamId" | "role">,
+  caller: Subject,
+): Promise<void> {
+  const missing = missingToChange(caller, teamId, [role]);
+  if (missing !== undefined) throw lacks(caller, missing);
+  const team = isId(teamId) ? await store.find(teamId) : undefined;
+  if (team === undefined || team.kind === "person") throw unknownId("team", teamId, "team_id");
+}
+
+/** The permission that is missing for a change of a member of a team with these roles, before and after. */
+function missingToChange(
+  actor: Subject,
+  teamId: string,
+  roles: readonly (TeamRole | undefined)[],
+): Permission | undefined {
+  if (!permitsIn(actor, "members.write", teamId)) return "members.write";
+  return roles.map((each) => each && missingForTeamRole(actor, each, teamId)).find((each) => each !== undefined);
+}
+
+/**
+ * Makes an invited person a member, as the inviter could at this moment. False when the inviter no longer can, or the team or the person
+ * is at a limit.
+ */
+export async function joinInvited(
+  context: TeamContext,
+  {
+    team: { teamId, role },
+    createdBy,
+  }: { readonly team: Pick<Membership, "teamId" | "role">; readonly createdBy: string },
+  accountId: string,
+): Promise<boolean> {
+  const actor = { actorId: createdBy, network: undefined };
+  try {
+    await setMember(context, { teamId, person: { id: accountId }, role, actor });
+    return true;
+  } catch (error) {
+    if (error instanceof Failure && (error.code === "permission_denied" || error.code === "invalid_request"))
+      return false;
+    throw error;
+  }
+}
+
 /** Removes a member of a team; false when the person is none. Throws as `setMember`. */
 export async function removeMember(
   context: TeamContext,
@@ -109,9 +157,7 @@ async function change(
   // May run more than once.
   const mayChange = (account: TeamActor, before: TeamRole | undefined): boolean => {
     const actor = { ...account, ...(scope !== undefined && { adminKey: { permissions: scope } }) };
-    const missing = permitsIn(actor, "members.write", teamId)
-      ? [before, role].map((each) => each && missingForTeamRole(actor, each, teamId)).find(Boolean)
-      : "members.write";
+    const missing = missingToChange(actor, teamId, [before, role]);
     denied = missing && lacks(actor, missing);
     return denied === undefined;
   };

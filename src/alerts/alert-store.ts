@@ -106,6 +106,8 @@ export interface Addresses {
 export interface AlertFacts {
   /** Keys and accounts that have spent at least this share of their budget in the month, the largest share first. */
   budgets(query: BudgetQuery): Promise<readonly BudgetFact[]>;
+  /** Keys of which an end user has spent at least the least of these shares of its budget in the present period. */
+  endUserBudgets(query: EndUserBudgetQuery): Promise<readonly EndUserBudgetFact[]>;
   /** Keys without a successor that expire before `untilMs`, the next to expire first. */
   expiringKeys(
     query: {
@@ -158,6 +160,21 @@ export interface BudgetFact extends KeyFact {
   readonly spentMicroUsd: number;
   readonly budgetMicroUsd: number;
   readonly recentMicroUsd: number;
+}
+
+export interface EndUserBudgetQuery extends FactLimits {
+  readonly nowMs: number;
+  /** Shares of a budget, ascending; at least one. */
+  readonly percents: readonly number[];
+}
+
+export interface EndUserBudgetFact extends KeyFact {
+  /** The day or month of the budget, by `periodAt`. */
+  readonly period: string;
+  /** Of each. */
+  readonly budgetMicroUsd: number;
+  /** How many have spent each share, in the order of the query. */
+  readonly reached: readonly { readonly percent: number; readonly endUsers: number }[];
 }
 
 export interface ExpiryFact extends KeyFact {

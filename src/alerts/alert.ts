@@ -2,6 +2,7 @@
 export const RULES = [
   "budget",
   "budget_forecast",
+  "end_user_budget",
   "error_rate",
   "latency",
   "provider_down",
@@ -56,6 +57,7 @@ export function identityOf({ rule, subject, period }: Finding): string {
 /** How long the condition of an alert must not have held before the alert is resolved. 0: the next evaluation resolves it. */
 export const RESOLVE_AFTER_MS: Readonly<Record<Rule, number>> = {
   budget: 0,
+  end_user_budget: 0,
   key_expiring: 0,
   budget_forecast: 60 * 60_000,
   error_rate: 10 * 60_000,

@@ -1,10 +1,12 @@
-import { monthOf } from "../core/clock.ts";
+import { endOfPeriod, monthOf } from "../core/clock.ts";
 import { type AlertRecord, type Finding, identityOf, RESOLVE_AFTER_MS, TELLS_END } from "./alert.ts";
 import { type AlertFacts, type AlertStore, type LatencyFact, MAX_OPEN, type Receiver } from "./alert-store.ts";
 import { limitOpenings, OPENINGS_MS } from "./openings.ts";
 import {
+  endUserPercents,
   findBudgets,
   findDown,
+  findEndUserBudgets,
   findExpiring,
   findKeyErrors,
   findModelErrors,
@@ -92,7 +94,7 @@ export class Evaluation {
   async #findAll(nowMs: number): Promise<Finding[]> {
     const { facts, defaultBudgetMicroUsd } = this.#ports;
     const thresholds = await this.#ports.thresholds();
-    const month = { name: monthOf(nowMs), nowMs, untilMs: endOfMonth(nowMs), recentMs: USUAL_MS };
+    const month = { name: monthOf(nowMs), nowMs, untilMs: endOfPeriod(nowMs, "month"), recentMs: USUAL_MS };
     const span = { sinceMs: floor(nowMs - WINDOW_MS, MINUTE_MS), untilMs: floor(nowMs, MINUTE_MS) };
     const hourMs = floor(nowMs, HOUR_MS);
     const { budgetPercent, keyExpiryDays, errorPercent, latencyFactor, spendFactor, minRequests } = thresholds;
@@ -108,6 +110,8 @@ export class Evaluation {
             ...FACT_LIMITS,
             recentSinceMs: floor(nowMs - USUAL_MS, HOUR_MS),
           });
+    const percents = endUserPercents(thresholds);
+    const endUsers = percents.length === 0 ? [] : await facts.endUserBudgets({ nowMs, percents, ...FACT_LIMITS });
     const untilMs = nowMs + keyExpiryDays * DAY_MS;
     const expiring = keyExpiryDays === 0 ? [] : await facts.expiringKeys({ nowMs, untilMs, ...FACT_LIMITS });
     const models = errorPercent === 0 ? [] : await facts.modelTraffic(span);
@@ -121,6 +125,7 @@ export class Evaluation {
     return [
       ...findModelErrors(models, thresholds),
       ...findBudgets(budgets, month, thresholds),
+      ...findEndUserBudgets(endUsers),
       ...findSlow(latencies, usual, thresholds),
       ...findUnusualSpend(spend, hourMs, thresholds),
       ...findExpiring(expiring, nowMs, thresholds),
@@ -177,9 +182,4 @@ function isNoted({ rule, seenAtMs }: AlertRecord, nowMs: number): boolean {
 
 function floor(atMs: number, stepMs: number): number {
   return Math.floor(atMs / stepMs) * stepMs;
-}
-
-function endOfMonth(nowMs: number): number {
-  const now = new Date(nowMs);
-  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1);
 }

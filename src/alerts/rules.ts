@@ -1,5 +1,13 @@
 import type { Finding } from "./alert.ts";
-import type { BudgetFact, ExpiryFact, KeyFact, LatencyFact, SpendFact, TrafficFact } from "./alert-store.ts";
+import type {
+  BudgetFact,
+  EndUserBudgetFact,
+  ExpiryFact,
+  KeyFact,
+  LatencyFact,
+  SpendFact,
+  TrafficFact,
+} from "./alert-store.ts";
 import type { Thresholds } from "./thresholds.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -52,6 +60,38 @@ function ofForecast(
     title: `The ${nameOf(fact)} is going to exceed its monthly budget`,
     detail: `At the pace of the last seven days ${month.name} comes to ${formatUsd(forecast)} of ${formatUsd(fact.budgetMicroUsd)}; ${formatUsd(fact.spentMicroUsd)} is spent.`,
   };
+}
+
+/** Share of a budget from which the alert about end users looks at the thresholds. */
+const MIN_END_USER_PERCENT = 80;
+
+/** Thresholds of the budgets of end users. */
+export function endUserPercents({ budgetPercent }: Thresholds): readonly number[] {
+  return budgetPercent.filter((percent) => percent >= MIN_END_USER_PERCENT);
+}
+
+/** Keys of which an end user has reached a threshold of its budget, at the highest one: one finding however many have. */
+export function findEndUserBudgets(facts: readonly EndUserBudgetFact[]): Finding[] {
+  return facts.flatMap((fact): Finding[] => {
+    const { period, budgetMicroUsd, reached } = fact;
+    const highest = reached.findLast(({ endUsers }) => endUsers > 0);
+    if (highest === undefined) return [];
+    const { percent, endUsers } = highest;
+    const [who, has] = endUsers === 1 ? ["An end user", "has"] : [`${endUsers} end users`, "have"];
+    const isMonth = period.length === "2026-11".length;
+    const length = isMonth ? "month" : "day";
+    const refused = `Further requests of ${endUsers === 1 ? "this end user" : "these end users"} are refused until the ${length} ends. `;
+    return [
+      {
+        rule: "end_user_budget",
+        severity: "warning",
+        ...ownedBy(fact),
+        period: `${period}/${percent}`,
+        title: `${who} of the ${nameOf(fact)} ${has} used ${percent} % of the ${isMonth ? "monthly" : "daily"} budget`,
+        detail: `The key gives ${formatUsd(budgetMicroUsd)} a ${length} to each; it is about ${period} (UTC). ${percent >= 100 ? refused : ""}The page Keys lists what each has spent, and gives single ones another budget.`,
+      },
+    ];
+  });
 }
 
 /** Keys that expire within the threshold. */

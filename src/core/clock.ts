@@ -61,3 +61,10 @@ export function periodAt(atMs: number, period: BudgetPeriod): string {
   if (period === "session") return period;
   return new Date(atMs).toISOString().slice(0, period === "day" ? 10 : 7);
 }
+
+/** Start of the next day or month in UTC. */
+export function endOfPeriod(atMs: number, period: "day" | "month"): number {
+  const now = new Date(atMs);
+  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
+  return period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
+}

@@ -89,6 +89,7 @@ export async function consoleOf(
       contents,
       contentKeptMs: content.keptMs,
       stops: store.stops,
+      attributedBudgets: store.attributedBudgets,
       feed,
       models: () => router.list(),
       health,

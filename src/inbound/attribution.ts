@@ -1,7 +1,7 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import { type Attribution, MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS } from "../core/attribution.ts";
-import { Failure } from "../core/failure.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 import { hideKeys } from "../encoding/hide-keys.ts";
 import { ownCopy } from "../encoding/own-copy.ts";
 
@@ -175,6 +175,16 @@ function toTags(texts: readonly string[]): readonly string[] | undefined {
 /** An end user, session or agent as it is kept; undefined when nothing is left. */
 export function toName(text: string | undefined): string | undefined {
   return text === undefined ? undefined : toText(text, MAX_NAME_CHARS);
+}
+
+/** A name as calls have it, from a field. Throws `invalid_request` for one that no call can have. */
+export function readName(field: string, text: string): string {
+  const kept = toName(text);
+  if (kept === text) return text;
+  throw invalidField(
+    field,
+    kept === undefined ? "is empty" : `is kept as ${JSON.stringify(kept)} of calls; write it so`,
+  );
 }
 
 /** Most texts: nothing to change. */

@@ -4,6 +4,8 @@ import type { LedgerEntry, NewLedgerEntry } from "../core/ledger.ts";
 export interface Spending {
   readonly spentMicroUsd: number;
   readonly heldMicroUsd: number;
+  /** Limit of an end user or a session of its own. Default: that of its key. */
+  readonly limitMicroUsd?: number | undefined;
 }
 
 /** End of a page of the log. */

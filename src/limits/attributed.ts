@@ -12,7 +12,7 @@ const DIGEST_CHARS = 22;
  * Subject of an end user or a session of a key family. It has a digest in place of the name, which may be an e-mail address and is
  * as long as the caller likes.
  */
-function subjectOf(kind: "end_user" | "session", keyFamilyId: string, name: string): string {
+export function subjectOf(kind: "end_user" | "session", keyFamilyId: string, name: string): string {
   return `${kind}:${keyFamilyId}:${hash("sha256", name, "base64url").slice(0, DIGEST_CHARS)}`;
 }
 
@@ -46,12 +46,12 @@ export function attributedOf(
     if ((requestsPerMinute ?? tokensPerMinute) !== undefined)
       subjects.push({ subject, accountId, requestsPerMinute, tokensPerMinute, concurrentRequests: undefined });
     const { endUserBudgetMicroUsd: limitMicroUsd, endUserBudgetPeriod: period = "day" } = limits;
-    if (limitMicroUsd !== undefined) holds.push({ subject, limitMicroUsd, period });
+    if (limitMicroUsd !== undefined) holds.push({ subject, name: endUser, limitMicroUsd, period });
   }
   const { sessionBudgetMicroUsd } = limits;
   if (session !== undefined && sessionBudgetMicroUsd !== undefined) {
     const subject = subjectOf("session", keyFamilyId, session);
-    holds.push({ subject, limitMicroUsd: sessionBudgetMicroUsd, period: "session" });
+    holds.push({ subject, name: session, limitMicroUsd: sessionBudgetMicroUsd, period: "session" });
   }
   return { subjects, holds };
 }

@@ -7,6 +7,8 @@ export interface BudgetHold {
   readonly limitMicroUsd: number;
   /** Default: a month. */
   readonly period?: BudgetPeriod;
+  /** The end user or session, for lists. */
+  readonly name?: string;
 }
 
 /** A hold of money for one completion until its ledger entry settles it. */
@@ -35,6 +37,7 @@ export type BudgetDecision =
       readonly admitted: false;
       /** The first budget without room. */
       readonly subject: string;
+      /** That of the hold, or the one that the end user or session has of its own. */
       readonly limitMicroUsd: number;
       /** Default: a month. */
       readonly period?: BudgetPeriod;

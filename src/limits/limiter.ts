@@ -35,6 +35,8 @@ export interface LimiterOptions {
 interface Taken {
   readonly spentMicroUsd: number;
   readonly heldMicroUsd: number;
+  /** Limit of an end user or a session of its own. Default: that of its key. */
+  readonly limitMicroUsd?: number | undefined;
 }
 
 /** Core's limiter with a method that stops its renewals. */
@@ -143,16 +145,15 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       const ofRates = tooMany === undefined ? [] : [toRateFailure(tooMany, { id, subjects, tokens }, limits)];
       const amountMicroUsd = costMicroUsd ?? 0;
       if (holds.length === 0 || amountMicroUsd === 0) return ofRates;
-      const takenOf = async ({ subject, period = "month" }: BudgetHold): Promise<number> => {
+      const takenOf = async ({ subject, limitMicroUsd, period = "month" }: BudgetHold) => {
         const [taken] = await spending([subject], periodAt(clock.now(), period));
-        return taken!.spentMicroUsd + taken!.heldMicroUsd;
+        const takenMicroUsd = taken!.spentMicroUsd + taken!.heldMicroUsd;
+        return { subject, period, takenMicroUsd, limitMicroUsd: taken!.limitMicroUsd ?? limitMicroUsd };
       };
       const taken = await Promise.all(holds.map(takenOf)).catch((reason: unknown) => {
         throw toUncheckedFailure(reason, limits);
       });
-      const full = holds
-        .map((hold, index) => ({ ...hold, takenMicroUsd: taken[index]! }))
-        .find(({ takenMicroUsd, limitMicroUsd }) => takenMicroUsd + amountMicroUsd > limitMicroUsd);
+      const full = taken.find(({ takenMicroUsd, limitMicroUsd }) => takenMicroUsd + amountMicroUsd > limitMicroUsd);
       if (full === undefined) return ofRates;
       const facts = { amountMicroUsd, nowMs: clock.now(), limits };
       return [...ofRates, toBudgetFailure({ admitted: false, ...full }, facts)];

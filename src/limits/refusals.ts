@@ -1,4 +1,4 @@
-import type { BudgetPeriod } from "../core/clock.ts";
+import { type BudgetPeriod, endOfPeriod } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { BudgetDecision } from "./budgets.ts";
@@ -42,7 +42,7 @@ export function toBudgetFailure(
       `${toUsd(takenMicroUsd)} are spent or held for requests under way.`;
   const budget = `The ${ADJECTIVES[period]}budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
   if (period === "session") return new Failure("budget_spent", `${budget} ${state} Begin a new session.`, { limits });
-  const endMs = endOf(period, nowMs);
+  const endMs = endOfPeriod(nowMs, period);
   const message = `${budget} ${state} It begins anew on ${dayOfMonth.format(endMs)} (UTC).`;
   return new Failure("budget_spent", message, { retryAfterMs: endMs - nowMs, limits });
 }
@@ -125,11 +125,4 @@ function toDuration(ms: number): string {
 
 function toUsd(microUsd: number): string {
   return `${usDollars.format(microUsd / 1e6)} USD`;
-}
-
-/** Start of the next day or month in UTC. */
-function endOf(period: "day" | "month", nowMs: number): number {
-  const now = new Date(nowMs);
-  const [year, month] = [now.getUTCFullYear(), now.getUTCMonth()];
-  return period === "day" ? Date.UTC(year, month, now.getUTCDate() + 1) : Date.UTC(year, month + 1, 1);
 }

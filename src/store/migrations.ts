@@ -549,6 +549,27 @@ const channelFilters: Migration = {
   },
 };
 
+const attributedBudgets: Migration = {
+  name: "names and own budgets of end users and sessions",
+  async up(database, kind) {
+    await addColumn(database, "spending", ["holder_name", "text"]);
+    await addColumn(database, "spending", ["limit_micro_usd", "bigint"]);
+    // For lists of a key's end users in a period, whose subjects begin alike. Rows of keys and accounts are not in it.
+    const subject = sql.raw(kind === "postgres" ? `subject collate "C"` : "subject");
+    await sql`create index spending_attributed on spending (month, ${subject}) where kept_until_ms is not null`.execute(
+      database,
+    );
+  },
+};
+
+const invitedMembers: Migration = {
+  name: "teams of invited people",
+  async up(database) {
+    await addColumn(database, "invitations", ["team_id", "text"]);
+    await addColumn(database, "invitations", ["team_role", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -590,4 +611,6 @@ export const MIGRATIONS: readonly Migration[] = [
   attributionLimits,
   contents,
   channelFilters,
+  attributedBudgets,
+  invitedMembers,
 ];

@@ -248,6 +248,9 @@ export interface InvitationRow {
   readonly created_at_ms: number;
   readonly expires_at_ms: number;
   readonly used_at_ms: number | null;
+  /** What the new account becomes a member of, and as what; null for nothing. */
+  readonly team_id: string | null;
+  readonly team_role: string | null;
 }
 
 export interface ThrottleRow {
@@ -434,6 +437,10 @@ export interface SpendingRow {
   readonly held_micro_usd: number;
   /** From then on a row of an end user or a session may be removed; null for a key or an account. */
   readonly kept_until_ms: number | null;
+  /** The end user or session, as requests name it; null until its next request where only the digest in `subject` is known. */
+  readonly holder_name: string | null;
+  /** Its budget in this period in place of the one that its key gives to all. */
+  readonly limit_micro_usd: number | null;
 }
 
 /** Money that one completion holds of one subject's budget; included in the subject's `held_micro_usd`. */

@@ -1,5 +1,6 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
+import type { AttributedBudgetStore } from "../access/attributed-budgets.ts";
 import type { AuditStore } from "../access/audit-store.ts";
 import type { AlertFacts, AlertStore } from "../alerts/alert-store.ts";
 import type { AuditStreamStore } from "../alerts/audit-stream-store.ts";
@@ -37,6 +38,7 @@ import {
 import { createLedgerCompaction, createLedgerStore } from "./ledger/ledger-store.ts";
 import { createRefusalStore } from "./ledger/refusals.ts";
 import { createUsageStore } from "./ledger/usage.ts";
+import { createAttributedBudgets } from "./limits/attributed-budgets.ts";
 import { createBudgetStore } from "./limits/budget-store.ts";
 import { createRateStore } from "./limits/rate-store.ts";
 import { createHealthNotes } from "./health-notes.ts";
@@ -62,6 +64,7 @@ export interface Store {
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
   readonly budgets: BudgetStore;
+  readonly attributedBudgets: AttributedBudgetStore;
   readonly responses: ResponseStore;
   /** Prompts and answers of keys that store them. */
   readonly contents: SealedRows;
@@ -148,6 +151,7 @@ export async function openStore(
     }),
     refusals: createRefusalStore(ledger),
     budgets: createBudgetStore(database, compaction),
+    attributedBudgets: createAttributedBudgets(database, compaction),
     responses: createResponseStore(keeping),
     contents: createSealedRows(keeping, "completion_contents"),
     configuration: createConfigurationStore(database),

@@ -9,6 +9,7 @@ import { Evaluation } from "../../src/alerts/evaluation.ts";
 import { findReceivers } from "../../src/alerts/receivers.ts";
 import { DEFAULT_THRESHOLDS } from "../../src/alerts/thresholds.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
+import { attributedOf } from "../../src/limits/attributed.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -81,6 +82,41 @@ const channelOf = (name: string, filter: Partial<ChannelRecord> = {}): ChannelRe
 });
 
 describe("an evaluation of the database", () => {
+  it("opens one alert for any number of end users near their budgets, and another when one is at its end", async () => {
+    const { store, clock, next, now } = await setUp();
+    const attributionLimits = { endUserBudgetMicroUsd: 100, endUserBudgetPeriod: "month" } as const;
+    const key = { name: "shop", attributionLimits };
+    const { record } = await createKey({ store: store.keys, clock }, key);
+    // Another key, whose ID begins alike or not, has nothing to do with it.
+    await createKey({ store: store.keys, clock }, { ...key, name: "other" });
+    const { keyFamilyId, accountId } = record;
+    const holdsOf = (endUser: string) => attributedOf({ keyFamilyId, accountId }, attributionLimits, { endUser }).holds;
+    const spendAs = async (names: readonly string[], costMicroUsd: number) => {
+      const budgets = names.flatMap(holdsOf);
+      const at = { startedAtMs: now() - 1, endedAtMs: now() };
+      await store.ledger.insert([entry({ ...at, keyId: record.id, costMicroUsd, budgets })]);
+      await store.ledger.flush();
+    };
+    const many = Array.from({ length: 500 }, (_, index) => `user-${index}`);
+    await spendAs(many, 79);
+    expect(await next()).toEqual([]);
+    await spendAs(many, 1);
+    expect(await next()).toEqual(["end_user_budget 2026-11/80"]);
+    const [opened] = await store.alerts.open();
+    expect(opened).toMatchObject({
+      subject: `key:${record.id}`,
+      title: expect.stringContaining("500 end users") as string,
+    });
+    await spendAs(["user-7"], 20);
+    expect(await next()).toEqual(["end_user_budget 2026-11/100"]);
+    // A budget of its own counts.
+    const of = { kind: "end_user", keyFamilyId, period: "2026-11" } as const;
+    await store.attributedBudgets.setLimit(of, "user-7", 1_000);
+    expect(await next()).toEqual(["end_user_budget 2026-11/80"]);
+    await revokeKey({ store: store.keys, clock }, record.id);
+    expect(await next()).toEqual([]);
+  });
+
   it("opens one alert for a budget after the other, tells the owner, and resolves them when the key is gone", async () => {
     const { store, clock, next, now } = await setUp();
     await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });

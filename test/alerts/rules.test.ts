@@ -3,8 +3,10 @@ import type { AlertRecord, Finding } from "../../src/alerts/alert.ts";
 import type { BudgetFact, SpendFact } from "../../src/alerts/alert-store.ts";
 import { compareFindings } from "../../src/alerts/evaluation.ts";
 import {
+  endUserPercents,
   findBudgets,
   findDown,
+  findEndUserBudgets,
   findExpiring,
   findKeyErrors,
   findModelErrors,
@@ -63,6 +65,46 @@ describe("the rule of budgets", () => {
     ]);
     const [ofAccount] = findBudgets([budget(60, { keyId: undefined })], MONTH, DEFAULT_THRESHOLDS);
     expect(ofAccount).toMatchObject({ subject: "account:acct_1", severity: "warning" });
+  });
+
+  it("finds one alert for all end users of a key, at the highest threshold that one has reached", () => {
+    const ofEndUsers = (near: number, spent: number, period = "2026-11-21") =>
+      findEndUserBudgets([
+        {
+          keyId: "key_1",
+          accountId: "acct_1",
+          name: "shop",
+          period,
+          budgetMicroUsd: USD / 2,
+          reached: [
+            { percent: 80, endUsers: near },
+            { percent: 100, endUsers: spent },
+          ],
+        },
+      ]);
+    expect(endUserPercents(DEFAULT_THRESHOLDS)).toEqual([80, 100]);
+    expect(ofEndUsers(0, 0)).toEqual([]);
+    expect(ofEndUsers(1, 0)).toEqual([
+      {
+        rule: "end_user_budget",
+        severity: "warning",
+        subject: "key:key_1",
+        accountId: "acct_1",
+        period: "2026-11-21/80",
+        title: "An end user of the key “shop” has used 80 % of the daily budget",
+        detail:
+          "The key gives $0.50 a day to each; it is about 2026-11-21 (UTC). The page Keys lists what each has spent, and gives single ones another budget.",
+      },
+    ]);
+    expect(ofEndUsers(40, 3, "2026-11")).toMatchObject([
+      {
+        period: "2026-11/100",
+        title: "3 end users of the key “shop” have used 100 % of the monthly budget",
+        detail: expect.stringContaining(
+          "Further requests of these end users are refused until the month ends.",
+        ) as string,
+      },
+    ]);
   });
 
   it("finds a budget that the present pace exceeds, until it is spent", () => {

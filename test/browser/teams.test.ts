@@ -167,4 +167,25 @@ describe("a team's first day", () => {
     await ada.page.getByText("Account offboarded").first().waitFor();
     expect([...ada.complaints, ...bob.complaints, ...cleo.complaints]).toEqual([]);
   });
+
+  it("takes in a person who is invited into it", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/invitations", "Invitations");
+    await page.getByRole("button", { name: "Invite", exact: true }).click();
+    const dialog = page.getByRole("dialog", { name: "Create an invitation" });
+    await dialog.getByLabel("Team (optional)").selectOption({ label: "Search" });
+    await dialog.getByLabel("Role in the team").selectOption({ label: "Viewer" });
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Create link" }).click();
+    const link = await page.getByTestId("invitation").innerText();
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    await page.getByText("Developer, viewer of Search, invited by").waitFor();
+    const dora = await site.visit(link.slice(site.product.url.length));
+    await dora.page.getByLabel("E-mail").fill("dora@example.com");
+    await dora.page.getByLabel("Password").fill(PASSWORD);
+    await dora.page.getByRole("button", { name: "Create account" }).click();
+    await dora.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await go(dora, "/account", "Account");
+    await dora.page.getByText("Search", { exact: true }).first().waitFor();
+  });
 });

@@ -116,7 +116,7 @@ it("alerts add and remove channels, with entries in the audit log, and say what 
     ["--kind webhook needs --url-stdin", "X"],
     ["--kind email needs --recipients LIST", "X", "--kind", "email"],
     ["--kind is one of webhook, slack, email", "X", "--kind", "pager"],
-    ["--rules is one of budget, budget_forecast", "X", "--url-stdin", "--rules", "budgets"],
+    ["--rules is one of budget, budget_forecast, end_user_budget", "X", "--url-stdin", "--rules", "budgets"],
     ["e-mail needs the section smtp", "X", "--kind", "email", "--recipients", "a@example.com"],
   ])
     expect((await runWith(url, "alerts", "add", ...argv)).stderr).toContain(problem);

@@ -155,6 +155,8 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { email: "nobody" };
     case "AccountService/Update":
       return { id: accountId, name: "The owner" };
+    case "AccountService/CreateInvitation":
+      return { role: "ACCOUNT_ROLE_DEVELOPER", teamId: world.team.accountId, teamRole: "TEAM_ROLE_MAINTAINER" };
     case "TeamService/ListMembers":
       return { teamId: world.team.accountId };
     case "TeamService/SetMember":
@@ -177,6 +179,15 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { accountId, provider: RELEASED };
     case "RoutingService/SetAliases":
       return { accountId, aliases: [{ name: "gpt-*", model: MODEL }] };
+    case "AttributionService/ListBudgets":
+      return { keyId: await owner.newBudgetKeyId(), holder: "BUDGET_HOLDER_END_USER" };
+    case "AttributionService/SetBudget":
+      return {
+        keyId: await owner.newBudgetKeyId(),
+        holder: "BUDGET_HOLDER_END_USER",
+        name: "ann",
+        budgetMicroUsd: "7",
+      };
     case "StopService/Create":
       return { accountId, kind: "STOP_KIND_SESSION", value: "stopped by the matrix" };
     case "StopService/Remove":

@@ -1,5 +1,6 @@
 import { lazy, Suspense, useState } from "react";
-import { type TeamMembership, TeamRole } from "../../gen/parley/console/v1/team_pb.js";
+import type { TeamMembership } from "../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../gen/parley/console/v1/team_role_pb.js";
 import { mayWrite, useAccount, useTeams } from "../api/session.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";

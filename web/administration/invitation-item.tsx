@@ -4,6 +4,7 @@ import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import { formatFromNow } from "../format/time.ts";
 import { roleName } from "../format/roles.ts";
+import { teamRoleName } from "../format/team-roles.ts";
 
 /** Describes the recipient of an invitation. */
 export function invited({ email }: Invitation): string {
@@ -20,13 +21,15 @@ interface InvitationItemProps {
   readonly invitation: Invitation;
   /** Name of the account that created the invitation. */
   readonly inviter: string;
+  /** Name of the team that the person joins; empty for none. */
+  readonly team: string;
   /** Names of custom roles by ID. */
   readonly roleNames: ReadonlyMap<string, string>;
   /** Undefined if the invitation cannot be revoked. */
   readonly onRevoke: (() => void) | undefined;
 }
 
-export function InvitationItem({ invitation, inviter, roleNames, onRevoke }: InvitationItemProps) {
+export function InvitationItem({ invitation, inviter, team, roleNames, onRevoke }: InvitationItemProps) {
   const { createTime } = invitation;
   return (
     <li className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 px-5 py-4 sm:flex-nowrap">
@@ -36,7 +39,13 @@ export function InvitationItem({ invitation, inviter, roleNames, onRevoke }: Inv
           <State invitation={invitation} />
         </h2>
         <p className="mt-0.5 text-sm wrap-anywhere text-muted">
-          {roleName(invitation, roleNames)}, invited by <bdi>{inviter}</bdi>
+          {roleName(invitation, roleNames)}
+          {invitation.teamId !== "" && (
+            <>
+              , {teamRoleName(invitation.teamRole).toLowerCase()} of <bdi>{team}</bdi>
+            </>
+          )}
+          , invited by <bdi>{inviter}</bdi>
           {createTime && `, ${formatFromNow(createTime)}`}
         </p>
       </div>

@@ -71,6 +71,7 @@ function InvitationList() {
               invitation={invitation}
               roleNames={roleNames}
               inviter={names.get(invitation.createdBy) ?? invitation.createdBy}
+              team={names.get(invitation.teamId) ?? invitation.teamId}
               onRevoke={
                 invitationState(invitation) === "open" ? () => setAct({ target: invitation, isOpen: true }) : undefined
               }

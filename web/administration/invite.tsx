@@ -1,13 +1,17 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { TeamRole } from "../../gen/parley/console/v1/team_role_pb.js";
 import { accounts, refreshInvitations } from "../api/accounts.ts";
-import { sessionQuery } from "../api/session.ts";
+import { sessionQuery, useMay } from "../api/session.ts";
+import { teamsQuery } from "../api/teams.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
-import { TextField } from "../components/field.tsx";
+import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { readRoleValue } from "../format/roles.ts";
+import { TEAM_ROLE_NAMES } from "../format/team-roles.ts";
 import { PATHS } from "../paths.ts";
 import { RoleField } from "./role-field.tsx";
 
@@ -16,7 +20,14 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
   const { providerName = "", acceptsPasswords = true } = useQuery(sessionQuery).data ?? {};
   const create = useMutation({
     mutationFn: (form: Written) =>
-      accounts.createInvitation({ email: form.get("email").trim(), ...readRoleValue(form.get("role")) }),
+      accounts.createInvitation({
+        email: form.get("email").trim(),
+        ...readRoleValue(form.get("role")),
+        ...(form.get("team_id") !== "" && {
+          teamId: form.get("team_id"),
+          teamRole: Number(form.get("team_role")) as TeamRole,
+        }),
+      }),
     onSuccess: refreshInvitations,
   });
   const close = (): void => {
@@ -38,7 +49,11 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
       description={`${acceptsPasswords ? "You get a link to share." : `It is used at the first sign-in with ${providerName}.`} Parley does not send e-mail.`}
       onClose={close}
     >
-      <Form fields={["email", "role"]} error={create.error} onSubmit={(form) => create.mutate(form)}>
+      <Form
+        fields={["email", "role", "team_id", "team_role"]}
+        error={create.error}
+        onSubmit={(form) => create.mutate(form)}
+      >
         {(errors) => (
           <>
             <TextField
@@ -50,6 +65,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
               error={errors("email")}
             />
             <RoleField defaultValue={String(AccountRole.DEVELOPER)} error={errors("role")} />
+            <TeamFields errors={errors} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Creating …" : acceptsPasswords ? "Create link" : "Create invitation"}
@@ -59,6 +75,42 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
         )}
       </Form>
     </Dialog>
+  );
+}
+
+/** The team that the person joins; nothing where there is none to which the account may add members. */
+function TeamFields({ errors }: { readonly errors: (field: string) => string | undefined }) {
+  const { data: all = [] } = useQuery(teamsQuery);
+  const mayAll = useMay("members.write");
+  const teams = all.filter(({ role }) => mayAll || role === TeamRole.MAINTAINER);
+  const [teamId, setTeamId] = useState("");
+  if (teams.length === 0) return null;
+  return (
+    <div className="grid gap-5 sm:grid-cols-2">
+      <SelectField
+        label="Team (optional)"
+        name="team_id"
+        value={teamId}
+        onChange={(event) => setTeamId(event.target.value)}
+        error={errors("team_id")}
+      >
+        <option value="">None</option>
+        {teams.map(({ account }) => (
+          <option key={account?.id} value={account?.id}>
+            {account?.name}
+          </option>
+        ))}
+      </SelectField>
+      {teamId !== "" && (
+        <SelectField label="Role in the team" name="team_role" error={errors("team_role")}>
+          {TEAM_ROLE_NAMES.map(([role, name]) => (
+            <option key={role} value={role}>
+              {name}
+            </option>
+          ))}
+        </SelectField>
+      )}
+    </div>
   );
 }
 

@@ -4,6 +4,7 @@ import { AlertRule } from "../../gen/parley/console/v1/alert_pb.js";
 export const RULE_NAMES: readonly (readonly [AlertRule, string])[] = [
   [AlertRule.BUDGET, "Budget"],
   [AlertRule.BUDGET_FORECAST, "Budget forecast"],
+  [AlertRule.END_USER_BUDGET, "Budgets of end users"],
   [AlertRule.ERROR_RATE, "Error rate"],
   [AlertRule.LATENCY, "Latency"],
   [AlertRule.PROVIDER_DOWN, "Provider down"],

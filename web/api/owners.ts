@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { AccountKind } from "../../gen/parley/console/v1/account_pb.js";
-import { TeamRole } from "../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../gen/parley/console/v1/team_role_pb.js";
 import { accountsQuery } from "./accounts.ts";
 import { mayWrite, useAccount, useMay, useTeams } from "./session.ts";
 

@@ -51,6 +51,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   aliases_changed: "Aliases changed",
   calls_stopped: "Session or end user stopped",
   stop_removed: "Stop ended",
+  attributed_budget_changed: "Budget of a session or end user changed",
   configuration_changed: "Configuration changed",
   provider_credential_set: "Provider credential set",
   provider_credential_removed: "Provider credential removed",

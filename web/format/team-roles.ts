@@ -1,4 +1,4 @@
-import { TeamRole } from "../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../gen/parley/console/v1/team_role_pb.js";
 
 /** Display names of the roles in a team. */
 export const TEAM_ROLE_NAMES = [

@@ -99,6 +99,11 @@ const AMOUNT: Reading = { parse: parseUsd, what: "must be an amount, such as 25 
 
 type NumberField = readonly [name: string, label: string, field: string];
 
+/** Reads an amount of money; undefined for an empty field. */
+export function readAmount(form: Written, name: string): bigint | undefined {
+  return readNumber(form, name, AMOUNT);
+}
+
 /** Reads the fields that are not empty. */
 function readEach(form: Written, fields: readonly NumberField[], reading: Reading): [field: string, value: bigint][] {
   return fields.flatMap(([name, , field]) => {

@@ -5,6 +5,8 @@ import { IconButton } from "../components/icon-button.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
 import { Spent } from "../components/spent.tsx";
 import { Cell } from "../components/table.tsx";
+import { TextLink } from "../components/text-link.tsx";
+import { endUsersPath } from "../paths.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeAttributionLimits, describeLimits } from "../format/limits.ts";
 import { CAPABILITY_NAMES } from "./capabilities.ts";
@@ -68,6 +70,14 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
       <Cell label="Limits">
         {[...describeLimits(key.limits), ...describeAttributionLimits(key.attributionLimits)].join(", ") ||
           "Account limits"}
+        {(key.attributionLimits?.endUserBudgetMicroUsd ?? key.attributionLimits?.sessionBudgetMicroUsd) !==
+          undefined && (
+          <span className="block">
+            <TextLink to={endUsersPath(key.id)} label={`Spending of the end users of ${key.name}`}>
+              Spending of each
+            </TextLink>
+          </span>
+        )}
       </Cell>
       <Cell label="Last used">{key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}</Cell>
       <Cell

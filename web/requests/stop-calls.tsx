@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { Ban } from "lucide-react";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { StopKind } from "../../gen/parley/console/v1/stop_pb.js";
 import { refreshStops, stops } from "../api/stops.ts";
 import { Button } from "../components/button.tsx";
@@ -26,10 +26,12 @@ interface StopCallsProps {
   readonly accountId: string;
   readonly kind: keyof typeof WORDS;
   readonly value: string;
+  /** The button that opens the dialog. Default: one with a text. */
+  readonly children?: (open: () => void) => ReactNode;
 }
 
 /** Button and dialog that stop the calls of a session or end user. */
-export function StopCalls({ accountId, kind, value }: StopCallsProps) {
+export function StopCalls({ accountId, kind, value, children }: StopCallsProps) {
   const [isOpen, setOpen] = useState(false);
   const word = WORDS[kind];
   const stop = useMutation({
@@ -43,10 +45,12 @@ export function StopCalls({ accountId, kind, value }: StopCallsProps) {
   });
   return (
     <>
-      <Button look="secondary" size="small" onClick={() => setOpen(true)}>
-        <Ban aria-hidden className="size-4" />
-        Stop {word}
-      </Button>
+      {children?.(() => setOpen(true)) ?? (
+        <Button look="secondary" size="small" onClick={() => setOpen(true)}>
+          <Ban aria-hidden className="size-4" />
+          Stop {word}
+        </Button>
+      )}
       <Dialog
         open={isOpen}
         title={`Stop this ${word}?`}

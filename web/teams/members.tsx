@@ -1,7 +1,8 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { Trash2 } from "lucide-react";
-import { type TeamMember, TeamRole } from "../../gen/parley/console/v1/team_pb.js";
+import type { TeamMember } from "../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../gen/parley/console/v1/team_role_pb.js";
 import { membersQuery, refreshTeams, teams } from "../api/teams.ts";
 import { Alert, Unavailable } from "../components/alert.tsx";
 import { readFailure } from "../api/failure.ts";

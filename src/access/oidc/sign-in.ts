@@ -5,7 +5,7 @@ import { accountFields, setFields } from "../audit-fields.ts";
 import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
-import { findInvitationOf } from "../invitations.ts";
+import { completeInvitation, findInvitationOf } from "../invitations.ts";
 import { isCustom } from "../permissions.ts";
 import { isCaptured } from "../sign-in-rules.ts";
 import { claim, nameFor, newAccount } from "../sign-up.ts";
@@ -193,13 +193,7 @@ async function create(
         : await store.acceptInvitation(invitation.hash, account, { atMs: nowMs, identity });
     if (!isMade) return undefined;
     if (invitation !== undefined)
-      await log.record({
-        action: "invitation_accepted",
-        actorId: account.id,
-        accountId: account.id,
-        object: { kind: "invitation", id: invitation.id },
-        ...placeOf(origin),
-      });
+      await completeInvitation(context, invitation, { accountId: account.id, ...placeOf(origin) });
   }
   const { id } = account;
   await log.record({

@@ -12,6 +12,7 @@ import { isId } from "../../access/checks.ts";
 import { isCustom, ROLES as ROLE_NAMES } from "../../access/permissions.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
+import { toTeamRoleMessage } from "./team-messages.ts";
 
 const ROLES: Readonly<Record<BuiltInRole, AccountRole>> = {
   owner: AccountRole.OWNER,
@@ -43,11 +44,12 @@ export function toAccountMessage(account: AccountRecord): MessageInitShape<typeo
 
 /** An invitation without its token's hash. */
 export function toInvitationMessage(invitation: InvitationRecord): MessageInitShape<typeof InvitationSchema> {
-  const { id, email = "", role, createdBy, createdAtMs, expiresAtMs, usedAtMs } = invitation;
+  const { id, email = "", role, team, createdBy, createdAtMs, expiresAtMs, usedAtMs } = invitation;
   return {
     id,
     email,
     ...toRoleFields(role),
+    ...(team !== undefined && { teamId: team.teamId, teamRole: toTeamRoleMessage(team.role) }),
     createdBy,
     createTime: timestampFromMs(createdAtMs),
     expireTime: timestampFromMs(expiresAtMs),

@@ -6,10 +6,12 @@ import { createInvitation, revokeInvitation } from "../../access/invitations.ts"
 import type { KeyStore } from "../../access/key-store.ts";
 import { offboard } from "../../access/offboarding.ts";
 import { requireEverywhere, requireFresh, requireIn } from "../../access/sessions.ts";
+import { requireMayAdd } from "../../access/teams.ts";
 import { invalidField } from "../../core/failure.ts";
 import { fromLimitsMessage, fromRoleMessage, toAccountMessage, toInvitationMessage } from "./account-messages.ts";
 import { actorOf, signedInOf } from "./call.ts";
 import { endOfPage, readPage } from "./list-page.ts";
+import { fromTeamRoleMessage } from "./team-messages.ts";
 
 /** Ports of the account service. */
 export interface AccountServicePorts {
@@ -67,10 +69,13 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       };
     },
 
-    async createInvitation({ email, role, customRoleId }, context) {
+    async createInvitation({ email, role, customRoleId, teamId, teamRole }, context) {
+      const team = teamId === "" ? undefined : { teamId, role: fromTeamRoleMessage(teamRole, "team_role") };
+      if (team !== undefined) await requireMayAdd(access, team, signedInOf(context));
       const { token, record } = await createInvitation(access, {
         email: email === "" ? undefined : email,
         role: fromRoleMessage(role, customRoleId),
+        team,
         ...actorOf(context),
       });
       return { invitation: toInvitationMessage(record), token };

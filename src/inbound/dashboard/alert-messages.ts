@@ -26,6 +26,7 @@ import { optionalTime } from "./account-messages.ts";
 const RULES: Readonly<Record<Rule, AlertRule>> = {
   budget: AlertRule.BUDGET,
   budget_forecast: AlertRule.BUDGET_FORECAST,
+  end_user_budget: AlertRule.END_USER_BUDGET,
   error_rate: AlertRule.ERROR_RATE,
   latency: AlertRule.LATENCY,
   provider_down: AlertRule.PROVIDER_DOWN,

@@ -3,6 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AttributionService } from "../../../gen/parley/console/v1/attribution_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
@@ -20,6 +21,7 @@ import { StopService } from "../../../gen/parley/console/v1/stop_pb.js";
 import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
+import type { AttributedBudgetStore } from "../../access/attributed-budgets.ts";
 import type { AuditStore } from "../../access/audit-store.ts";
 import type { SavedFilters } from "../../access/saved-filters.ts";
 import type { KeyNotices } from "../../access/key-notices.ts";
@@ -37,6 +39,7 @@ import type { Refusal } from "../services.ts";
 import { createAccountService } from "./account-service.ts";
 import { createAdminKeyService } from "./admin-key-service.ts";
 import { type AlertServicePorts, createAlertService } from "./alert-service.ts";
+import { createAttributionService } from "./attribution-service.ts";
 import { type AuditStreamPorts, createAuditService } from "./audit-service.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createNetworkFinder } from "./client-address.ts";
@@ -84,6 +87,7 @@ export interface ConsolePorts {
   readonly contents?: ContentReader | undefined;
   readonly contentKeptMs?: number | undefined;
   readonly stops: StopStore;
+  readonly attributedBudgets: AttributedBudgetStore;
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
@@ -238,6 +242,7 @@ function addRoutes(
     createKeyService({ access, keys, ledger, models: ids, contentKeptMs: ports.contentKeptMs }),
   );
   router.service(StopService, createStopService(ports));
+  router.service(AttributionService, createAttributionService({ access, keys, budgets: ports.attributedBudgets }));
   router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(OverviewService, createOverviewService(ports));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));

@@ -70,12 +70,10 @@ export function createKeyService({
 }: KeyServicePorts): ServiceImpl<typeof KeyService> {
   const { clock, log } = access;
   const keys = { store, clock };
-  /** Finds a key that the caller may change. One that the caller may not see gets the answer of a missing one. */
+  /** Finds a key that the caller may change. */
   const find = async (id: string, context: HandlerContext): Promise<KeyRecord> => {
-    const signedIn = signedInOf(context);
-    const record = isId(id) ? await store.find(id) : undefined;
-    if (record === undefined || !permitsIn(signedIn, "keys.read", record.accountId)) throw unknownId("key", id);
-    requireIn(signedIn, "keys.write", record.accountId);
+    const record = await keyInView(store, { id }, context);
+    requireIn(signedInOf(context), "keys.write", record.accountId);
     return record;
   };
   const readStoreContent = (storeContent: boolean, context: HandlerContext): boolean => {
@@ -174,8 +172,20 @@ export function createKeyService({
   };
 }
 
+/** Finds a key that the caller may see. Another one gets the answer of a missing one. */
+export async function keyInView(
+  store: Pick<KeyStore, "find">,
+  { id, field = "id" }: { readonly id: string; readonly field?: string },
+  context: HandlerContext,
+): Promise<KeyRecord> {
+  const record = isId(id) ? await store.find(id) : undefined;
+  if (record === undefined || !permitsIn(signedInOf(context), "keys.read", record.accountId))
+    throw unknownId("key", id, field);
+  return record;
+}
+
 /** The role in which the caller changes a key: restrictions by administrators bind developers only. */
-function actorFor(context: HandlerContext): KeyActor {
+export function actorFor(context: HandlerContext): KeyActor {
   return permitsEverywhere(signedInOf(context), "keys.restrict") ? "administrator" : "developer";
 }
 

@@ -2,6 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AttributionService } from "../../../gen/parley/console/v1/attribution_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
@@ -101,6 +102,7 @@ export const SERVICES = [
   KeyService,
   RoutingService,
   StopService,
+  AttributionService,
   OverviewService,
   UsageService,
   RequestService,
@@ -195,6 +197,10 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     list: reading("keys.read"),
     create: changing("keys.write"),
     remove: changing("keys.write"),
+  }),
+  ...entries(AttributionService.method, {
+    listBudgets: reading("keys.read"),
+    setBudget: changing("keys.write"),
   }),
   ...entries(OverviewService.method, { get: reporting("usage.read") }),
   ...entries(UsageService.method, {

@@ -6,7 +6,7 @@ import type { AccessContext } from "../../access/context.ts";
 import { type AccountStop, createStop, listStops, removeStop, type StopStore } from "../../access/stops.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { StopKind } from "../../core/stops.ts";
-import { toName } from "../attribution.ts";
+import { readName } from "../attribution.ts";
 import { accountsInView, accountToUse, actorOf, signedInOf } from "./call.ts";
 
 /** Ports of the stop service. */
@@ -35,7 +35,7 @@ export function createStopService({ access, stops }: StopServicePorts): ServiceI
       const accountId = accountToUse(signedIn, "keys.write", asked);
       const lengthMs = duration && durationMs(duration);
       const actor = { ...actorOf(context), actorId: signedIn.account.id };
-      const made = { accountId, kind: readKind(kind), value: readValue(value), lengthMs, actor };
+      const made = { accountId, kind: readKind(kind), value: readName("value", value), lengthMs, actor };
       return { stop: toMessage(await createStop(ports, made)) };
     },
 
@@ -51,16 +51,6 @@ function readKind(asked: KindMessage): StopKind {
   const found = (Object.keys(KINDS) as StopKind[]).find((kind) => KINDS[kind] === asked);
   if (found === undefined) throw invalidField("kind", "must be STOP_KIND_SESSION or STOP_KIND_END_USER");
   return found;
-}
-
-/** A name as calls have it. Throws `invalid_request` for one that no call can have: it would stop nothing. */
-function readValue(text: string): string {
-  const kept = toName(text);
-  if (kept === text) return text;
-  throw invalidField(
-    "value",
-    kept === undefined ? "is empty" : `is kept as ${JSON.stringify(kept)} of calls; write it so`,
-  );
 }
 
 function toMessage(stop: AccountStop): MessageInitShape<typeof StopSchema> {

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type TeamMembershipSchema, TeamRole as RoleMessage } from "../../../gen/parley/console/v1/team_pb.js";
+import type { TeamMembershipSchema } from "../../../gen/parley/console/v1/team_pb.js";
+import { TeamRole as RoleMessage } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { TEAM_ROLES } from "../../access/permissions.ts";
 import type { Membership, TeamRole } from "../../access/team-store.ts";
 import { invalidField } from "../../core/failure.ts";
@@ -16,10 +17,10 @@ export function toTeamRoleMessage(role: TeamRole | undefined): RoleMessage {
 }
 
 /** Reads the role of a request. Throws `invalid_request`. */
-export function fromTeamRoleMessage(role: RoleMessage): TeamRole {
+export function fromTeamRoleMessage(role: RoleMessage, field = "role"): TeamRole {
   const found = TEAM_ROLES.find((name) => ROLES[name] === role);
   if (found !== undefined) return found;
-  throw invalidField("role", `must be of ${TEAM_ROLES.map((name) => `TEAM_ROLE_${name.toUpperCase()}`).join(", ")}`);
+  throw invalidField(field, `must be of ${TEAM_ROLES.map((name) => `TEAM_ROLE_${name.toUpperCase()}`).join(", ")}`);
 }
 
 /** A team of the signed-in account. */

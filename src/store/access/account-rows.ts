@@ -11,6 +11,7 @@ import type {
 import type { AdminKeyRecord } from "../../access/admin-key-store.ts";
 import { isCustom, type Permission } from "../../access/permissions.ts";
 import type { CustomRole, CustomRoleId } from "../../access/role-store.ts";
+import type { TeamRole } from "../../access/team-store.ts";
 import type { Limits } from "../../core/principal.ts";
 import type {
   AccountRow,
@@ -102,6 +103,8 @@ export function toInvitationRow(invitation: InvitationRecord): InvitationRow {
     created_at_ms: invitation.createdAtMs,
     expires_at_ms: invitation.expiresAtMs,
     used_at_ms: invitation.usedAtMs ?? null,
+    team_id: invitation.team?.teamId ?? null,
+    team_role: invitation.team?.role ?? null,
   };
 }
 
@@ -111,6 +114,7 @@ export function toInvitationRecord(row: InvitationRow): InvitationRecord {
     hash: row.hash,
     email: row.email ?? undefined,
     role: fromRoleColumns(row),
+    ...(row.team_id !== null && { team: { teamId: row.team_id, role: row.team_role as TeamRole } }),
     createdBy: row.created_by,
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms,

@@ -7,6 +7,7 @@ import { ALL } from "../ledger/usage-hours.ts";
 import { SHARES } from "../sqlite/percentiles.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { budgetsOf } from "./budgets.ts";
+import { endUserBudgetsOf } from "./end-user-budgets.ts";
 import { isNew } from "./is-new.ts";
 
 const HOUR_MS = 3_600_000;
@@ -21,6 +22,7 @@ const BLAMELESS = [...STOPPED, "served", "invalid_request", "upstream_rejected"]
 export function createAlertFacts(reports: Database): AlertFacts {
   const { query, kind } = reports;
   return {
+    endUserBudgets: (asked) => retryWhileBusy(() => endUserBudgetsOf(query, kind, asked)),
     budgets: (asked) => retryWhileBusy(() => budgetsOf(query, asked)),
 
     async expiringKeys({ nowMs, untilMs, ofAccount, limit }) {

@@ -91,7 +91,11 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
       }
       return subjects.map((subject) => {
         const row = found.get(subject);
-        return { spentMicroUsd: row?.spent_micro_usd ?? 0, heldMicroUsd: row?.held_micro_usd ?? 0 };
+        return {
+          spentMicroUsd: row?.spent_micro_usd ?? 0,
+          heldMicroUsd: row?.held_micro_usd ?? 0,
+          limitMicroUsd: row?.limit_micro_usd ?? undefined,
+        };
       });
     },
 

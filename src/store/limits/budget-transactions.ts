@@ -79,9 +79,15 @@ export async function reapHolds(statements: Statements, limit: number): Promise<
   return new Set(holds.map(({ id }) => id)).size;
 }
 
-/** Locks these rows of spending, which are in order, for this transaction; returns what each has spent and held. */
-async function lockTaken(statements: Statements, keys: readonly SpendingKey[]): Promise<Map<string, number>> {
-  const taken = new Map<string, number>();
+/** What is spent and held of a budget, and its limit where that is not the hold's. */
+interface Taken {
+  readonly microUsd: number;
+  readonly limitMicroUsd: number | null;
+}
+
+/** Locks these rows of spending, which are in order, for this transaction. */
+async function lockTaken(statements: Statements, keys: readonly SpendingKey[]): Promise<Map<string, Taken>> {
+  const taken = new Map<string, Taken>();
   // The order of `bySubject`: PostgreSQL would sort by the database's collation.
   const order = statements.kind === "postgres" ? `order by subject collate "C", month collate "C"` : "";
   // A subject has one period, but for a moment after a change of its budget; further rows are locked for nothing.
@@ -91,14 +97,17 @@ async function lockTaken(statements: Statements, keys: readonly SpendingKey[]): 
     const which = `month in ${listOf(months.length)} and subject in ${listOf(batch.length)}`;
     const sql = `select * from spending where ${which} ${order} ${forUpdate(statements)}`;
     for (const row of await statements.run<SpendingRow>(sql, [...months, ...batch]))
-      taken.set(spendingName(row), row.spent_micro_usd + row.held_micro_usd);
+      taken.set(spendingName(row), {
+        microUsd: row.spent_micro_usd + row.held_micro_usd,
+        limitMicroUsd: row.limit_micro_usd,
+      });
   }
   return taken;
 }
 
 interface Deciding {
   /** By the names of rows. */
-  readonly taken: Map<string, number>;
+  readonly taken: Map<string, Taken>;
   readonly nowMs: number;
   /** Names of holds. */
   readonly extendable: ReadonlySet<string>;
@@ -115,16 +124,24 @@ async function decideInOrder(
     ({ id, holds, amountMicroUsd, lastsMs, replica, extends: extended = false }): BudgetDecision => {
       const keyed = holds.map((hold) => {
         const key = { subject: hold.subject, month: monthOfHold(hold, now) };
-        return { hold, key, name: spendingName(key) };
+        const name = spendingName(key);
+        return { hold, key, name, limitMicroUsd: taken.get(name)!.limitMicroUsd ?? hold.limitMicroUsd };
       });
-      const full = keyed.find(({ hold: { limitMicroUsd }, key, name }) => {
+      const full = keyed.find(({ key, name, limitMicroUsd }) => {
         const isLost = extended && !extendable.has(holdName(id, key));
-        return isLost || taken.get(name)! + amountMicroUsd > limitMicroUsd;
+        return isLost || taken.get(name)!.microUsd + amountMicroUsd > limitMicroUsd;
       });
-      if (full !== undefined) return { admitted: false, ...full.hold, takenMicroUsd: taken.get(full.name)! };
-      for (const { key, name } of keyed) {
-        taken.set(name, taken.get(name)! + amountMicroUsd);
-        changes.add({ ...key, spent_micro_usd: 0, held_micro_usd: amountMicroUsd, at_ms: now });
+      if (full !== undefined) {
+        const { hold, name, limitMicroUsd } = full;
+        const { subject, period } = hold;
+        const takenMicroUsd = taken.get(name)!.microUsd;
+        return { admitted: false, subject, limitMicroUsd, ...(period && { period }), takenMicroUsd };
+      }
+      for (const { hold, key, name } of keyed) {
+        const before = taken.get(name)!;
+        taken.set(name, { ...before, microUsd: before.microUsd + amountMicroUsd });
+        const change = { ...key, spent_micro_usd: 0, held_micro_usd: amountMicroUsd, at_ms: now };
+        changes.add({ ...change, name: hold.name });
         rows.push({
           id,
           ...key,

@@ -8,25 +8,29 @@ import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from
  */
 
 /** Change of the spent and held money of one subject and period. */
-export interface SpendingChange extends Omit<SpendingRow, "kept_until_ms"> {
+export interface SpendingChange extends Omit<SpendingRow, "kept_until_ms" | "holder_name" | "limit_micro_usd"> {
   /** Time of the change, by which a row of an end user or a session lives on. Default: it lives as long as before. */
   readonly at_ms?: number;
+  /** The end user or session. Default: it stays as it is. */
+  readonly name?: string | undefined;
 }
 
 /** Sums the changes of each subject and period in one transaction. */
 export class SpendingChanges {
   readonly #changes = new Map<string, SpendingRow>();
 
-  add({ subject, month, spent_micro_usd, held_micro_usd, at_ms }: SpendingChange): void {
-    const name = spendingName({ subject, month });
-    const before = this.#changes.get(name);
+  add({ subject, month, spent_micro_usd, held_micro_usd, at_ms, name }: SpendingChange): void {
+    const key = spendingName({ subject, month });
+    const before = this.#changes.get(key);
     const keptUntilMs = at_ms === undefined ? null : keptUntil({ subject, month }, at_ms);
-    this.#changes.set(name, {
+    this.#changes.set(key, {
       subject,
       month,
       spent_micro_usd: (before?.spent_micro_usd ?? 0) + spent_micro_usd,
       held_micro_usd: (before?.held_micro_usd ?? 0) + held_micro_usd,
       kept_until_ms: keptUntilMs ?? before?.kept_until_ms ?? null,
+      holder_name: name ?? before?.holder_name ?? null,
+      limit_micro_usd: null,
     });
   }
 
@@ -42,7 +46,8 @@ export class SpendingChanges {
         spent_micro_usd = spending.spent_micro_usd + excluded.spent_micro_usd,
         held_micro_usd = spending.held_micro_usd + excluded.held_micro_usd,
         kept_until_ms = case when excluded.kept_until_ms > spending.kept_until_ms
-          then excluded.kept_until_ms else spending.kept_until_ms end`,
+          then excluded.kept_until_ms else spending.kept_until_ms end,
+        holder_name = coalesce(spending.holder_name, excluded.holder_name)`,
     });
   }
 }

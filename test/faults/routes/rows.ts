@@ -161,6 +161,8 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "StopService/List": { who: "signed in", auditor: true, others: "denied", team: "viewer" },
   "StopService/Create": { who: "developer", fresh: true, others: "denied", team: "developer" },
   "StopService/Remove": { who: "developer", fresh: true, others: "denied", team: "developer" },
+  "AttributionService/ListBudgets": { who: "signed in", auditor: true, others: "hidden", team: "viewer" },
+  "AttributionService/SetBudget": { who: "developer", fresh: true, others: "hidden", team: "developer" },
   "RoutingService/GetRouting": { who: "signed in", others: "denied", team: "viewer" },
   "RoutingService/SetCredential": { who: "developer", fresh: true, others: "denied", team: "maintainer" },
   "RoutingService/RemoveCredential": { who: "developer", fresh: true, others: "denied", team: "maintainer" },

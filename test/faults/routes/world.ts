@@ -36,6 +36,8 @@ export interface ObjectOwner {
   readonly completionId: string;
   readonly alertId: string;
   newKeyId(): Promise<string>;
+  /** Makes a key whose end users have a budget. */
+  newBudgetKeyId(): Promise<string>;
 }
 
 /** The running server and all callers. */
@@ -111,13 +113,17 @@ export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld
   const teamId = await makeTeam(store, { ...members, [viewingMaintainer!]: "maintainer" });
   const receiverId = await makeTeam(store, Object.fromEntries(Object.keys(members).map((id) => [id, "developer"])));
   const objectsOf = async (accountId: string): Promise<ObjectOwner> => {
-    const make = () => createKey({ store: store.keys, clock: systemClock }, { name: "a key", accountId });
+    const keyStore = { store: store.keys, clock: systemClock };
+    const make = () => createKey(keyStore, { name: "a key", accountId });
+    const attributionLimits = { endUserBudgetMicroUsd: 1_000_000 };
+    const limited = { name: "a key with budgets", accountId, attributionLimits };
     const { secret } = await make();
     return {
       accountId,
       completionId: await completeOnce(product, { authorization: `Bearer ${secret}` }),
       alertId: await openAlert(store, accountId),
       newKeyId: async () => (await make()).record.id,
+      newBudgetKeyId: async () => (await createKey(keyStore, limited)).record.id,
     };
   };
   await store.accounts.update(disabled!, { disabledAtMs: Date.now() });

@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
-import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { AdminKeyState } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { PERMISSIONS, type Permission, PERMISSIONS_EVERYWHERE } from "../../../src/access/permissions.ts";
 import { errorOf, fieldOf } from "./errors.ts";

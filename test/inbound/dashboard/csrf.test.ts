@@ -233,6 +233,7 @@ describe("who may call what", () => {
     "AuditService/Export",
     "KeyService/List",
     "StopService/List",
+    "AttributionService/ListBudgets",
     "RoutingService/GetRouting",
     "OverviewService/Get",
     ...["Summarize", "GetLatency", "GetSpending"].map((name) => `UsageService/${name}`),
@@ -243,6 +244,7 @@ describe("who may call what", () => {
   const DEVELOPERS_FRESH = [
     ...["Create", "Update", "Rotate", "Transfer", "Revoke"].map((name) => `KeyService/${name}`),
     ...["Create", "Remove"].map((name) => `StopService/${name}`),
+    "AttributionService/SetBudget",
     ...["SetCredential", "RemoveCredential", "SetAliases"].map((name) => `RoutingService/${name}`),
   ];
   const ADMINISTRATORS = [

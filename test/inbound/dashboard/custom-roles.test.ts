@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
-import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { PERMISSIONS_EVERYWHERE } from "../../../src/access/permissions.ts";
 import { errorOf, fieldOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";

@@ -5,6 +5,7 @@ import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { AdminKeyService } from "../../../gen/parley/console/v1/admin_key_pb.js";
 import { AlertService } from "../../../gen/parley/console/v1/alert_pb.js";
+import { AttributionService } from "../../../gen/parley/console/v1/attribution_pb.js";
 import { AuditService } from "../../../gen/parley/console/v1/audit_pb.js";
 import { FactorService } from "../../../gen/parley/console/v1/factor_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
@@ -94,6 +95,13 @@ function memoryStops(): ConsolePorts["stops"] {
   };
 }
 
+/** Without end users and sessions; what changes them has tests with a database. */
+const NO_ATTRIBUTED: ConsolePorts["attributedBudgets"] = {
+  list: async () => ({ budgets: [], count: 0 }),
+  find: async () => undefined,
+  setLimit: async () => undefined,
+};
+
 /** Usage that remembers what it was asked, and answers that there is none. */
 export interface AskedUsage extends UsageStore {
   readonly asked: (UsageQuery | LatencyQuery)[];
@@ -114,6 +122,7 @@ export interface Browser {
   readonly playground: Client<typeof PlaygroundService>;
   readonly routing: Client<typeof RoutingService>;
   readonly stop: Client<typeof StopService>;
+  readonly attribution: Client<typeof AttributionService>;
   readonly team: Client<typeof TeamService>;
   readonly alert: Client<typeof AlertService>;
   readonly adminKey: Client<typeof AdminKeyService>;
@@ -255,7 +264,7 @@ export async function startConsole(
       /** In place of what is in memory. */
       readonly store?: Pick<
         Store,
-        "accounts" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
+        "accounts" | "attributedBudgets" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
       >;
       /** Makes the alerts with the access of the console. Default: there are none. */
       readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
@@ -311,6 +320,7 @@ export async function startConsole(
       contents,
       contentKeptMs,
       stops: store?.stops ?? memoryStops(),
+      attributedBudgets: store?.attributedBudgets ?? NO_ATTRIBUTED,
       traceUrl,
       database: "sqlite",
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
@@ -413,6 +423,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     routing: createClient(RoutingService, transport),
+    attribution: createClient(AttributionService, transport),
     stop: createClient(StopService, transport),
     team: createClient(TeamService, transport),
     alert: createClient(AlertService, transport),

@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { StoredContentSchema } from "../../../gen/parley/console/v1/request_pb.js";
-import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import type { Permission } from "../../../src/access/permissions.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { requestTo } from "../../core/requests.ts";

@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StreamPlaygroundRequestSchema } from "../../../gen/parley/console/v1/playground_pb.js";
-import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { roomyAdmission } from "../../support/admission.ts";

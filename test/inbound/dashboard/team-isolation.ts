@@ -3,12 +3,13 @@ import { expect, it, onTestFinished } from "vitest";
 import type { AccountRecord, Role } from "../../../src/access/account-store.ts";
 import { ADMIN_PREFIX } from "../../../src/access/admin-keys.ts";
 import { hashApiKey, newSecret } from "../../../src/access/api-key.ts";
+import type { KeyRecord } from "../../../src/access/key-store.ts";
 import { createKey, revokeKey } from "../../../src/access/keys.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import { PERMISSIONS } from "../../../src/access/permissions.ts";
 import type { CustomRole } from "../../../src/access/role-store.ts";
 import type { TeamRole } from "../../../src/access/team-store.ts";
-import { systemClock } from "../../../src/core/clock.ts";
+import { periodAt, systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry } from "../../store/contracts/entries.ts";
@@ -80,6 +81,16 @@ const RPCS = {
     accountId: idOf(account),
     kind: "STOP_KIND_SESSION",
     value: markOf(account),
+  }),
+  "AttributionService/ListBudgets": ({ account }: Step) => ({
+    keyId: keyOf(account),
+    holder: "BUDGET_HOLDER_END_USER",
+  }),
+  "AttributionService/SetBudget": ({ account, other }: Step) => ({
+    keyId: keyOf(account),
+    holder: "BUDGET_HOLDER_END_USER",
+    name: `end-user-of-${other}`,
+    budgetMicroUsd: "7",
   }),
   "OverviewService/Get": ({ account }: Step) => ({ accountId: idOf(account) }),
   "UsageService/Summarize": ({ account }: Step) => ({
@@ -170,9 +181,14 @@ async function startWorld(store: Store) {
     if (role === undefined) return "nothing";
     return role === "viewer" || isViewer ? "read" : "write";
   };
+  const budgetsOf = async ({ keyFamilyId }: KeyRecord) => {
+    const period = periodAt(site.access.clock.now(), "month");
+    return store.attributedBudgets.list({ kind: "end_user", keyFamilyId, period, search: "", limit: 100 });
+  };
   /** Everything stored of an account. */
   const stateOf = async (name: Name): Promise<string> =>
     JSON.stringify([
+      await Promise.all((await store.keys.list([idOf(name)])).map(budgetsOf)),
       await store.accounts.find(idOf(name)),
       await store.accounts.routing(idOf(name)),
       await store.stops.list([idOf(name)]),
@@ -239,10 +255,13 @@ async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
     const { store: keys, clock } = { store: store.keys, clock: systemClock };
     const made = await createKey({ store: keys, clock }, { name: keyMarkOf(name), accountId: account.id });
     await revokeKey({ store: keys, clock }, made.record.id);
+    const attributionLimits = { endUserBudgetMicroUsd: 100, endUserBudgetPeriod: "month" } as const;
     await store.keys.insert({
       hash: `hash of ${name}`,
-      record: { ...made.record, id: keyOf(name), keyFamilyId: keyOf(name) },
+      record: { ...made.record, id: keyOf(name), keyFamilyId: keyOf(name), attributionLimits },
     });
+    const holders = { kind: "end_user", keyFamilyId: keyOf(name), period: periodAt(nowMs, "month") } as const;
+    await store.attributedBudgets.setLimit(holders, `end-user-of-${keyMarkOf(name)}`, 50);
     const [requestId, endedAtMs] = [markOf(name), nowMs - 1_000];
     const facts = { requestId, accountId: account.id, keyId: keyOf(name), requestedModel: markOf(name) };
     await store.ledger.insert([entry({ ...facts, servedModel: markOf(name), startedAtMs: endedAtMs - 1, endedAtMs })]);

@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountKind, AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
-import { TeamRole } from "../../../gen/parley/console/v1/team_pb.js";
+import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { hashApiKey } from "../../../src/access/api-key.ts";
 import type { Role } from "../../../src/access/account-store.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";

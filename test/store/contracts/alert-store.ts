@@ -3,7 +3,9 @@ import type { AlertRecord, ChannelRecord, Finding } from "../../../src/alerts/al
 import type { AlertChanges } from "../../../src/alerts/alert-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { DEFAULT_ACCOUNT_ID, type KeyRecord } from "../../../src/access/key-store.ts";
+import type { AttributionLimits } from "../../../src/core/attribution.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
+import { attributedOf } from "../../../src/limits/attributed.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { entry } from "./entries.ts";
@@ -240,6 +242,62 @@ export function describeAlertStore(open: () => Promise<Store>): void {
         },
         { keyId: record.id, name: "near", spentMicroUsd: 900, budgetMicroUsd: 1_000, recentMicroUsd: 800 },
       ]);
+    });
+
+    it("have numbers of a key's end users at each share of the budget of the day or month, of keys that work", async () => {
+      const { keys, ledger, attributedBudgets, alertFacts } = await open();
+      const clock = new FakeClock(NOW);
+      const make = async (name: string, attributionLimits: AttributionLimits) => {
+        return (await createKey({ store: keys, clock }, { name, attributionLimits })).record;
+      };
+      const monthly = await make("monthly", { endUserBudgetMicroUsd: 1_000, endUserBudgetPeriod: "month" });
+      const daily = await make("daily", { endUserBudgetMicroUsd: 1_000 });
+      await make("unused", { endUserBudgetMicroUsd: 1_000 });
+      await make("of sessions", { sessionBudgetMicroUsd: 1 });
+      const spend = async (record: KeyRecord, endUser: string, costMicroUsd: number) => {
+        const { holds } = attributedOf(record, record.attributionLimits ?? {}, { endUser, session: endUser });
+        const at = { startedAtMs: NOW, endedAtMs: NOW + 1 };
+        await ledger.insert([entry({ ...at, keyId: record.id, costMicroUsd, budgets: holds })]);
+      };
+      for (const [name, cost] of [
+        ["ann", 799],
+        ["ben", 800],
+        ["cy", 1_000],
+        ["dan", 1_200],
+      ] as const)
+        await spend(monthly, name, cost);
+      await spend(daily, "ann", 900);
+      await ledger.flush();
+      const of = { kind: "end_user", keyFamilyId: monthly.keyFamilyId, period: "2026-11" } as const;
+      await attributedBudgets.setLimit(of, "dan", 2_000);
+      const facts = await alertFacts.endUserBudgets({ nowMs: NOW, percents: [80, 100], ...LIMITS });
+      const accountId = DEFAULT_ACCOUNT_ID;
+      expect(facts.toSorted((one, other) => other.name.localeCompare(one.name))).toEqual([
+        {
+          keyId: monthly.id,
+          accountId,
+          name: "monthly",
+          period: "2026-11",
+          budgetMicroUsd: 1_000,
+          reached: [
+            { percent: 80, endUsers: 2 },
+            { percent: 100, endUsers: 1 },
+          ],
+        },
+        {
+          keyId: daily.id,
+          accountId,
+          name: "daily",
+          period: "2026-11-21",
+          budgetMicroUsd: 1_000,
+          reached: [
+            { percent: 80, endUsers: 1 },
+            { percent: 100, endUsers: 0 },
+          ],
+        },
+      ]);
+      await keys.revoke([monthly.id, daily.id], NOW);
+      expect(await alertFacts.endUserBudgets({ nowMs: NOW, percents: [80], ...LIMITS })).toEqual([]);
     });
 
     it("have traffic by model and key, without what is not the model's fault", async () => {

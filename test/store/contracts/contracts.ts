@@ -1,5 +1,6 @@
 import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
+import { describeAttributedBudgets } from "./attributed-budgets.ts";
 import { describeAuditStore } from "./audit-store.ts";
 import { describeAuditStreams } from "./audit-streams.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
@@ -41,6 +42,7 @@ export function describeStore(open: OpenStore): void {
   describeUsageLeaders(open);
   describeRefusalStore(open);
   describeBudgetStore(open);
+  describeAttributedBudgets(open);
   describeResponseStore(open);
   describeContents(open);
   describeConfigurationStore(open);

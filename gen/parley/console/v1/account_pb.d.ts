@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { UsageLimits } from "../../v1/key_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { TeamRole } from "./team_role_pb.js";
 
 /**
  * Describes the file parley/console/v1/account.proto.
@@ -376,6 +377,20 @@ export declare type Invitation = Message<"parley.console.v1.Invitation"> & {
    * @generated from field: string custom_role_id = 8;
    */
   customRoleId: string;
+
+  /**
+   * The team or service account that the person joins with the new account; empty for none.
+   *
+   * @generated from field: string team_id = 9;
+   */
+  teamId: string;
+
+  /**
+   * With `team_id`: the role there.
+   *
+   * @generated from field: parley.console.v1.TeamRole team_role = 10;
+   */
+  teamRole: TeamRole;
 };
 
 /**
@@ -411,6 +426,21 @@ export declare type CreateInvitationRequest = Message<"parley.console.v1.CreateI
    * @generated from field: string custom_role_id = 3;
    */
   customRoleId: string;
+
+  /**
+   * The team or service account that the person joins with the new account. Empty: none. PERMISSION_DENIED for a caller who could not add
+   * such a member. It is joined only if the inviter may still add members when the invitation is used; the account is made in any case.
+   *
+   * @generated from field: string team_id = 4;
+   */
+  teamId: string;
+
+  /**
+   * Required with `team_id`: the role there.
+   *
+   * @generated from field: parley.console.v1.TeamRole team_role = 5;
+   */
+  teamRole: TeamRole;
 };
 
 /**

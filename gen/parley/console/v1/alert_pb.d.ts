@@ -911,6 +911,13 @@ export enum AlertRule {
    * @generated from enum value: ALERT_RULE_MORE_ALERTS = 8;
    */
   MORE_ALERTS = 8,
+
+  /**
+   * End users of a key have used a share of their budgets.
+   *
+   * @generated from enum value: ALERT_RULE_END_USER_BUDGET = 9;
+   */
+  END_USER_BUDGET = 9,
 }
 
 /**

@@ -2,9 +2,10 @@
 // @generated from file parley/console/v1/team.proto (package parley.console.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Account, AccountKind } from "./account_pb.js";
+import type { TeamRole } from "./team_role_pb.js";
 import type { UsageLimits } from "../../v1/key_pb.js";
 
 /**
@@ -390,46 +391,6 @@ export declare type RemoveTeamMemberResponse = Message<"parley.console.v1.Remove
  * Use `create(RemoveTeamMemberResponseSchema)` to create a new message.
  */
 export declare const RemoveTeamMemberResponseSchema: GenMessage<RemoveTeamMemberResponse>;
-
-/**
- * What a member may do with what a team owns. A viewer of the organisation only sees it, whatever the role in the team.
- *
- * @generated from enum parley.console.v1.TeamRole
- */
-export enum TeamRole {
-  /**
-   * Not said.
-   *
-   * @generated from enum value: TEAM_ROLE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Everything, members too, except limits.
-   *
-   * @generated from enum value: TEAM_ROLE_MAINTAINER = 1;
-   */
-  MAINTAINER = 1,
-
-  /**
-   * Make, change and revoke its keys, and use them in the playground.
-   *
-   * @generated from enum value: TEAM_ROLE_DEVELOPER = 2;
-   */
-  DEVELOPER = 2,
-
-  /**
-   * See its keys, usage and requests.
-   *
-   * @generated from enum value: TEAM_ROLE_VIEWER = 3;
-   */
-  VIEWER = 3,
-}
-
-/**
- * Describes the enum parley.console.v1.TeamRole.
- */
-export declare const TeamRoleSchema: GenEnum<TeamRole>;
 
 /**
  * Teams and service accounts: accounts without sign-in, which own keys, limits, usage and requests like any other account. Their

@@ -1,0 +1,125 @@
+import { type AttributionLimits, MAX_NAME_CHARS } from "../core/attribution.ts";
+import { type BudgetPeriod, periodAt } from "../core/clock.ts";
+import { invalidField } from "../core/failure.ts";
+import type { StopKind } from "../core/stops.ts";
+import type { Actor } from "./accounts.ts";
+import { hashEmail } from "./address.ts";
+import type { AccessContext } from "./context.ts";
+import type { KeyRecord } from "./key-store.ts";
+import { isForAdministrators, type KeyActor } from "./keys.ts";
+
+/** What an end user or a session of a key has used of its budget in a period. */
+export interface AttributedBudget {
+  /** Its digest, by which lists are continued. */
+  readonly id: string;
+  /** Undefined where it has made no request since names are stored. */
+  readonly name: string | undefined;
+  readonly spentMicroUsd: number;
+  /** For completions in flight. */
+  readonly heldMicroUsd: number;
+  /** In place of the budget that the key gives to all. */
+  readonly limitMicroUsd: number | undefined;
+}
+
+/** The end users or the sessions of a key family in one period, by `periodAt`. */
+export interface BudgetHolders {
+  readonly kind: StopKind;
+  readonly keyFamilyId: string;
+  readonly period: string;
+}
+
+/** A page of a list. */
+export interface AttributedBudgetQuery extends BudgetHolders {
+  /** Part of the names in any case, or a whole name; empty for all. */
+  readonly search: string;
+  readonly limit: number;
+  /** The last one of the page before. */
+  readonly after?: Pick<AttributedBudget, "id" | "spentMicroUsd"> | undefined;
+}
+
+/** The store of what end users and sessions have spent of their budgets. */
+export interface AttributedBudgetStore {
+  /** Those that have spent most come first. `count`: of all pages. */
+  list(
+    query: AttributedBudgetQuery,
+  ): Promise<{ readonly budgets: readonly AttributedBudget[]; readonly count: number }>;
+  find(of: BudgetHolders, name: string): Promise<AttributedBudget | undefined>;
+  /** Sets the limit of one in this period, which requests in all processes then have; undefined: that of the key. */
+  setLimit(of: BudgetHolders, name: string, limitMicroUsd: number | undefined): Promise<void>;
+}
+
+/** The budget that a key gives to each end user or session. */
+export interface GivenBudget {
+  readonly limitMicroUsd: number;
+  readonly period: BudgetPeriod;
+}
+
+/** The budget that these limits give to each end user or session; undefined for none. */
+export function givenBudget(limits: AttributionLimits | undefined, kind: StopKind): GivenBudget | undefined {
+  const { endUserBudgetMicroUsd, endUserBudgetPeriod = "day", sessionBudgetMicroUsd } = limits ?? {};
+  const isSession = kind === "session";
+  const limitMicroUsd = isSession ? sessionBudgetMicroUsd : endUserBudgetMicroUsd;
+  return limitMicroUsd === undefined
+    ? undefined
+    : { limitMicroUsd, period: isSession ? "session" : endUserBudgetPeriod };
+}
+
+/** Dependencies of changes. */
+export type AttributedBudgetContext = Pick<AccessContext, "clock" | "log"> & {
+  readonly budgets: AttributedBudgetStore;
+};
+
+/** A budget for one end user or session. */
+export interface OwnBudget {
+  readonly kind: StopKind;
+  readonly name: string;
+  /** Undefined: that of the key. */
+  readonly limitMicroUsd: number | undefined;
+  readonly by: KeyActor;
+  readonly actor: Actor;
+}
+
+/** As `end_user_budget_micro_usd` of a key. */
+const MAX_MICRO_USD = 1e15;
+
+/**
+ * Gives an end user or a session of a key a budget of its own for the present period. Throws `invalid_request` for a key that gives
+ * none or was revoked, and `permission_denied` for a developer, of a key that an administrator has limited.
+ */
+export async function setOwnBudget(
+  { budgets, clock, log }: AttributedBudgetContext,
+  key: KeyRecord,
+  { kind, name, limitMicroUsd, by, actor }: OwnBudget,
+): Promise<AttributedBudget> {
+  if (name === "" || name.length > MAX_NAME_CHARS)
+    throw invalidField("name", `must have 1 to ${MAX_NAME_CHARS} characters`);
+  if (
+    limitMicroUsd !== undefined &&
+    !(Number.isSafeInteger(limitMicroUsd) && limitMicroUsd >= 0 && limitMicroUsd <= MAX_MICRO_USD)
+  )
+    throw invalidField("budget_micro_usd", `must be a whole number from 0 to ${MAX_MICRO_USD}`);
+  if (key.revokedAtMs !== undefined) throw invalidField("key_id", `${key.id} has been revoked`);
+  if (by === "developer" && key.limitedByAdministrator) throw isForAdministrators();
+  const given = givenBudget(key.attributionLimits, kind);
+  if (given === undefined)
+    throw invalidField("key_id", "is of a key without a budget for each of these; set one first");
+  const of = { kind, keyFamilyId: key.keyFamilyId, period: periodAt(clock.now(), given.period) };
+  const before = await budgets.find(of, name);
+  await budgets.setLimit(of, name, limitMicroUsd);
+  const fieldsOf = (budget: number | undefined) => ({
+    // The log has no e-mail address, which an end user may be.
+    [kind]: name.includes("@") ? hashEmail(name) : name,
+    period: of.period,
+    budget_micro_usd: budget ?? given.limitMicroUsd,
+  });
+  await log.record({
+    action: "attributed_budget_changed",
+    accountId: key.accountId,
+    ...actor,
+    before: fieldsOf(before?.limitMicroUsd),
+    after: fieldsOf(limitMicroUsd),
+    details: { key: key.id },
+  });
+  const unused = { id: "", name, spentMicroUsd: 0, heldMicroUsd: 0 };
+  return { ...(before ?? unused), name, limitMicroUsd };
+}
