@@ -16,11 +16,23 @@ const filesOf = (...names: readonly string[]): ReadonlySet<string> =>
 
 const COMMON: readonly string[] = ["--config", "vitest.faults.config.ts"];
 
-/** Tests of how much the gateway can serve: they run last, when what .ci/run builds is done, with nothing beside them. */
-const ALONE = filesOf("admission", "overload");
+/**
+ * Tests of how much the gateway can serve, and of how long it takes over a start or what is hostile: they run last, when what .ci/run
+ * builds is done, with nothing beside them.
+ */
+const ALONE = filesOf("admission", "crash", "fuzz-http", "hostile-bombs", "overload");
 
 /** Tests that mostly wait: they run beside the others, two at a time. */
-const MOSTLY_WAITING = filesOf("soak", "rolling-cores", "revocation", "secrets");
+const MOSTLY_WAITING = filesOf(
+  "cancelled",
+  "large-answers",
+  "revocation",
+  "rolling-cores",
+  "secrets",
+  "soak",
+  "stray-answers",
+  "unread-refusals",
+);
 
 const { values, positionals } = parseArgs({
   options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },

@@ -36,6 +36,11 @@ const MOSTLY_WAITING: ReadonlySet<string> = new Set(
   ].map((name) => `test/replicas/${name}.test.ts`),
 );
 
+/** Tests of how long answers take: they run last, with nothing beside them. */
+const ALONE: ReadonlySet<string> = new Set(
+  ["away", "request-log-speed", "usage-speed"].map((name) => `test/replicas/${name}.test.ts`),
+);
+
 /** Tests that run only by name: Go compiles the OpenTelemetry Collector and Litestream for minutes. */
 const BY_NAME: ReadonlySet<string> = new Set(
   ["collector", "restore-sqlite"].map((name) => `test/replicas/${name}.test.ts`),
@@ -48,13 +53,13 @@ const flags = end < 0 ? [] : given.slice(end);
 const files = globSync("test/replicas/**/*.test.ts").filter(
   (file) => (words.length === 0 && !BY_NAME.has(file)) || words.some((word) => file.includes(word)),
 );
+const alone = files.filter((file) => ALONE.has(file));
 const waiting = files.filter((file) => MOSTLY_WAITING.has(file));
-const others = files.filter((file) => !MOSTLY_WAITING.has(file));
+const others = files.filter((file) => !ALONE.has(file) && !MOSTLY_WAITING.has(file));
 const common = ["--config", "vitest.replicas.config.ts", ...flags];
-const runs = [
-  { files: others, args: [...common, ...others] },
-  { files: waiting, args: [...common, ...TWO_AT_A_TIME, ...waiting] },
-].filter((run) => run.files.length > 0);
+const runs = (lane: readonly string[], more: readonly string[] = []): string[][] =>
+  lane.length === 0 ? [] : [[...common, ...more, ...lane]];
+const phases = [[...runs(others), ...runs(waiting, TWO_AT_A_TIME)], runs(alone)].filter((phase) => phase.length > 0);
 // Vitest reports words without a matching file.
-const [first = [...common, ...words], ...beside] = runs.map((run) => run.args);
-await runTests(first, { beside });
+if (files.length === 0) phases.push([[...common, ...words]]);
+for (const [first = [], ...beside] of phases) await runTests(first, { beside });

@@ -290,14 +290,22 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     const large = { model: "vectors", inputs: toInputs(Array<string>(2_048).fill("a")) };
     const first = failureOf(embed(door, large, { key, signal: leaving.signal }));
     await expect.poll(() => upstream.calls("vectors-up").length).toBe(before + 1);
-    const failure = await failureOf(embed(door, large, { key }));
-    expect(failure.code).toBe(Code.ResourceExhausted);
-    expect(failure.rawMessage).toContain("MiB together may be on their way");
+    // On a busy machine a key that has just sent a large request waits first.
+    const refusal = async () => {
+      const { code, rawMessage } = await failureOf(embed(door, large, { key }));
+      return { code, rawMessage };
+    };
+    await expect.poll(refusal).toEqual({
+      code: Code.ResourceExhausted,
+      rawMessage: expect.stringContaining("MiB together may be on their way") as string,
+    });
     expect(upstream.calls("vectors-up").length).toBe(before + 1);
     leaving.abort();
     expect((await first).code).toBe(Code.Canceled);
-    // What it costs is not counted among the calls of a later test.
+    // Neither its cost nor what it holds is counted in a later test.
     await expect.poll(() => ended(from).filter(({ outcome }) => outcome === "cancelled")).toHaveLength(1);
+    const models = createClient(ModelService, transportOf(door));
+    await expect.poll(async () => await models.list({}, authorized()).then(() => "served", String)).toBe("served");
   });
 
   it("list their models and the key's capability", async () => {

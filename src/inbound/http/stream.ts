@@ -6,6 +6,9 @@ import { type Drainable, drained } from "../drain.ts";
 /** Pause after which a comment is sent: many proxies close connections after a minute of silence. */
 export const KEEP_ALIVE_MS = 15_000;
 
+/** Idle time of a connection after a failed stream, before it is closed: longer than clients with more to ask leave one unused. */
+const FAILED_IDLE_MS = 3_000;
+
 /** Writes one event stream with back-pressure: the head at the first write, comments during pauses. */
 export class StreamWriter {
   readonly #response: ServerResponse;
@@ -62,13 +65,17 @@ export class StreamWriter {
   }
 
   /**
-   * Writes an error event, and ends the stream without its usual end. The head allowed reuse of the connection for the idle time
-   * that it named, and closing it earlier would reset requests that are sent in that time: the answer to the next one closes it.
+   * Writes an error event, and closes the connection, so that the stream does not look complete. The close is delayed: the head
+   * allowed reuse of the connection, and a request that was sent on it meanwhile would get no answer. Such a request is the
+   * connection's last.
    */
   abort(text: string): void {
     this.close();
-    this.#response.shouldKeepAlive = false;
-    this.#response.end(text);
+    const response = this.#response;
+    const { socket } = response;
+    response.shouldKeepAlive = false;
+    // Node sets its own idle timeout at the end of a response, after its listeners were called.
+    response.end(text, () => setImmediate(() => socket?.setTimeout(FAILED_IDLE_MS)));
   }
 
   /** Stops the comments. */
