@@ -187,7 +187,7 @@ describe("the page of alerts", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Severity").waitFor();
     const boxes = dialog.getByRole("checkbox");
-    expect(await boxes.count()).toBe(8);
+    expect(await boxes.count()).toBe(9);
     for (const box of await boxes.all()) await box.uncheck();
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByText("Must have at least one rule").waitFor();
