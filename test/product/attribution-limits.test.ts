@@ -3,16 +3,16 @@ import { type IncomingMessage, request } from "node:http";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { create as createMessage, toBinary } from "@bufbuild/protobuf";
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AttributionService, BudgetHolder } from "../../gen/parley/console/v1/attribution_pb.js";
-import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { openStore } from "../../src/store/store.ts";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { signUpFirst } from "../support/signed-up.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 const MODEL = "local/test";
@@ -259,30 +259,12 @@ describe("an end user that is named twice", () => {
   });
 });
 
-/** The dashboard's services for the first person, who owns the keys made before. */
-async function signUp() {
-  let cookie = "";
-  const keepCookie: Interceptor = (next) => async (sent) => {
-    sent.header.set("cookie", cookie);
-    const response = await next(sent);
-    cookie = response.header.getSetCookie()[0]?.split(";")[0] ?? cookie;
-    return response;
-  };
-  const transport = createConnectTransport({
-    baseUrl: product.url,
-    httpVersion: "1.1",
-    interceptors: [keepCookie],
-  });
-  await createClient(SessionService, transport).signUp({ email: "ada@example.com", password: "four unrelated words" });
-  return { attribution: createClient(AttributionService, transport) };
-}
-
 it("lists what end users have used of their budgets, one of whom gets more in place of being refused", async () => {
   const { id: keyId, key } = await createKey("--end-user-budget 0.005/day");
   const spender = { endUser: "spender" };
   expect((await ask(key, "chat completions", spender)).status).toBe(200);
   expect((await ask(key, "chat completions", spender)).status).toBe(429);
-  const { attribution } = await signUp();
+  const attribution = createClient(AttributionService, await signUpFirst(product.url));
   const list = async () => (await attribution.listBudgets({ keyId, holder: BudgetHolder.END_USER })).budgets;
   const [spent] = await list();
   expect(spent).toMatchObject({ name: "spender", spentMicroUsd: 2_000n, budgetMicroUsd: 5_000n, leftMicroUsd: 3_000n });

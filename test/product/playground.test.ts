@@ -1,15 +1,14 @@
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { createClient } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
-import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { StopKind, StopService } from "../../gen/parley/console/v1/stop_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
+import { signUpFirst } from "../support/signed-up.ts";
 import { beginStream, END_EVENTS, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
 
 let upstream: Upstream;
@@ -29,19 +28,7 @@ afterEach(async () => {
 
 /** The dashboard's services for the first administrator, and one of its keys. */
 async function signUp() {
-  let cookie = "";
-  const keepCookie: Interceptor = (next) => async (request) => {
-    request.header.set("cookie", cookie);
-    const response = await next(request);
-    cookie = response.header.getSetCookie()[0]?.split(";")[0] ?? cookie;
-    return response;
-  };
-  const transport = createConnectTransport({
-    baseUrl: product.url,
-    httpVersion: "1.1",
-    interceptors: [keepCookie],
-  });
-  await createClient(SessionService, transport).signUp({ email: "ada@example.com", password: "four unrelated words" });
+  const transport = await signUpFirst(product.url);
   const { key } = await createClient(KeyService, transport).create({ name: "try" });
   return {
     keyId: key!.id,

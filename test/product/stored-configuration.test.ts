@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
   ConfigurationSection as Section,
@@ -10,10 +9,10 @@ import {
   EntryOrigin,
   EntryState,
 } from "../../gen/parley/console/v1/configuration_pb.js";
-import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { BadRequestSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
+import { signUpFirst } from "../support/signed-up.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
 
 const SECRET = "the-credential-of-the-provider";
@@ -61,16 +60,7 @@ async function ask({ url, firstKey }: Product, model: string): Promise<number> {
 
 /** The service for the first administrator. */
 async function administratorOf({ url }: Product): Promise<Client<typeof ConfigurationService>> {
-  let cookie = "";
-  const keepCookie: Interceptor = (next) => async (request) => {
-    request.header.set("cookie", cookie);
-    const response = await next(request);
-    cookie = response.header.getSetCookie()[0]?.split(";")[0] ?? cookie;
-    return response;
-  };
-  const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1", interceptors: [keepCookie] });
-  await createClient(SessionService, transport).signUp({ email: "ada@example.com", password: "four unrelated words" });
-  return createClient(ConfigurationService, transport);
+  return createClient(ConfigurationService, await signUpFirst(url));
 }
 
 const readiness = async ({ operationsUrl }: Product) =>

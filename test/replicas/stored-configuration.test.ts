@@ -181,7 +181,7 @@ describe("default limits of two replicas, one of them with workers, which count 
     await redis?.stop();
   });
 
-  /** Statuses of so many requests to each replica at once. */
+  /** Sends `each` requests to each replica at once, and returns their statuses. */
   const askBoth = async (each: number): Promise<number[]> =>
     Promise.all(
       products.flatMap((product) =>
