@@ -1,9 +1,7 @@
 import { createHook } from "node:async_hooks";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from "node:net";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ChannelKind, DeliveryRecord } from "../../src/alerts/alert.ts";
@@ -17,11 +15,12 @@ import { alertPortsOf, senderOf } from "../../src/gateway/alerts.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { findingOf } from "../store/contracts/alert-store.ts";
 import { startMailServer } from "../support/mail-server.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 let dataDir: string;
 let store: Store;
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-alerts-"));
+  dataDir = await makeDataDir("parley-alerts-");
   store = await openStore({ dataDir, databaseUrl: undefined });
 });
 afterEach(async () => {

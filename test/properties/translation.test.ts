@@ -13,10 +13,11 @@ import { planAttempts } from "../../src/router/plan.ts";
 import { modelOf } from "../support/scripted-provider.ts";
 import { conversations } from "./conversations.ts";
 import { type Dialect, DIALECTS, translated } from "./dialects.ts";
+import { drawOnce } from "./drawn.ts";
 import { markOf, speakerOf, splitMarked } from "./marks.ts";
 import { losesParameter } from "./parameters.ts";
 
-const RUNS = { numRuns: 100 };
+const RUNS = 100;
 const { VIDEO } = Modality;
 const NO_MEDIA = { user: [], assistant: [], result: [] };
 
@@ -30,32 +31,27 @@ const KINDS = DIALECTS.flatMap((dialect) =>
 );
 
 describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ dialect, model }) => {
-  const requests = conversations(dialect.signatures, dialect.media);
+  const drawn = drawOnce(conversations(dialect.signatures, dialect.media), RUNS);
   const glue = model.capabilities.contentParts ? "" : "\n";
 
   it("is one that the contract allows", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { maxOutputTokens: _, ...asked } = request;
         expect(() => validate(asked, { ...modelOf("any", IDLE), upstream: model }, () => [])).not.toThrow();
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("is accepted by the simulated service", () => {
-    fc.assert(
-      fc.property(requests, fc.constantFrom("whole" as const, "stream" as const), (request, mode) => {
+    drawn.check((request) => {
+      for (const mode of ["whole", "stream"] as const) {
         const { body } = dialect.translate(request, model, { mode });
         expect(() => dialect.accept(body.toString(), model)).not.toThrow();
-      }),
-      RUNS,
-    );
+      }
+    });
   });
 
   it("keeps every text, in its order and with who said it", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { texts } = dialect.recover(translated(dialect, request, model).json);
         const recovered = (speaker: string): string[] =>
           texts.map(({ text }) => text).filter((text) => speakerOf(text) === speaker);
@@ -74,51 +70,39 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         const spoken = ["assistant"];
         const places = { S: ["system", "user"], U: ["user"], A: spoken, N: spoken, V: spoken, T: [], R: [] };
         for (const { text, place } of texts) expect(places[speakerOf(text)]).toContain(place);
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps the order of an answer's parts", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { json, omitted } = translated(dialect, request, model);
         const said = listAnswers(request, dialect.ordered, omittedOf({ omitted }));
         const found = dialect.recover(json).answers;
         expect(dialect.ordered.size === 0 ? [] : found).toEqual(said);
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps every signature on its part", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const signed = request.messages.flatMap(({ parts }) => parts).filter(({ kind }) => kind.case !== "reasoning");
         const unsigned = new Set<string | undefined>(["refusal", "audio", "video", "file"]);
         const given = signed.filter(({ kind }) => !unsigned.has(kind.case));
         expect(dialect.recover(translated(dialect, request, model).json).signatures).toEqual(
           given.map(({ signature }) => signature).filter((signature) => signature !== ""),
         );
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps the bytes of every picture, recording, video and document, or says which it left out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { json, omitted } = translated(dialect, request, model);
         const { media } = dialect.recover(json);
         expect(media.toSorted()).toEqual(listMedia(request, omittedOf({ omitted })).toSorted());
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps every call with its arguments, character by character, and its result", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { body, json, omitted } = translated(dialect, request, model);
         const { calls, results } = dialect.recover(json);
         const asked = listCalls(request);
@@ -130,26 +114,20 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         expect(found).toEqual(
           asked.map((call) => resultOfCall(request, call.id, { glue, omitted: omittedOf({ omitted }) })),
         );
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps the ids of calls that the provider takes as they are", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { calls } = dialect.recover(translated(dialect, request, model).json);
         const asked = listCalls(request).map((call) => call.id);
         const isPlain = (id: string): boolean => /^[A-Za-z0-9_-]{1,40}$/u.test(id);
         expect(calls.map(({ id }) => id).filter((_, index) => isPlain(asked[index]!))).toEqual(asked.filter(isPlain));
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps every tool and its schema, character by character, or says that it left them out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const translation = translated(dialect, request, model);
         const { body, json } = translation;
         const omitted = omittedOf(translation);
@@ -169,39 +147,30 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         expect(strict.length === 0 || /"strict":true|"mode":"(?:VALIDATED|ANY|NONE)"/u.test(body.toString())).toBe(
           true,
         );
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps the reasoning that the provider gave, or says which part it left out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { json, omitted } = translated(dialect, request, model);
         const given = listReasoning(request, omittedOf({ omitted })).map((part) => dialect.writeReasoning?.(part));
         expect(dialect.recover(json).reasoning).toEqual(dialect.writeReasoning === undefined ? [] : given);
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps every cache mark, or says which it left out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const translation = translated(dialect, request, model);
         const sent = translation.body.toString().split('"cache_control":').length - 1;
         const omitted = omittedOf(translation).filter((field) => field.endsWith(".cache_mark"));
         const marks = listMarks(request).map(({ path }) => path);
         expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(marks.length);
         expect(marks).toEqual(expect.arrayContaining(omitted));
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("keeps the time of every cache mark that it sends, or says which it sends instead", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const translation = translated(dialect, request, model);
         const omitted = omittedOf(translation);
         const clamped = new Set(translation.clamped.map(({ field }) => field));
@@ -209,23 +178,18 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
           ({ seconds }) => seconds !== undefined && ![300, 3600].includes(seconds),
         );
         for (const { path } of unkept) expect(omitted.includes(path) || clamped.has(`${path}.ttl`)).toBe(true);
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("asks for citations of the documents of which the request does, or says that it does not", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const translation = translated(dialect, request, model);
         const sent = translation.body.toString().split('"citations":{"enabled":true}').length - 1;
         const omitted = omittedOf(translation).filter((field) => field.endsWith(".file.citations"));
         const asked = listCited(request);
         expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(asked.length);
         expect(asked).toEqual(expect.arrayContaining(omitted));
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("is refused for a video, naming its part, where the model takes none", () => {
@@ -240,23 +204,19 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
           videos.length === 0 ? undefined : [videos[0]],
         );
       }),
-      RUNS,
+      { numRuns: RUNS },
     );
   });
 
   it("keeps every parameter, or says that it left it out or moved it", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const translation = translated(dialect, request, model);
         expect(losesParameter(dialect.name, request, translation)).toEqual([]);
-      }),
-      RUNS,
-    );
+    });
   });
 
   it("is refused by a strict request exactly for what the report would list", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
+    drawn.check((request) => {
         const { omitted, clamped } = dialect.translate(request, model, { mode: "whole" });
         const strict = clone(CompletionRequestSchema, request);
         strict.strict = true;
@@ -264,9 +224,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
           asShown([...omittedOf({ omitted }), ...clamped.map(({ field }) => field)]),
         );
         expect(refusedFields(dialect, request, model)).toEqual([]);
-      }),
-      RUNS,
-    );
+    });
   });
 });
 

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { withLines } from "../../src/telemetry/logger.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
@@ -10,6 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createStateSeal, STATE_SECRET, type StateSeal } from "../../src/core/provider-state.ts";
 import { type Changed, startGateway } from "../../src/gateway/gateway.ts";
 import { openStore } from "../../src/store/store.ts";
+import { makeDataDir } from "./data-dir.ts";
 
 /** One line of the gateway's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
@@ -47,7 +46,7 @@ const FREE_PORT = { listen: "127.0.0.1:0" };
 
 /** Starts a gateway with a temporary data directory, which `close` removes. */
 export async function startTestGateway({ config, prepareKeys }: TestGatewayOptions): Promise<TestGateway> {
-  const dataDir = mkdtempSync(join(tmpdir(), "parley-test-"));
+  const dataDir = await makeDataDir("parley-test-");
   const parse = (sections: object): ReturnType<typeof parseConfig> => {
     // YAML accepts JSON.
     const text = JSON.stringify({ http: FREE_PORT, grpc: FREE_PORT, operations: FREE_PORT, ...sections });

@@ -56,18 +56,18 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   const issuer = `http://localhost:${port}`;
-  const rotateKeys = async (): Promise<void> => {
-    const provider = new Provider(issuer, configurationOf(options, people, await newKey()));
+  const signWith = (key: JWK): void => {
+    const provider = new Provider(issuer, configurationOf(options, people, key));
     const answer = provider.callback();
     callback = (request, response) => void answer(request, response);
   };
-  await rotateKeys();
+  signWith(await (firstKey ??= newKey()));
   return {
     issuer,
     client: CLIENT,
     people,
     asked,
-    rotateKeys,
+    rotateKeys: async () => signWith(await newKey()),
     async publishOtherKeys() {
       published = { keys: [toPublic(await newKey())] };
     },
@@ -119,6 +119,9 @@ function configurationOf(
     },
   };
 }
+
+/** The key of every provider at first: to make one takes as long as a sign-in. */
+let firstKey: Promise<JWK> | undefined;
 
 async function newKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair("RS256", { extractable: true });

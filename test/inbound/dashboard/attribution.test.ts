@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { BudgetHolder } from "../../../gen/parley/console/v1/attribution_pb.js";
 import { BudgetPeriod } from "../../../gen/parley/console/v1/key_pb.js";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 type Person = Browser & { readonly id: string };
 
@@ -17,7 +16,7 @@ let [ada, bob]: Person[] = [];
 let keyId: string;
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-attribution-"));
+  dataDir = await makeDataDir("parley-attribution-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ signUp: "open", store });
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -13,6 +11,7 @@ import { entry } from "../../store/contracts/entries.ts";
 import { writeHistory } from "../../support/history.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -25,7 +24,7 @@ let bob: Browser & { readonly id: string };
 let nowMs: number;
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-overview-"));
+  dataDir = await makeDataDir("parley-overview-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   const { ledger, usage, refusals, keyNotices } = store;
   site = await startConsole({ signUp: "open", ledger, usage, refusals, keyNotices });
