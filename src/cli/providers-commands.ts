@@ -1,6 +1,6 @@
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import type { OfferedModel } from "../config/imports.ts";
-import { unknownProvider } from "../config/resolve.ts";
+import { unknownProvider } from "../config/providers.ts";
 import { systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { listModels } from "../gateway/model-imports.ts";
