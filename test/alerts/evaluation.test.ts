@@ -261,8 +261,8 @@ describe("an evaluation of the database", () => {
   });
 
   it(
-    "with 1,000 keys near their budgets and expiry and 50,000 requests costs little",
-    { timeout: 240_000 },
+    "with 1,000 keys near their budgets and expiry and 20,000 requests costs little",
+    { timeout: 120_000 },
     async () => {
       // Sums of minutes are kept by the database's clock.
       const { store, clock, next, now } = await setUp({ startMs: Date.now() });
@@ -275,14 +275,14 @@ describe("an evaluation of the database", () => {
         keyIds.push((await createKey({ store: store.keys, clock }, request)).record.id);
       }
       await store.ledger.insert(keyIds.map((keyId) => entry({ keyId, ...timesAt(now()), costMicroUsd: 1 })));
-      await writeHistory(store.ledger, { untilMs: now(), keyIds, accountIds: [DEFAULT_ACCOUNT_ID] });
+      await writeHistory(store.ledger, { count: 20_000, untilMs: now(), keyIds, accountIds: [DEFAULT_ACCOUNT_ID] });
       await store.ledger.flush();
       await openAll(store, now());
       // Finds the same alerts, and opens no other one.
       const open = (await next()).length;
       expect(open).toBeGreaterThanOrEqual(2_000);
       const times: number[] = [];
-      for (let minute = 0; minute < 5; minute++) {
+      for (let minute = 0; minute < 3; minute++) {
         const before = process.cpuUsage();
         await next();
         const { user, system } = process.cpuUsage(before);
@@ -290,7 +290,7 @@ describe("an evaluation of the database", () => {
       }
       const best = Math.min(...times);
       console.log(
-        `evaluation of 1,000 keys, ${open} alerts open, 50,000 requests: ${best.toFixed(0)} ms of CPU in each minute`,
+        `evaluation of 1,000 keys, ${open} alerts open, 20,000 requests: ${best.toFixed(0)} ms of CPU in each minute`,
       );
       expect(best).toBeLessThan(500);
     },

@@ -11,7 +11,6 @@ import { makeDataDir } from "../support/data-dir.ts";
 let dataDir: string;
 beforeEach(async () => {
   dataDir = await makeDataDir("parley-accounts-");
-  await look(async () => undefined);
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 

@@ -32,6 +32,13 @@ const KINDS = DIALECTS.flatMap((dialect) =>
 
 describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ dialect, model }) => {
   const drawn = drawOnce(conversations(dialect.signatures, dialect.media), RUNS);
+  const known = new WeakMap<CompletionRequest, ReturnType<typeof sentFor>>();
+  /** What is sent for a request: the same for all properties. */
+  const send = (request: CompletionRequest): ReturnType<typeof sentFor> => {
+    const sent = known.get(request) ?? sentFor({ dialect, request, model });
+    known.set(request, sent);
+    return sent;
+  };
   const glue = model.capabilities.contentParts ? "" : "\n";
 
   it("is one that the contract allows", () => {
@@ -52,7 +59,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps every text, in its order and with who said it", () => {
     drawn.check((request) => {
-        const { texts } = dialect.recover(translated(dialect, request, model).json);
+        const { texts } = send(request).recovered;
         const recovered = (speaker: string): string[] =>
           texts.map(({ text }) => text).filter((text) => speakerOf(text) === speaker);
         for (const [speaker, role] of [
@@ -75,9 +82,9 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps the order of an answer's parts", () => {
     drawn.check((request) => {
-        const { json, omitted } = translated(dialect, request, model);
+        const { recovered, omitted } = send(request);
         const said = listAnswers(request, dialect.ordered, omittedOf({ omitted }));
-        const found = dialect.recover(json).answers;
+        const found = recovered.answers;
         expect(dialect.ordered.size === 0 ? [] : found).toEqual(said);
     });
   });
@@ -87,7 +94,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         const signed = request.messages.flatMap(({ parts }) => parts).filter(({ kind }) => kind.case !== "reasoning");
         const unsigned = new Set<string | undefined>(["refusal", "audio", "video", "file"]);
         const given = signed.filter(({ kind }) => !unsigned.has(kind.case));
-        expect(dialect.recover(translated(dialect, request, model).json).signatures).toEqual(
+        expect(send(request).recovered.signatures).toEqual(
           given.map(({ signature }) => signature).filter((signature) => signature !== ""),
         );
     });
@@ -95,16 +102,16 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps the bytes of every picture, recording, video and document, or says which it left out", () => {
     drawn.check((request) => {
-        const { json, omitted } = translated(dialect, request, model);
-        const { media } = dialect.recover(json);
+        const { recovered, omitted } = send(request);
+        const { media } = recovered;
         expect(media.toSorted()).toEqual(listMedia(request, omittedOf({ omitted })).toSorted());
     });
   });
 
   it("keeps every call with its arguments, character by character, and its result", () => {
     drawn.check((request) => {
-        const { body, json, omitted } = translated(dialect, request, model);
-        const { calls, results } = dialect.recover(json);
+        const { body, recovered, omitted } = send(request);
+        const { calls, results } = recovered;
         const asked = listCalls(request);
         expect(calls.map((call) => call.name)).toEqual(asked.map((call) => call.name));
         for (const call of asked) expect(body.toString()).toContain(dialect.writeArguments(call.input.value ?? ""));
@@ -119,7 +126,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps the ids of calls that the provider takes as they are", () => {
     drawn.check((request) => {
-        const { calls } = dialect.recover(translated(dialect, request, model).json);
+        const { calls } = send(request).recovered;
         const asked = listCalls(request).map((call) => call.id);
         const isPlain = (id: string): boolean => /^[A-Za-z0-9_-]{1,40}$/u.test(id);
         expect(calls.map(({ id }) => id).filter((_, index) => isPlain(asked[index]!))).toEqual(asked.filter(isPlain));
@@ -128,8 +135,8 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps every tool and its schema, character by character, or says that it left them out", () => {
     drawn.check((request) => {
-        const translation = translated(dialect, request, model);
-        const { body, json } = translation;
+        const translation = send(request);
+        const { body, recovered } = translation;
         const omitted = omittedOf(translation);
         const names = allowedTools(request);
         const wanted = request.tools.flatMap(({ kind }, index) => {
@@ -138,7 +145,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
             ? [{ ...kind.value, field: `tools[${index}].function.strict` }]
             : [];
         });
-        const found = dialect.recover(json).tools.map(({ name, description }) => ({ name, description }));
+        const found = recovered.tools.map(({ name, description }) => ({ name, description }));
         expect(found).toEqual(expect.arrayContaining(wanted.map(({ name, description }) => ({ name, description }))));
         const schemas = wanted.map((tool) => tool.parametersJson).filter((schema) => schema !== "");
         expect(schemas.filter((schema) => !body.includes(dialect.writeSchema(schema)))).toEqual([]);
@@ -152,15 +159,15 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps the reasoning that the provider gave, or says which part it left out", () => {
     drawn.check((request) => {
-        const { json, omitted } = translated(dialect, request, model);
+        const { recovered, omitted } = send(request);
         const given = listReasoning(request, omittedOf({ omitted })).map((part) => dialect.writeReasoning?.(part));
-        expect(dialect.recover(json).reasoning).toEqual(dialect.writeReasoning === undefined ? [] : given);
+        expect(recovered.reasoning).toEqual(dialect.writeReasoning === undefined ? [] : given);
     });
   });
 
   it("keeps every cache mark, or says which it left out", () => {
     drawn.check((request) => {
-        const translation = translated(dialect, request, model);
+        const translation = send(request);
         const sent = translation.body.toString().split('"cache_control":').length - 1;
         const omitted = omittedOf(translation).filter((field) => field.endsWith(".cache_mark"));
         const marks = listMarks(request).map(({ path }) => path);
@@ -171,7 +178,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps the time of every cache mark that it sends, or says which it sends instead", () => {
     drawn.check((request) => {
-        const translation = translated(dialect, request, model);
+        const translation = send(request);
         const omitted = omittedOf(translation);
         const clamped = new Set(translation.clamped.map(({ field }) => field));
         const unkept = listMarks(request).filter(
@@ -183,7 +190,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("asks for citations of the documents of which the request does, or says that it does not", () => {
     drawn.check((request) => {
-        const translation = translated(dialect, request, model);
+        const translation = send(request);
         const sent = translation.body.toString().split('"citations":{"enabled":true}').length - 1;
         const omitted = omittedOf(translation).filter((field) => field.endsWith(".file.citations"));
         const asked = listCited(request);
@@ -210,7 +217,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
 
   it("keeps every parameter, or says that it left it out or moved it", () => {
     drawn.check((request) => {
-        const translation = translated(dialect, request, model);
+        const translation = send(request);
         expect(losesParameter(dialect.name, request, translation)).toEqual([]);
     });
   });
@@ -227,6 +234,18 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
     });
   });
 });
+
+interface Sending {
+  readonly dialect: Dialect;
+  readonly request: CompletionRequest;
+  readonly model: UpstreamModel;
+}
+
+/** What is sent for a request, and what can be read of it again. */
+function sentFor({ dialect, request, model }: Sending) {
+  const translation = translated(dialect, request, model);
+  return { ...translation, recovered: dialect.recover(translation.json) };
+}
 
 /** Names of fields as a failure shows them: not too many, not too long, and without half characters. */
 function asShown(fields: readonly string[]): string[] {
