@@ -21,17 +21,18 @@ const SAME_KEY =
   'database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"';
 
 /** Facts of the file that are not settings. */
-export type FileFacts = Pick<Config, "file" | "secretsInFile"> & ProviderFacts & {
-  readonly traceExport: Config["tracing"]["export"];
-  readonly metricExport: Config["metrics"]["export"];
-  readonly keys: ReadKeys;
-  /** Entries of `models` that import. */
-  readonly patterns: readonly string[];
-  /** Known lists by the names of providers. */
-  readonly lists: ModelLists;
-  /** Whether a path leads to a stored entry that is in force. */
-  readonly isStored: (path: ConfigPath) => boolean;
-};
+export type FileFacts = Pick<Config, "file" | "secretsInFile"> &
+  ProviderFacts & {
+    readonly traceExport: Config["tracing"]["export"];
+    readonly metricExport: Config["metrics"]["export"];
+    readonly keys: ReadKeys;
+    /** Entries of `models` that import. */
+    readonly patterns: readonly string[];
+    /** Known lists by the names of providers. */
+    readonly lists: ModelLists;
+    /** Whether a path leads to a stored entry that is in force. */
+    readonly isStored: (path: ConfigPath) => boolean;
+  };
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(

@@ -42,7 +42,9 @@ export interface MediaKinds {
 
 type MediaKind = "recording" | "document" | "spoken" | "video" | "linked video";
 
-const word = fc.string({ unit: anyCharacter, maxLength: 12 }).filter((text) => !text.includes("⟦") && text.isWellFormed());
+const word = fc
+  .string({ unit: anyCharacter, maxLength: 12 })
+  .filter((text) => !text.includes("⟦") && text.isWellFormed());
 
 type PartPlan = { readonly ttl: Ttl } & (
   | { readonly kind: "text" | "refusal"; readonly text: string }

@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { UsageGrouping, UsageStep } from "../../gen/parley/console/v1/usage_pb.js";
+import { createKey } from "../../src/access/keys.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 import { type Browser, startConsole } from "../inbound/dashboard/set-up.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { writeHistory } from "../support/history.ts";
@@ -48,6 +50,30 @@ describe.each(DATABASES)("the usage of 50,000 requests on %s", (database, open) 
       const before = await administrator.usage.getLatency({ filter });
       await ledger.insert([entry({ endedAtMs })]);
       expect(await administrator.usage.getLatency({ filter })).toEqual(before);
+    },
+    MAX_TEST_MS,
+  );
+
+  it(
+    "is told in the overview within 300 ms, with 1,000 keys near their budgets",
+    async () => {
+      const opened = await open();
+      onTestFinished(() => opened.close());
+      const { keys, ledger, usage, refusals, keyNotices } = opened.store;
+      const site = await startConsole({ signUp: "open", ledger, usage, refusals, keyNotices });
+      onTestFinished(() => site.close());
+      const administrator = await site.signedUp("ada");
+      const { clock } = site.access;
+      const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 1 };
+      const keyIds: string[] = [];
+      for (let index = 0; index < 1_000; index += 1)
+        keyIds.push((await createKey({ store: keys, clock }, { name: `key ${index}`, limits })).record.id);
+      await writeHistory(ledger, { untilMs: clock.now(), keyIds });
+      const best = await bestOf(() => administrator.overview.get({}));
+      console.log(
+        `overview of 1,000 keys and 50,000 requests on ${database}: ${best.toFixed(0)} ms, the best of ${ROUNDS}`,
+      );
+      expect(best).toBeLessThan(MAX_MS);
     },
     MAX_TEST_MS,
   );
