@@ -54,7 +54,7 @@ describe.each(DATABASES)("the usage of 50,000 requests on %s", (database, open) 
     MAX_TEST_MS,
   );
 
-  it(
+  it.runIf(database === "SQLite")(
     "is told in the overview within 300 ms, with 1,000 keys near their budgets",
     async () => {
       const opened = await open();
