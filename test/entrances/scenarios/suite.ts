@@ -101,7 +101,10 @@ export function playAll(way: Way, more: (world: () => World) => void = () => und
 
     it("has logged nothing else, and no secret", () => {
       const { log, key } = world.gateway;
-      expect(new Set(log.map((line) => line.msg))).toEqual(new Set(["completion", "refused"]));
+      const logged = new Set(log.map(({ msg }) => msg));
+      // Of a job that runs each minute, where the scenarios take longer.
+      logged.delete("job done");
+      expect(logged).toEqual(new Set(["completion", "refused"]));
       const text = JSON.stringify(log);
       for (const secret of [key, "secret-of-the-gateway", "Hello?", "Hello."]) expect(text).not.toContain(secret);
     });
