@@ -170,7 +170,7 @@ function AliasForm({ aliases }: { readonly aliases: readonly AccountAlias[] }) {
   );
 }
 
-/** The aliases of a text. What is not written as one is sent as it is, for the service to refuse. */
+/** Reads one alias per line. A line without `=` becomes an alias without a model, which the service refuses. */
 function readAliases(text: string): { name: string; model: string }[] {
   const lines = text.split("\n").map((line) => line.trim());
   return lines

@@ -15,7 +15,7 @@ const HOURS = [
   [720, "30 days"],
 ] as const;
 
-/** Button and dialog that mute an alert, or end that. */
+/** Button and dialog that mute an alert, or unmute it. */
 export function Mute({ alert: { id, title, muteUntil, resolveTime } }: { readonly alert: Alert }) {
   const [isOpen, setOpen] = useState(false);
   const mute = useMutation({

@@ -45,7 +45,7 @@ export function usePermissions(): readonly string[] {
 
 const NONE: readonly string[] = [];
 
-/** Whether this is among them. */
+/** Whether the signed-in account has this permission. */
 export function useMay(permission: string): boolean {
   return usePermissions().includes(permission);
 }

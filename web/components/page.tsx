@@ -55,7 +55,7 @@ export function Starting() {
   );
 }
 
-/** What a placeholder stands for, so that the page changes little when its content arrives. */
+/** Shape of the content that a placeholder replaces, so that the layout changes little when the content arrives. */
 type LoadingShape = "table" | "page" | "tiles" | "charts" | "columns" | "lines";
 
 interface LoadingProps {

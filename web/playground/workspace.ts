@@ -228,7 +228,7 @@ class Workspace {
   }
 }
 
-/** Whether a conversation ends with what a model has not answered yet. */
+/** Whether the last turn of a conversation has no answer yet. */
 function isUnanswered(turns: readonly Turn[]): boolean {
   return turns.length > 0 && turns.at(-1)?.role !== "assistant";
 }

@@ -12,7 +12,7 @@ import { describeEndpoint } from "./entrances.ts";
 import { describeFinish, tokensPerSecond } from "./measures.ts";
 import { ModelCell } from "./model-cell.tsx";
 
-/** A request as its row needs it. */
+/** A request with the facts that its row shows. */
 export interface RowFacts {
   readonly request: LoggedRequest;
   /** Name of the account, if it is another than the signed-in one. */
@@ -22,13 +22,13 @@ export interface RowFacts {
 /** A column of the log. On phones, where a request is a card, `phone` places its cell; without it there is none. */
 interface ColumnFacts {
   readonly name: string;
-  /** Written out, for an abbreviated name. */
+  /** Full form of an abbreviated name. */
   readonly title?: string;
   /** Width as a track of a grid, and how far it shrinks before the table scrolls, in rem. */
   readonly track: string;
   readonly minRem: number;
   readonly isRight?: true;
-  /** By what a click on its name sorts. Default: it does not sort. */
+  /** Sort order of a click on its name. Default: not sortable. */
   readonly order?: Order;
   /** Shown until the reader chooses columns. */
   readonly isUsual?: true;

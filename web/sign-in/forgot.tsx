@@ -5,7 +5,7 @@ import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
 import { Entrance } from "./entrance.tsx";
 
-/** Asks for a link for a new password. */
+/** Form that requests a link for a new password. */
 export default function Forgot({ onDone }: { readonly onDone: () => void }) {
   const request = useMutation({ mutationFn: (email: string) => passwords.requestReset({ email }) });
   const back = (
