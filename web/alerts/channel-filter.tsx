@@ -51,6 +51,6 @@ export function readChannelFilter(form: Written): { rules: AlertRule[]; leastSev
   const rules = form.all("rules").map((value): AlertRule => Number(value));
   const leastSeverity: AlertSeverity = Number(form.get("least_severity"));
   if (rules.length === RULE_NAMES.length) return { rules: [], leastSeverity };
-  // Without a selected rule the service has to refuse the request: it refuses UNSPECIFIED.
+  // No rule is selected: UNSPECIFIED makes the service refuse the request with a field error.
   return { rules: rules.length === 0 ? [AlertRule.UNSPECIFIED] : rules, leastSeverity };
 }

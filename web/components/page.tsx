@@ -59,13 +59,13 @@ export function Starting() {
 type LoadingShape = "table" | "page" | "tiles" | "charts" | "columns" | "lines";
 
 interface LoadingProps {
-  /** What is loaded, for screen readers: `the keys`. */
+  /** Name of the loaded content, for screen readers: `the keys`. */
   readonly what: string;
   /** Default: the rows of a table. */
   readonly shape?: LoadingShape;
 }
 
-/** Placeholder in the shape of what is loaded. */
+/** Placeholder in the shape of the loaded content. */
 export function Loading({ what, shape = "table" }: LoadingProps) {
   return (
     <div role="status">

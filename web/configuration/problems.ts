@@ -1,6 +1,6 @@
 import { readFailure } from "../api/failure.ts";
 
-/** What is wrong with one part of a change. */
+/** An error in one part of a change. */
 export interface Problem {
   /** Index of the change; 0 for a request without several. */
   readonly index: number;

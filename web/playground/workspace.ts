@@ -24,7 +24,7 @@ export interface WorkspaceState {
   /** Draft of the next message. */
   readonly message: string;
   readonly pictures: readonly Picture[];
-  /** The conversation, and those with the models that are compared with its model. */
+  /** The conversation with the first model, then the conversations with the compared models. */
   readonly threads: readonly [Thread, ...Thread[]];
 }
 

@@ -19,7 +19,10 @@ export interface RowFacts {
   readonly owner: string | undefined;
 }
 
-/** A column of the log. On phones, where a request is a card, `phone` places its cell; without it there is none. */
+/**
+ * A column of the log. On phones, where a request is a card, `phone` has the classes that place its cell; without
+ * `phone` the cell is not shown.
+ */
 interface ColumnFacts {
   readonly name: string;
   /** Full form of an abbreviated name. */
@@ -218,7 +221,7 @@ export type Column = ColumnFacts;
 
 export const COLUMN_IDS = Object.keys(COLUMNS) as readonly ColumnId[];
 
-/** Always shown: they say which request it is. */
+/** Always shown, because they identify the request. */
 export const FIXED: readonly ColumnId[] = ["time", "model"];
 
 /** Shown beside the details of one request. */

@@ -17,7 +17,7 @@ const ROLES: Readonly<Record<number, string>> = {
   [Role.TOOL]: "Tool",
 };
 
-/** The stored prompt and answer, loaded on demand, for those who may read it. */
+/** The stored prompt and answer, loaded on demand. Only for accounts that may read them. */
 export function Content({ request: { id, refused } }: { readonly request: LoggedRequest }) {
   const mayRead = useMayReadContent();
   const [isShown, setShown] = useState(false);

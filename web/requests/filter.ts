@@ -41,7 +41,7 @@ export const PARAMETERS = [
 
 export type Parameter = (typeof PARAMETERS)[number];
 
-/** What the log shows, as in the URL, so that links can be shared. */
+/** Filter and order of the log, as in the URL, so that links can be shared. */
 export interface LogView {
   readonly filter: LogFilter;
   readonly order: Order;

@@ -90,7 +90,7 @@ function Stopping({ request: { accountId, session, endUser } }: { readonly reque
   );
 }
 
-/** Links to what can be done with the request. */
+/** Links to actions on the request. */
 export function RequestLinks({ request: { id, requestedModel, traceUrl, outcome, refused } }: RequestViewProps) {
   const mayRead = useMayReadContent() && !refused;
   const [, navigate] = useLocation();

@@ -87,7 +87,7 @@ export interface ViewPieces extends UsagePieces {
   readonly length: string;
 }
 
-/** Returns the query parameters of a view. Those of a period up to now change every minute. */
+/** Returns the query parameters of a view. The parameters of a period up to now change every minute. */
 export function usePieces(view: View): ViewPieces {
   const { range, since, until, by, account, key, model, outcome, session, endUser, agent, tag } = view;
   const nowMs = useMinute();
