@@ -24,7 +24,8 @@ export default function ResetFactors({ target, open, onClose }: AccountDialogPro
       description={
         <>
           <bdi className="font-medium text-ink">{target.name}</bdi> loses all passkeys, the authenticator app and its
-          recovery codes, and is signed out everywhere. The password stays. First make sure that the request comes from this person.
+          recovery codes, and is signed out everywhere. The password stays. First make sure that the request comes from
+          this person.
         </>
       }
       action="Reset second factors"

@@ -44,7 +44,8 @@ function Stored({ content }: { readonly content: StoredContent | null }) {
   if (content === null)
     return (
       <p className="text-sm text-muted">
-        Nothing is stored of this request: its key did not store prompts and answers, or their retention period has ended.
+        Nothing is stored of this request: its key did not store prompts and answers, or their retention period has
+        ended.
       </p>
     );
   const { request, choices, requestCut, answerCut } = content;
