@@ -125,7 +125,7 @@ function CredentialForm({ providers }: { readonly providers: readonly string[] }
             name="secret"
             type="password"
             autoComplete="off"
-            hint="Replaces the one before."
+            hint="Replaces the current one."
             error={errors("secret")}
           />
           <Button type="submit" look="secondary" busy={set.isPending}>

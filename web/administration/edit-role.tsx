@@ -43,7 +43,7 @@ export default function EditRole({ target, open, onClose }: EditRoleProps) {
           <>
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target?.name} error={errors("name")} />
             <SelectField
-              label="In the own account and in teams"
+              label="In the account itself and in its teams"
               name="base"
               defaultValue={target?.base ?? AccountRole.DEVELOPER}
               error={errors("base")}

@@ -46,7 +46,7 @@ export function Mute({ alert: { id, title, muteUntil, resolveTime } }: { readonl
       <Dialog
         open={isOpen}
         title="Mute this alert?"
-        description={`Nothing is sent about it, also when it ends and begins again: ${title}`}
+        description={`No messages are sent about it, even if it resolves and opens again: ${title}`}
         onClose={() => setOpen(false)}
       >
         <Form fields={["hours"]} error={mute.error} onSubmit={(form) => mute.mutate(Number(form.get("hours")))}>
