@@ -13,9 +13,9 @@ export interface OidcProviderUnderTest {
   readonly people: People;
   /** Replaces the keys: tokens are signed with the new one at once. */
   rotateKeys(): Promise<void>;
-  /** Publishes keys other than those that sign. */
+  /** Publishes a key set without the key that signs. */
   publishOtherKeys(): Promise<void>;
-  /** Answers in place of the provider; undefined: the provider. */
+  /** Sets a listener that answers in place of the provider; undefined restores the provider. */
   answerWith(handler: RequestListener | undefined): void;
   /** Paths of the requests so far. */
   readonly asked: string[];
@@ -27,15 +27,15 @@ export interface OidcProviderOptions {
   readonly redirectUris: readonly string[];
   readonly signOutUris?: readonly string[];
   readonly idTokenSeconds?: number;
-  /** Whether each ID token has `auth_time`, not only where it is asked for. Default: true. */
+  /** Whether every ID token has `auth_time`, even if the client did not request it. Default: true. */
   readonly saysAuthTime?: boolean;
 }
 
 const CLIENT = { clientId: "parley", clientSecret: "oidc-secret-of-the-test-client" };
 
 /**
- * Starts the package `oidc-provider` on a free port. The issuer is of `localhost`, which is another site than 127.0.0.1. Nobody is asked
- * for consent.
+ * Starts the package `oidc-provider` on a free port. The issuer's host is `localhost`, a different site than 127.0.0.1.
+ * There is no consent page.
  */
 export async function startOidcProvider(options: OidcProviderOptions): Promise<OidcProviderUnderTest> {
   const people: People = {};
