@@ -36,8 +36,9 @@ export interface AccountUpdate {
 }
 
 /**
- * Changes an account. Throws `permission_denied` when the actor's role allows less than the role before or after, as an administrator's
- * for an owner; `invalid_request` for an unknown account or role, and when no owner would be left who can sign in.
+ * Changes an account. Throws `permission_denied` when the actor's role allows less than the role before or after (an
+ * administrator cannot change an owner), `invalid_request` for an unknown account or role, and when no owner would be left
+ * who can sign in.
  */
 export async function updateAccount(
   context: Administration,

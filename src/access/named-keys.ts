@@ -38,8 +38,8 @@ export interface NamedKeysOptions {
 }
 
 /**
- * Finds keys by the IDs that the configuration names, and follows their rotations; a revoked key leads nowhere. Requests with the same
- * ID share a look-up.
+ * Finds keys by the IDs that the configuration names, and follows their rotations; a revoked key has no successor. Requests
+ * with the same ID share a look-up.
  */
 export class NamedKeys {
   readonly #options: NamedKeysOptions;

@@ -32,11 +32,11 @@ export interface MemberChange {
   readonly atMs: number;
 }
 
-/** What has to hold when members are changed. */
+/** Preconditions of a change of members. */
 export interface ExpectedMembers {
   /**
-   * Whether an account with these memberships may do it to a member of this role, as both are at that moment. Undefined for the command
-   * line.
+   * Whether the actor, with its memberships of that moment, may change a member with this role, or add one. Undefined for
+   * the command line.
    */
   readonly actor?: {
     readonly id: string;
@@ -46,7 +46,7 @@ export interface ExpectedMembers {
   readonly most: { readonly members: number; readonly teams: number };
 }
 
-/** Who changes members. */
+/** The account that changes members. */
 export interface TeamActor extends Pick<CallerAccount, "account" | "customRole"> {
   readonly memberships: readonly Pick<Membership, "teamId" | "role">[];
 }

@@ -19,7 +19,9 @@ export interface Pending {
   readonly browserToken: string | undefined;
 }
 
-/** What binds the provider's answer to the browser: one-way functions of the token, so that the URL does not show it. */
+/**
+ * Values that bind the provider's answer to the browser: one-way functions of the token, so that the URL does not show it.
+ */
 export interface Binding {
   readonly state: string;
   readonly nonce: string;
