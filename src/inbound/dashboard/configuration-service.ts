@@ -28,7 +28,7 @@ import type {
   Version,
 } from "./configuration-ports.ts";
 
-/** Models of a provider's list that are answered. */
+/** Limit of a provider's models in a response. */
 const MAX_OFFERED = 1_000;
 
 /** The stored configuration, for administrators. */

@@ -63,7 +63,10 @@ export interface CallFacts {
   readonly unrecognized?: readonly string[] | undefined;
   /** Receives the caller's limits: with the first metadata, and with a refusal. */
   readonly heard: (facts: LimitFacts) => void;
-  /** Receives a failure that no core reported: none was reachable, or its connection was lost. */
+  /**
+   * Limit of characters of a caller's credential and its call's attribution together. A core takes 8 KiB of headers, with
+   * some 2 KiB of others: the request's ID, its trace, names of unrecognized fields.
+   */
   readonly lost: (failure: Failure) => void;
 }
 
@@ -170,7 +173,10 @@ export class CoreCalls {
     }
   }
 
-  /** Keeps the slot until the call has ended on the connection. Returns what cancels the call, SHORTEST_MS after its start at the earliest. */
+  /**
+   * Keeps the slot until the call has ended on the connection. Returns the function that cancels the call, SHORTEST_MS after
+   * its start at the earliest.
+   */
   #begun(call: ClientUnaryCall | ClientReadableStream<unknown>, lease: Lease): () => void {
     const beganMs = this.#clock.monotonic();
     let stopWaiting: (() => void) | undefined;
@@ -188,7 +194,9 @@ export class CoreCalls {
     };
   }
 
-  /** What goes with a call. Throws `invalid_request` when the caller and what its call is for are too long. */
+  /**
+   * Metadata and options of a call. Throws `invalid_request` when the caller's credential and the attribution are too long.
+   */
   #send({
     authorization,
     requestId,
@@ -365,8 +373,9 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
 }
 
 /**
- * What grpc-js says of a stream that its core has reset without a status, because the connection was full (ENHANCE_YOUR_CALM), or when
- * it ended the connection with an error. Callers share connections: it is not this request that was wrong.
+ * The text of grpc-js for a stream that its core has reset without a status, because the connection was full
+ * (ENHANCE_YOUR_CALM), or when it ended the connection with an error. The request itself was not wrong: callers share
+ * connections.
  */
 const IS_RESET =
   /^Bandwidth exhausted or memory limit exceeded$|^Received RST_STREAM with code 2 (\(Internal server error\)$|.*: Session closed )/;
