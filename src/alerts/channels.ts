@@ -31,7 +31,7 @@ export interface ChannelContext {
   /** Why an address may not be used; undefined when it may. */
   readonly addressProblem: (url: URL) => string | undefined;
   readonly hasMail: () => boolean;
-  /** Why nothing can be sealed here; undefined when it can. */
+  /** Why this process cannot encrypt secrets; undefined when it can. */
   readonly sealProblem: () => string | undefined;
 }
 
@@ -117,7 +117,7 @@ export async function findChannel({ channels }: Pick<AlertStore, "channels">, id
   return found;
 }
 
-/** What a receiver is stored with. */
+/** Fields with which a receiver is stored. */
 interface Checked {
   /** For people, without secrets. */
   readonly target: string;
