@@ -45,7 +45,7 @@ export function createOperationsConnections({ http }: Pick<Config, "http">): Con
   });
 }
 
-/** Returns a function that finds the client for whom an address counts: none for loopback and `http.trusted_proxies`. */
+/** Returns a function that finds the client to which an address belongs: none for loopback and `http.trusted_proxies`. */
 export function createClientFinder({ http }: Pick<Config, "http">): (address: string) => string | undefined {
   const exempt = toBlockList(["127.0.0.0/8", "::1", ...http.trustedProxies]);
   return (address) => {

@@ -35,13 +35,13 @@ export function joinObservers(observers: readonly Observer[]): Observer {
 /** Failures that need an operator's action. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
 
-/** Refusals that anybody can cause, without a key; those for `token_issuer` with a token that was not verified. */
+/** Refusals that any client can cause without a key; those for `token_issuer` with a token that was not verified. */
 const OF_STRANGERS: ReadonlySet<string | undefined> = new Set<FailureCode | Unavailable>([
   "unauthenticated",
   "not_found",
   "token_issuer",
 ]);
-/** Most of their lines in a second: at 5,000 requests a second they were 500 GB of log a day. */
+/** Limit of their lines in a second: at 5,000 requests a second they were 500 GB of log a day. */
 const STRANGERS_LINES = 100;
 
 /** Limits lines to STRANGERS_LINES in a second. */
@@ -129,7 +129,7 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
   };
 }
 
-/** An own credential that is refused is its account's matter. */
+/** A refused credential of an account concerns the account, not the operator. */
 function isAlarming({ outcome, attempts }: CompletionRecord): boolean {
   if (attempts.some((attempt) => ALARMING.has(attempt.outcome) && attempt.ownCredential !== true)) return true;
   return ALARMING.has(outcome) && (outcome === "internal" || !attempts.some((attempt) => attempt.outcome === outcome));

@@ -28,7 +28,7 @@ interface WatchPorts {
 
 /** The stored configuration of the database, as this program last read it. */
 export interface StoredWatch {
-  /** What was last read, with the credentials that the keys of a configuration decrypt. */
+  /** The rows that were read last, with the credentials that the keys of a configuration decrypt. */
   readBy(config: Config): StoredConfiguration;
   /** Number of the latest version in the database, as it last answered; undefined before it has. */
   latest(): number | undefined;
@@ -38,8 +38,8 @@ export interface StoredWatch {
 }
 
 /**
- * Reads the stored configuration, on a connection of its own. Never rejects: without a database that answers it is the last one that
- * this data directory knows, and nothing in a new database; a database that cannot be used is found by those who migrate it.
+ * Reads the stored configuration, on a connection of its own. Never rejects: without a database that answers it is the last
+ * one that this data directory knows, and nothing in a new database; a database that cannot be used fails at its migration.
  */
 export async function openStoredWatch(config: Config, { clock, log }: WatchPorts): Promise<StoredWatch> {
   const connection = connectConfiguration(config);
