@@ -51,7 +51,7 @@ export interface PlannedStatement extends Effect {
   readonly rows: number | undefined;
 }
 
-/** What a statement does to other statements on its table. */
+/** Effect of a statement on other statements on its table. */
 export interface Effect {
   /** Undefined for a statement that is not recognised. */
   readonly table: string | undefined;
@@ -125,8 +125,8 @@ export async function statementsOf(
 }
 
 /**
- * What a statement does. `created` are the tables that earlier statements have made; a table that this one makes is added. What
- * is not recognised is `breaking`.
+ * Returns the effect of a statement. `created` are the tables that earlier statements have made; a table that this one makes
+ * is added. A statement that is not recognised is `breaking`.
  */
 export function effectOf(statement: string, created: Set<string>): Effect {
   const text = statement.replaceAll('"', "").replaceAll(/\s+/g, " ").trim().toLowerCase();

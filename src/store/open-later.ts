@@ -56,7 +56,7 @@ async function openLater(location: DatabaseLocation, firstReason: UnreachableErr
   };
   const closed = { ...location, closedBy: () => reason };
   const opening = open().catch((error: unknown) => {
-    // The store is closed: there is no caller left to tell.
+    // The store is closed, so that no caller waits.
     if (ended.signal.aborted) return new Promise<never>(() => undefined);
     throw error;
   });

@@ -33,7 +33,7 @@ export async function beginCompletions(statements: Statements, { row, done }: Be
 /** Condition for a row of a process whose lease has ended; its parameter is from `leaseBegin`. */
 const IS_LOST = "replica not in (select name from replicas where seen_at_ms >= ?)";
 
-/** A process that was not seen since then has lost its lease. */
+/** Time since which a process must have been seen to have its lease. */
 async function leaseBegin(statements: Statements): Promise<number> {
   return (await nowMs(statements)) - PROCESS_LEASE_MS;
 }
