@@ -176,7 +176,7 @@ export const configRollback: Command = {
 
 type Change = (ports: StoredPorts, facts: ChangeFacts) => Promise<ChangeResult>;
 
-/** Makes a change to the latest version, and says what came of it. */
+/** Makes a change to the latest version, and prints the result. */
 function change(invocation: Invocation, context: CliContext, make: Change): Promise<number> {
   return withStore(invocation, { ...context, createsDatabase: true }, async (store, config, source) => {
     const ports = portsOf(store, { config, source, output: context });
