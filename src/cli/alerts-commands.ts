@@ -42,7 +42,7 @@ export const alertsList: Command = {
 
 export const alertsChannels: Command = {
   name: "alerts channels",
-  summary: "list where alerts are sent to",
+  summary: "list the channels to which alerts are sent",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>

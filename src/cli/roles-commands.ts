@@ -39,7 +39,7 @@ export const rolesCreate: Command = {
     },
     base: {
       value: BASES.join("|"),
-      help: "what its holders are in their own account and in teams (default: developer)",
+      help: "role of its holders in their own account and in teams (default: developer)",
     },
     ...CONFIG_FLAG,
     ...JSON_FLAG,

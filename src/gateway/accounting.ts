@@ -87,11 +87,11 @@ export async function openAccounting(
     async close() {
       const { filed, left } = await ledger.close();
       if (filed > 0)
-        log.error({ entries: filed }, "the database is away: the next start writes the entries in data_dir");
+        log.error({ entries: filed }, "the database is unavailable: the next start writes the entries in data_dir");
       if (left.length === 0) return;
       try {
         const file = await spillEntries(place, left);
-        log.error({ entries: left.length, file }, "the database is away: the next start writes these entries");
+        log.error({ entries: left.length, file }, "the database is unavailable: the next start writes these entries");
       } catch (cause) {
         log.fatal(
           { entries: left.length, cause: String(cause) },

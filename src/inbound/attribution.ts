@@ -94,7 +94,7 @@ export function attributionHeaders(
 function tooLong(): Failure {
   return new Failure(
     "invalid_request",
-    "The key or token, the session and the end user are together longer than a front hands on. Use shorter ones, or call the core.",
+    "The key or token, the session and the end user have together more characters than a front forwards. Use shorter ones, or call the core.",
   );
 }
 
@@ -187,7 +187,7 @@ export function readName(field: string, text: string): string {
   if (kept === text) return text;
   throw invalidField(
     field,
-    kept === undefined ? "is empty" : `is kept as ${JSON.stringify(kept)} of calls; write it so`,
+    kept === undefined ? "is empty" : `is stored as ${JSON.stringify(kept)}; write that`,
   );
 }
 

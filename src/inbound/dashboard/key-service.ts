@@ -336,7 +336,7 @@ function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<str
 function fromCapabilitySelection({ capabilities }: CapabilitySelection): Capability[] {
   return capabilities.map((asked) => {
     const found = Object.entries(CAPABILITIES).find(([, message]) => message === asked);
-    if (found === undefined) throw invalidField("capabilities", `must be of ${CAPABILITY_NAMES.join(", ")}`);
+    if (found === undefined) throw invalidField("capabilities", `must be one of ${CAPABILITY_NAMES.join(", ")}`);
     return found[0] as Capability;
   });
 }
