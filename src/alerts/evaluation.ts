@@ -77,8 +77,8 @@ export class Evaluation {
       openings: await store.openings([...accountIds], nowMs - OPENINGS_MS),
     });
     const changes = compareFindings({ findings, open, nowMs, isComplete: isClaimed });
-    const told = [...changes.opened, ...changes.resolved.filter(({ rule }) => TELLS_END.has(rule))];
-    const receivers = told.length === 0 ? () => [] : await this.#ports.receivers(told);
+    const announced = [...changes.opened, ...changes.resolved.filter(({ rule }) => TELLS_END.has(rule))];
+    const receivers = announced.length === 0 ? () => [] : await this.#ports.receivers(announced);
     const { opened, resolved } = await store.apply({
       nowMs,
       seen: changes.seen,

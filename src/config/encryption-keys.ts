@@ -103,8 +103,8 @@ function describeFailure(
 ): string {
   if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
     return `it printed more than ${MAX_BYTES} bytes; print only the key`;
-  const said = stderr.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
-  const words = said === "" ? "" : `: ${said.length > MAX_STDERR ? `${said.slice(0, MAX_STDERR)}…` : said}`;
+  const output = stderr.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+  const words = output === "" ? "" : `: ${output.length > MAX_STDERR ? `${output.slice(0, MAX_STDERR)}…` : output}`;
   if (killed) return `it did not end within ${limitMs / 1000} s${words}`;
   if (typeof code === "string") return START_PROBLEMS[code] ?? `it cannot be started (${code})`;
   return `it ended with ${signal == null ? `status ${code}` : signal}${words}`;

@@ -348,24 +348,24 @@ function limitsIn(metadata: Metadata): LimitFacts | undefined {
 export function reportedFailure({ metadata, details }: ServiceError): Failure | undefined {
   const bytes = metadata.get("grpc-status-details-bin")[0];
   if (!Buffer.isBuffer(bytes)) return undefined;
-  let said: Map<string, Message>;
+  let messages: Map<string, Message>;
   try {
     const unpacked = fromBinary(StatusSchema, bytes).details.flatMap((any) => anyUnpack(any, REGISTRY) ?? []);
-    said = new Map(unpacked.map((message) => [message.$typeName, message]));
+    messages = new Map(unpacked.map((message) => [message.$typeName, message]));
   } catch {
     return undefined;
   }
-  const info = said.get(ErrorInfoSchema.typeName) as ErrorInfo | undefined;
+  const info = messages.get(ErrorInfoSchema.typeName) as ErrorInfo | undefined;
   if (info?.domain !== "parley") return undefined;
   const cause = causeOf(ErrorReason[info.reason as keyof typeof ErrorReason]);
   if (cause === undefined) return undefined;
   const { code } = cause;
   const detail = info.metadata["error_code"];
-  const wait = (said.get(RetryInfoSchema.typeName) as RetryInfo | undefined)?.retryDelay;
+  const wait = (messages.get(RetryInfoSchema.typeName) as RetryInfo | undefined)?.retryDelay;
   const limits = limitsIn(metadata);
   return new Failure(code, details, {
-    violations: (said.get(BadRequestSchema.typeName) as BadRequest | undefined)?.fieldViolations ?? [],
-    attempts: (said.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
+    violations: (messages.get(BadRequestSchema.typeName) as BadRequest | undefined)?.fieldViolations ?? [],
+    attempts: (messages.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
     ...(isDetail(detail) && { detail }),
     ...(wait !== undefined && { retryAfterMs: durationMs(wait) }),
     ...(limits !== undefined && { limits }),
