@@ -64,7 +64,8 @@ try {
   await runLanes(FAULTS, { words: positionals, isLong: values.long });
 } finally {
   const lines = await readFile(report, "utf8").catch(() => "");
-  for (const line of lines.split("\n").filter((text) => text !== "")) console.log(tableRow(JSON.parse(line) as ReportLine));
+  for (const line of lines.split("\n").filter((text) => text !== ""))
+    console.log(tableRow(JSON.parse(line) as ReportLine));
   if (seed !== undefined) console.log(`seed: ${seed}`);
   await rm(folder, { recursive: true, force: true });
 }

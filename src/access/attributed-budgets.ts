@@ -102,7 +102,10 @@ export async function setOwnBudget(
   if (by === "developer" && key.limitedByAdministrator) throw isForAdministrators();
   const given = givenBudget(key.attributionLimits, kind);
   if (given === undefined)
-    throw invalidField("key_id", "is of a key that gives no budget to its end users or sessions; set one at the key first");
+    throw invalidField(
+      "key_id",
+      "is of a key that gives no budget to its end users or sessions; set one at the key first",
+    );
   const of = { kind, keyFamilyId: key.keyFamilyId, period: periodAt(clock.now(), given.period) };
   const before = await budgets.find(of, name);
   await budgets.setLimit(of, name, limitMicroUsd);

@@ -163,10 +163,10 @@ export function createAuthenticator({
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
     // Cached keys, and keys that the configuration names, bypass the queue of unknown keys.
-    const isUncached = key !== undefined && known.get(hash) === undefined;
+    const isQueued = key !== undefined && known.get(hash) === undefined;
     const isAlone = isTokenKey(key);
     const queue = isAlone ? uncached.tokens : uncached.keys;
-    const answer = isUncached ? queue.find({ hash, key }) : store.findByHash(hash, key);
+    const answer = isQueued ? queue.find({ hash, key }) : store.findByHash(hash, key);
     /** Returns the cached key when the store cannot confirm it now. */
     const lastKnown = (cause: unknown): KnownKey => {
       const entry = known.get(hash);

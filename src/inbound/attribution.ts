@@ -185,10 +185,7 @@ export function toName(text: string | undefined): string | undefined {
 export function readName(field: string, text: string): string {
   const kept = toName(text);
   if (kept === text) return text;
-  throw invalidField(
-    field,
-    kept === undefined ? "is empty" : `is stored as ${JSON.stringify(kept)}; write that`,
-  );
+  throw invalidField(field, kept === undefined ? "is empty" : `is stored as ${JSON.stringify(kept)}; write that`);
 }
 
 /** Most texts: nothing to change. */

@@ -365,7 +365,8 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
   const limits = limitsIn(metadata);
   return new Failure(code, details, {
     violations: (messages.get(BadRequestSchema.typeName) as BadRequest | undefined)?.fieldViolations ?? [],
-    attempts: (messages.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
+    attempts:
+      (messages.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
     ...(isDetail(detail) && { detail }),
     ...(wait !== undefined && { retryAfterMs: durationMs(wait) }),
     ...(limits !== undefined && { limits }),

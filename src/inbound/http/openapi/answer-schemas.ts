@@ -402,7 +402,9 @@ export const routePlan = z
     left_out: z.array(z.object(leftOut)).describe("The models of the names that would not be tried."),
     prompt_tokens: count("Tokens of the prompt, estimated."),
     reserved_tokens: count("Tokens that rate limits would reserve."),
-    reserved_usd: usd("Money that budgets would reserve: the worst case of the most expensive model. Null when a model has no price."),
+    reserved_usd: usd(
+      "Money that budgets would reserve: the worst case of the most expensive model. Null when a model has no price.",
+    ),
     refusals: z
       .array(
         z.object({
