@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 
 /**
- * Who has acted: an account, an administration key, an API key, somebody at the command line, somebody who had not signed in, or the
+ * Kinds of actors: an account, an administration key, an API key, a user of the command line, a caller without a session, or the
  * program itself.
  */
 export const ACTOR_KINDS = ["account", "admin_key", "api_key", "command_line", "nobody", "gateway"] as const;

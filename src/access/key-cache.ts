@@ -16,8 +16,8 @@ import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 const KNOWN_TTL_MS = 4_500;
 
 /**
- * The same for unknown keys. It does not delay new keys: the store is always asked about a hash not seen before, and nobody
- * uses a secret of 238 random bits before it exists.
+ * The same for unknown keys. It does not delay new keys: the store is always asked about a hash not seen before, and no
+ * client uses a secret of 238 random bits before it exists.
  */
 const UNKNOWN_TTL_MS = 1_000;
 

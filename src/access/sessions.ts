@@ -142,7 +142,7 @@ export function requireIn(signedIn: SignedIn, permission: Permission, accountId:
   if (!permitsIn(signedIn, permission, accountId)) throw lacks(signedIn, permission);
 }
 
-/** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which anybody can send. */
+/** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which any client can send. */
 export async function signOut(
   { store, clock, signIn, log }: Pick<AccessContext, "store" | "clock" | "signIn" | "log">,
   id: string,

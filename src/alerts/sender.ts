@@ -12,7 +12,7 @@ export const RETRY_MS: readonly number[] = [10_000, 30_000, 120_000, 600_000, 1_
  * E-mails to people that are claimed and sent together: all go to one server. Messages of a channel are claimed one by one.
  */
 const MAILS = 10;
-/** Time in which a channel's messages are begun, before all channels are looked at again. */
+/** Time in which a channel's messages are begun, before all channels are read again. */
 const ROUND_MS = 10_000;
 /** Longer than any sending takes: then another process may send it. */
 const CLAIM_MS = 120_000;

@@ -18,9 +18,9 @@ export interface ListenerTls {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
-  /** Revocation lists of these authorities, one of each; undefined: none are looked at. */
-  readonly clientCrlFile: string | undefined;
   /** Revocation lists of these authorities, one of each; undefined: revocation is not checked. */
+  readonly clientCrlFile: string | undefined;
+  /** With authorities: whether each client needs a certificate. */
   readonly clientCertificates: "required" | "optional";
 }
 
@@ -279,7 +279,7 @@ export interface Limits {
   readonly monthlyBudgetMicroUsd: number | undefined;
 }
 
-/** Who may make an account: everybody, people with an invitation, or nobody. Unless it is `closed`, the first person may. */
+/** Rule for making an account: open to all people, only with an invitation, or closed. Unless it is `closed`, the first person may. */
 export type SignUp = "open" | "invited" | "closed";
 
 /** A role that groups of an OpenID provider may have, a custom one by its ID; has the values of access' type of the same name. */

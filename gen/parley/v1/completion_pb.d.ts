@@ -1072,7 +1072,7 @@ export declare type JsonSchemaFormat = Message<"parley.v1.JsonSchemaFormat"> & {
   name: string;
 
   /**
-   * What the object is for, told to the model.
+   * Purpose of the object, for the model.
    *
    * @generated from field: string description = 2;
    */

@@ -479,7 +479,7 @@ export declare type Reasoning = Message$1<"parley.v1.Reasoning"> & {
   text: string;
 
   /**
-   * Reasoning that the provider shows to nobody, instead of `text`. Opaque.
+   * Reasoning that the provider does not show, instead of `text`. Opaque.
    *
    * @generated from field: string redacted = 2;
    */

@@ -11,7 +11,7 @@ const MAX_PATH = 1_000;
 export interface Pending {
   /** A secret that only this browser has. */
   readonly token: string;
-  /** `confirm`: somebody who is signed in shows that it is still the same person. */
+  /** `confirm`: the signed-in person confirms their identity. */
   readonly purpose: "sign_in" | "confirm";
   /** Path of this server to return to. */
   readonly path: string;

@@ -154,7 +154,7 @@ async function welcome(
 
 /**
  * Links an existing account. Its password ends, with its sessions: the person who chose it may not own the address.
- * Undefined when the account has another identity of the issuer, such as of somebody who had the address before.
+ * Undefined when the account has another identity of the issuer, such as that of a former holder of the address.
  */
 async function take(
   { store, log }: AccessContext,

@@ -39,7 +39,7 @@ export interface Policy {
   readonly fresh?: true;
   /** Whether it can be called before a required second factor is set up. */
   readonly beforeSecondFactor?: true;
-  /** Whether it writes to the database for somebody who has signed in: the rate of such calls is limited. */
+  /** Whether it writes to the database for a signed-in caller: the rate of such calls is limited. */
   readonly changes?: true;
   /** Size limit of requests. Default: 64 KiB. */
   readonly maxBodyBytes?: number;

@@ -63,16 +63,13 @@ export interface CallFacts {
   readonly unrecognized?: readonly string[] | undefined;
   /** Receives the caller's limits: with the first metadata, and with a refusal. */
   readonly heard: (facts: LimitFacts) => void;
-  /**
-   * Limit of characters of a caller's credential and its call's attribution together. A core takes 8 KiB of headers, with
-   * some 2 KiB of others: the request's ID, its trace, names of unrecognized fields.
-   */
+  /** Receives a failure that no core reported: none was reachable, or its connection was lost. */
   readonly lost: (failure: Failure) => void;
 }
 
 /**
- * Characters of a caller's credential, and with it of whom and what its call is for. A core takes 8 KiB of headers, with some 2 KiB of
- * others: the request's ID, its trace, names of unrecognized fields.
+ * Limit of characters of a caller's credential and its call's attribution together. A core takes 8 KiB of headers, with some
+ * 2 KiB of others: the request's ID, its trace, names of unrecognized fields.
  */
 export const MAX_SHOWN_CHARS = 6 * 1024;
 

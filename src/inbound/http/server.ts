@@ -153,7 +153,7 @@ export async function startHttpServer(
 
 /**
  * Limit of pipelined requests of a connection whose responses are not sent yet. Usual clients do not pipeline. Each request holds
- * some 9 KiB, also while nobody reads its response, and a connection must not run many at once: 40 connections of 95 requests
+ * some 9 KiB, also while its client does not read the response, and a connection must not run many at once: 40 connections of 95 requests
  * held others for four seconds, as 40 of 10 do for a quarter.
  */
 const MAX_PIPELINED = 8;

@@ -246,7 +246,7 @@ export declare type OffboardAccountRequest = Message<"parley.console.v1.Offboard
   id: string;
 
   /**
-   * The end of its keys. Required.
+   * Whether its keys are transferred or revoked. Required.
    *
    * @generated from oneof parley.console.v1.OffboardAccountRequest.keys
    */
