@@ -45,7 +45,11 @@ export const answerThinking = z
       thinking: text("The reasoning."),
       signature: text("Its signature by the provider."),
     }),
-    z.object({ ...block, type: z.literal("redacted_thinking"), data: text("Reasoning that the provider does not show.") }),
+    z.object({
+      ...block,
+      type: z.literal("redacted_thinking"),
+      data: text("Reasoning that the provider does not show."),
+    }),
   ])
   .describe("A piece of the model’s reasoning; send it back unchanged to let the model go on from it.");
 
