@@ -49,7 +49,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     tags: [
       { name: "OpenAI format", description: "Routes in the format of OpenAI's API." },
       { name: "Gemini format", description: "Routes in the format of Google’s Gemini API." },
-      { name: "Messages format", description: "Routes in the format of Anthropic’s Messages API." },
+      { name: "Messages format", description: "Routes in the format of the Messages API." },
       {
         name: "Connect",
         description:
