@@ -47,7 +47,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     servers: [{ url: "/" }],
     security: [{ key: [] }],
     tags: [
-      { name: "OpenAI format", description: "Routes in the format of OpenAI's API." },
+      { name: "OpenAI format", description: "Routes in the format of OpenAI’s API." },
       { name: "Gemini format", description: "Routes in the format of Google’s Gemini API." },
       { name: "Messages format", description: "Routes in the format of the Messages API." },
       {
