@@ -8,7 +8,7 @@ import type { Membership, TeamStore } from "./team-store.ts";
 /** The roles of every installation; `permissions.ts` says what each allows. */
 export type BuiltInRole = "owner" | "administrator" | "developer" | "viewer";
 
-/** What a person may do in the installation. */
+/** Role of a person in the installation. */
 export type Role = BuiltInRole | CustomRoleId;
 
 /** Kind of an account. Only a person signs in; a team and a service (a program of the organisation) have members instead. */

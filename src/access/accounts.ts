@@ -14,7 +14,7 @@ import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 
-/** Who makes a change, and from where: an account's ID, undefined for the command line. */
+/** Actor of a change and its origin: an account's ID, undefined for the command line. */
 export interface Actor {
   readonly actorId: string | undefined;
   /** The administration key by which the account acts, for the audit log. */

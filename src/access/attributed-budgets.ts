@@ -8,7 +8,7 @@ import type { AccessContext } from "./context.ts";
 import type { KeyRecord } from "./key-store.ts";
 import { isForAdministrators, type KeyActor } from "./keys.ts";
 
-/** What an end user or a session of a key has used of its budget in a period. */
+/** Use of the budget of an end user or a session of a key in a period. */
 export interface AttributedBudget {
   /** Digest of the end user or session; the cursor of lists. */
   readonly id: string;
@@ -39,7 +39,7 @@ export interface AttributedBudgetQuery extends BudgetHolders {
 
 /** The store of what end users and sessions have spent of their budgets. */
 export interface AttributedBudgetStore {
-  /** Lists those that have spent the most first. `count` is their number on all pages. */
+  /** Lists the end users or sessions, largest spending first. `count` is their number on all pages. */
   list(
     query: AttributedBudgetQuery,
   ): Promise<{ readonly budgets: readonly AttributedBudget[]; readonly count: number }>;

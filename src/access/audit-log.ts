@@ -80,7 +80,7 @@ export interface NewEntry {
   readonly action: AuditAction;
   /** The account that acted. */
   readonly actorId?: string | undefined;
-  /** Who acted in place of an account. Default: the account, or else the log's own actor. */
+  /** Actor in place of an account. Default: the account, or else the log's own actor. */
   readonly actor?: AuditActor | undefined;
   readonly network?: string | undefined;
   /** The caller's program, such as `Firefox on Linux`. */
@@ -107,7 +107,7 @@ export type AuditListener = (entry: UnchainedEntry, lost: unknown) => void;
 interface AuditLogOptions {
   readonly store: Pick<AuditStore, "append">;
   readonly clock: Pick<Clock, "now">;
-  /** Who acts when an entry names no account. */
+  /** Actor of entries that name no account. */
   readonly actor: AuditActor;
   readonly listener: AuditListener;
 }

@@ -6,7 +6,7 @@ import type { SignInRules } from "./sign-in-rules.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Turns } from "./turns.ts";
 
-/** Who may make an account. While there is no owner, the first person may, unless sign-up is closed. */
+/** Rule for making an account. While there is no owner, the first person may, unless sign-up is closed. */
 export type SignUpMode = "open" | "invited" | "closed";
 
 /** Encryption of second factors, and the key of challenges. */

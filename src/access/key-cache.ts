@@ -102,7 +102,7 @@ export interface KeyLookup {
    * says nothing about other keys. Rejects when there is no answer.
    */
   findByHash(hash: string, key: string | undefined): Promise<KeyGrant | Failure | undefined>;
-  /** The same for many hashes at once; omits unknown ones. Optional. */
+  /** `findByHash` for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
   /**
    * Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. A store that has it has

@@ -121,7 +121,7 @@ export interface KeyStore {
   names(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<KeyRecord, "name" | "accountId">>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
-  /** The same for any number of hashes; omits unknown ones. */
+  /** `findByHash` for any number of hashes; omits unknown ones. */
   findByHashes(hashes: readonly string[]): Promise<ReadonlyMap<string, FoundKey>>;
   /**
    * Rotates a key as it is at that moment, so that no simultaneous change is lost. False when it is revoked or has been replaced

@@ -63,7 +63,7 @@ const OWN: readonly Permission[] = [
   "profile.write",
 ];
 
-/** What a role allows: in all accounts and for the installation, and in the person's own account. */
+/** Permissions of a role: in all accounts and for the installation, and in the person's own account. */
 interface RolePermissions {
   readonly everywhere: readonly Permission[];
   readonly own: readonly Permission[];
@@ -86,7 +86,7 @@ const ROLE_PERMISSIONS: Readonly<Record<BuiltInRole, RolePermissions>> = {
   viewer: { everywhere: [], own: READING },
 };
 
-/** What a member of a team may do in the team's account; a viewer of the organisation only reads. */
+/** Permissions of a member of a team in the team's account; a viewer of the organisation only reads. */
 const TEAM_PERMISSIONS: Readonly<Record<TeamRole, readonly Permission[]>> = {
   maintainer: [...OWN, "members.write"],
   developer: [...READING, "keys.write", "alerts.write", "playground.use"],
@@ -104,7 +104,7 @@ export function isCustom(role: Role): role is CustomRoleId {
   return role.startsWith("role_");
 }
 
-/** What a role allows in all accounts and for the installation; nothing for a custom one that is unknown. */
+/** Permissions of a role in all accounts and for the installation; none for an unknown custom role. */
 export function permissionsOf(role: Role, custom: readonly CustomRole[]): readonly Permission[] {
   if (!isCustom(role)) return ROLE_PERMISSIONS[role].everywhere;
   return custom.find(({ id }) => id === role)?.permissions ?? [];

@@ -8,7 +8,7 @@ export interface CustomRole {
   readonly id: CustomRoleId;
   /** Unique without regard to upper and lower case. */
   readonly name: string;
-  /** What it allows in all accounts and for the installation. */
+  /** Permissions in all accounts and for the installation. */
   readonly permissions: readonly Permission[];
   /** The role whose permissions it has in the person's own account and, as their limit, in teams. */
   readonly base: "developer" | "viewer";

@@ -72,7 +72,7 @@ export async function findSession(context: SessionContext, id: string): Promise<
   return found;
 }
 
-/** The same without counting as a use: for requests that continue without the user. */
+/** `findSession` without counting as a use: for requests that continue without the user. */
 export async function peekSession({ store, clock, signIn }: SessionContext, id: string): Promise<SignedIn | undefined> {
   if (!isToken(id)) return undefined;
   const find = () => store.findSession(hashToken(id));

@@ -1,7 +1,7 @@
 import type { AccountRecord, CallerAccount } from "./account-store.ts";
 import type { Page } from "./key-store.ts";
 
-/** What a member may do with what a team owns; `permissions.ts` says what each allows. */
+/** Role of a member in a team; `permissions.ts` has the permissions of each. */
 export type TeamRole = "maintainer" | "developer" | "viewer";
 
 /** A team that an account is a member of. */

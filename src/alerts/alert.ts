@@ -102,7 +102,7 @@ export interface ChannelRecord extends ChannelFilter {
 
 /** The secret part of a channel. */
 export interface ChannelSecrets {
-  /** Of a webhook or of Slack: the address is all that posting to it needs. */
+  /** Address of a webhook or of Slack, which is all that posting to it needs. */
   readonly url?: string;
   /** Key of a webhook's signatures: `whsec_…`. */
   readonly signingKey?: string;

@@ -18,7 +18,7 @@ const MAX_RECIPIENTS = 20;
 /** Encrypts and decrypts the secrets of channels. */
 export interface ChannelCipher {
   seal(secrets: ChannelSecrets, channelId: string): string;
-  /** Undefined for those of another key or channel. */
+  /** Undefined for secrets that were encrypted with another key or for another channel. */
   open(sealed: string, channelId: string): ChannelSecrets | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ChannelContext {
 export interface NewChannel extends ChannelFilter {
   readonly kind: ChannelKind;
   readonly name: string;
-  /** Of a webhook or of Slack. */
+  /** Address of a webhook or of Slack. */
   readonly url: string;
   /** Of e-mail. */
   readonly recipients: readonly string[];

@@ -46,7 +46,7 @@ const MAX_PERCENT = 1_000;
 /** The thresholds in force, and which of them the configuration file sets. */
 export interface ThresholdsInForce {
   readonly values: Thresholds;
-  /** Those that the configuration file sets: the dashboard cannot change them. */
+  /** Thresholds that the configuration file sets: the dashboard cannot change them. */
   readonly ofFile: ReadonlySet<keyof Thresholds>;
 }
 

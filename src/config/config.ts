@@ -60,7 +60,7 @@ export interface TokenIssuerConfig {
     readonly claims: Readonly<Record<string, string | number | boolean>>;
     readonly key: string;
   }[];
-  /** Where its public keys are. `caFile`: authorities for the address; undefined: those of Node. */
+  /** Source of its public keys. `caFile`: authorities for the address; undefined: those of Node. */
   readonly keySet: { readonly file: string } | { readonly url: string; readonly caFile: string | undefined };
 }
 
@@ -109,7 +109,7 @@ export interface PriceTier extends TokenPrices {
   readonly abovePromptTokens: number;
 }
 
-/** What a model costs. */
+/** Prices of a model. */
 export interface Price extends TokenPrices {
   /** The shortest prompts first. */
   readonly tiers: readonly PriceTier[];

@@ -17,7 +17,7 @@ export interface ListedEntry {
   readonly entry: string;
   /** Why it is left out. */
   readonly problems: readonly string[];
-  /** Of a provider: its models in force. */
+  /** Number of a provider's models in force. */
   readonly models: number;
 }
 

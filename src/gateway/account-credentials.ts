@@ -20,10 +20,10 @@ export interface CredentialCipher {
   readonly seal: RoutingRules["seal"];
   readonly open: OpenCredential;
   readonly sealKeys: (apiKeys: readonly string[], place: ProviderPlace) => string;
-  /** Undefined for those of another key, provider or address. */
+  /** Undefined for keys that were encrypted with another key, or for another provider or address. */
   readonly openKeys: (sealed: string, place: ProviderPlace) => readonly string[] | undefined;
   readonly sealChannel: (secrets: string, channelId: string) => string;
-  /** Undefined for those of another key or channel. */
+  /** Undefined for secrets that were encrypted with another key or for another channel. */
   readonly openChannel: (sealed: string, channelId: string) => string | undefined;
   readonly sealTotp: (secret: string, accountId: string) => string;
   /** Undefined for that of another key or account. */

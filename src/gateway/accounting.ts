@@ -33,7 +33,7 @@ interface AccountingPorts {
 /** Age of the oldest entry at which all are written, when no answer waits for them. */
 const INTERVAL_MS = 50;
 
-/** The same ledger for completions: by `ledger.durability` answers wait for it, or not. */
+/** The ledger as completions use it: by `ledger.durability`, answers wait for it or not. */
 export function ledgerOfAnswers({ ledger: { durability } }: Config, ledger: Ledger): Ledger {
   if (durability === "reply") return ledger;
   return {

@@ -34,8 +34,8 @@ export function createConnections({ overload, http }: Pick<Config, "overload" | 
 }
 
 /**
- * Limits the connections of the operations port. Apart from those of callers, so that neither keeps the other away; one address leaves
- * half of them to others.
+ * Limits the connections of the operations port apart from callers' connections, so that neither keeps the other away. One
+ * address leaves half of them to others.
  */
 export function createOperationsConnections({ http }: Pick<Config, "http">): Connections {
   return new Connections({

@@ -60,7 +60,10 @@ import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTls } from "./tls.ts";
 import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
-/** What a reload applies: the file, as after SIGHUP, the stored configuration, or only the lists of imported models. */
+/**
+ * Part of the configuration that a reload applies: the file, as after SIGHUP, the stored configuration, or only the lists of
+ * imported models.
+ */
 export type Changed = "file" | "stored" | "lists";
 
 /** A running gateway: all parts are connected and listening. */
@@ -122,7 +125,7 @@ export interface Shared {
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/** What a configuration was read from. */
+/** Source of a configuration. */
 export interface SourceParts {
   /** The source by which changes of the stored configuration are checked. */
   readonly source: ConfigSource;

@@ -173,7 +173,7 @@ export function jobsOf({ ledger, responses, content, signIn }: Config, ports: Jo
     {
       name: "remove stored responses past their retention",
       everyMs: 10 * MINUTE_MS,
-      // Without a retention all are removed: those of an earlier configuration.
+      // Without a retention all responses are removed, which an earlier configuration had kept.
       run: past(responses.keptMs, (beforeMs) => store.responses.prune(beforeMs)),
     },
     {

@@ -27,7 +27,7 @@ const UNCHANGED_MS = 60_000;
 /** Text of keys that is encoded in a second on average, however often they change. */
 const BYTES_PER_SECOND = 2 ** 20;
 
-/** What a process needs to serve without its database. */
+/** State of a process that lets the next one serve without its database. */
 export interface KnownBefore {
   readonly keys: readonly ConfirmedKey[];
   /** The secret of the seal of providers' state. */

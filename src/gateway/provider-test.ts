@@ -12,7 +12,7 @@ import { buildCatalogue } from "./catalogue.ts";
 /** Time in which the provider must answer. */
 const LIMIT_MS = 30_000;
 
-/** What a provider answered. */
+/** Answer of a provider. */
 export interface ProviderTest {
   /** The provider's own name of the model. */
   readonly upstreamModel: string;

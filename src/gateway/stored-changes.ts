@@ -288,7 +288,7 @@ function endsSimulator(before: Config, { providers, models, imports }: Config): 
   return !isServed && before.providers.some(({ simulated }) => simulated);
 }
 
-/** What a missing credential means, and what to do. */
+/** Texts about a missing credential, with the remedy. */
 export const LACKS: Readonly<Record<NonNullable<RemoteProvider["lack"]>, string>> = {
   missing: "its credential is missing: set api_keys",
   unreadable:

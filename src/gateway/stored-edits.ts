@@ -27,7 +27,7 @@ export interface EntryChange {
   readonly name: string;
   /** YAML; empty: it is removed; undefined: it stays. */
   readonly entry: string | undefined;
-  /** Of a provider, in place of those before; empty: they stay. */
+  /** API keys of a provider, in place of its earlier ones; empty: they stay. */
   readonly apiKeys: readonly string[];
   readonly removesCredential: boolean;
 }

@@ -13,7 +13,7 @@ import { type CredentialCipher, credentialCipherOf } from "./account-credentials
 
 /** Interval at which the number of the latest version is read: every replica follows a change within a second. */
 const POLL_MS = 200;
-/** The same after an error. */
+/** Interval after an error. */
 const RETRY_MS = 1_000;
 /** Time until a version is tried again that could not be put in force. A newer one is not delayed. */
 const APPLY_AGAIN_MS = 5_000;

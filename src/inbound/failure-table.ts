@@ -15,7 +15,7 @@ const GRPC = {
   UNAUTHENTICATED: 16,
 } as const;
 
-/** The same as pairs of name and number. */
+/** The gRPC statuses as pairs of name and number. */
 export const GRPC_STATUS = Object.entries(GRPC);
 
 export type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];

@@ -20,11 +20,11 @@ import { countProcesses, readSchemaVersion, type SchemaVersion, usableAfter } fr
 import { type Migration, MIGRATIONS } from "./migrations.ts";
 import { explainOpening } from "./open-database.ts";
 
-/** What a migration of a database would do. */
+/** Plan for a migration of a database. */
 export interface MigrationPlan {
   /** The database, for people. */
   readonly where: string;
-  /** What the database has. */
+  /** Version of the database. */
   readonly version: number;
   /** Version that this program migrates it to; the database's own if that is newer. */
   readonly target: number;

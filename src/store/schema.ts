@@ -396,7 +396,7 @@ export interface UsageHourRow extends UsageSumsRow {
   readonly hour_ms: number;
 }
 
-/** The same of one minute. */
+/** Sums of one minute, like `UsageHourRow`. */
 export interface UsageMinuteRow extends UsageSumsRow {
   readonly minute_ms: number;
 }
@@ -417,11 +417,14 @@ export interface RefusalRow {
   readonly entry: string;
 }
 
-/** What a key or account of the largest cost of a day (UTC) used on it, or all accounts together, when the day was ranked. */
+/**
+ * Usage of one of the keys or accounts with the largest cost of a day (UTC), or of all accounts together, when the day was
+ * ranked.
+ */
 export interface UsageLeaderRow {
   readonly day_ms: number;
   readonly kind: "key" | "account" | "all";
-  /** Of the key or account; empty for all. */
+  /** ID of the key or account; empty for all. */
   readonly id: string;
   readonly cost_micro_usd: number;
   readonly completions: number;

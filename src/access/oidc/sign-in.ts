@@ -86,7 +86,7 @@ export async function confirmPerson(
   });
 }
 
-/** When the person was last asked, in Unix milliseconds; undefined when the provider has to say it and does not. */
+/** Time of the person's last authentication, in Unix milliseconds; undefined when the provider must send it and does not. */
 function provenAtMs({ person: { authenticatedAtMs }, rules }: Arrival, nowMs: number): number | undefined {
   if (authenticatedAtMs !== undefined) return Math.min(authenticatedAtMs, nowMs);
   return rules.requiresAuthTime ? undefined : nowMs;

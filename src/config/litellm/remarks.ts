@@ -6,7 +6,7 @@ import type { Part } from "./part.ts";
 export interface Remark {
   /** `no counterpart`: it is not in the result. `check`: it is, with a difference. */
   readonly kind: "no counterpart" | "check";
-  /** Of the setting in LiteLLM's file. */
+  /** Path of the setting in LiteLLM's file. */
   readonly path: ConfigPath;
   readonly text: string;
   /** The model or name of the result that it is about. */

@@ -31,8 +31,8 @@ import { Failure } from "../../core/failure.ts";
 export interface Policy {
   readonly who: "anybody" | "signed in" | Permission;
   /**
-   * Whether it takes administration keys. Default: those that have the permission; without a permission it is for people. False: for people
-   * only.
+   * Whether it takes administration keys. Default: keys that have the permission; an RPC without a permission takes none.
+   * False: it is for people only.
    */
   readonly takesKeys?: boolean;
   /** Whether the password must have been entered recently. */

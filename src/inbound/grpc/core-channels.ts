@@ -168,7 +168,7 @@ export class CoreChannels {
     keepAlive(session, KEEPALIVE);
   }
 
-  /** Makes new connections with changed files. Those from before end with their calls. */
+  /** Makes new connections with changed files. Earlier connections end with their calls. */
   #retireAll(): void {
     for (const channel of this.#channels.slice()) {
       channel.isRetired = true;

@@ -16,7 +16,7 @@ import { insertEntries } from "./ledger-journal.ts";
 const MAX_NOTES = 10;
 const MAX_HOLDS = 100;
 
-/** A new note, if there is one, and the IDs of those that are done. */
+/** A new note, if there is one, and the IDs of notes that are done. */
 export interface BegunChange {
   readonly row: BegunCompletionRow | undefined;
   readonly done: readonly string[];
@@ -68,7 +68,7 @@ export async function settleLostCompletions(statements: Statements): Promise<Set
 
 type Held = Pick<NewLedgerEntry, "costMicroUsd" | "spendingMonth">;
 
-/** Amounts that budgets hold for these completions, the same of each budget, and the month of those of keys and accounts. */
+/** Money that budgets hold for these completions, the same in each budget, and the month of holds of keys and accounts. */
 async function readHeld(statements: Statements, ids: readonly string[]): Promise<ReadonlyMap<string, Held>> {
   const held = new Map<string, Held>();
   for (const batch of batchesOf(statements, ids)) {

@@ -22,7 +22,7 @@ const LONGEST_MS = STEP_MS.day;
 /** IDs of the accounts that are teams or service accounts. */
 export const TEAMS = sql<string>`select id from accounts where kind <> 'person'`;
 
-/** What completions are grouped by; null for those that are of no group. */
+/** Expressions by which completions are grouped; null for completions without a group. */
 const VALUES: Readonly<Record<UsageQuery["by"], RawBuilder<string | null>>> = {
   none: sql`null`,
   model: sql`coalesce(served_model, requested_model)`,
@@ -53,7 +53,7 @@ export interface EntrySums {
    * empty name.
    */
   readonly sums: readonly Sums[];
-  /** Of all completions together, each counted once; undefined without any. */
+  /** Sums of all completions together, each counted once; undefined without any. */
   readonly total: Sums | undefined;
   /** End of the earliest completion that was added up, where there are earlier ones in the time of the query. */
   readonly cutSinceMs: number | undefined;

@@ -60,7 +60,7 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
 }
 
 interface Spent extends Written {
-  /** Those that the entry ends. */
+  /** Holds that the entry ends. */
   readonly holds: readonly BudgetHoldRow[];
   /** Negative for an entry that is taken out. */
   readonly spentMicroUsd: number;
