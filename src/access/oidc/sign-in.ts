@@ -45,7 +45,7 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
     authenticatedAtMs: provenAtMs(arrival, context.clock.now()) ?? 0,
     idToken: person.idToken,
   });
-  // Disabled, or unlinked, while the session began.
+  // The account was disabled or unlinked while the session began.
   const current = await context.store.findByIdentity(person);
   if (current?.id !== account.id || current.disabledAtMs !== undefined) {
     await context.store.removeSession(started.session.hash);
