@@ -104,7 +104,7 @@ export async function setOwnBudget(
   if (given === undefined)
     throw invalidField(
       "key_id",
-      "is of a key that gives no budget to its end users or sessions; set one at the key first",
+      `is of a key without a budget for each ${kind === "session" ? "session" : "end user"}; set one first`,
     );
   const of = { kind, keyFamilyId: key.keyFamilyId, period: periodAt(clock.now(), given.period) };
   const before = await budgets.find(of, name);
