@@ -8,7 +8,7 @@ import { type Figure, sentence } from "../test/faults/support/figures.ts";
 import { type Lanes, runLanes } from "./test-lanes.ts";
 
 /** A line of the report: a figure, and whether its limit was met. */
-type Said = Figure & { readonly held: boolean };
+type ReportLine = Figure & { readonly held: boolean };
 
 const FAULTS: Lanes = {
   folder: "test/faults",
@@ -64,11 +64,12 @@ try {
   await runLanes(FAULTS, { words: positionals, isLong: values.long });
 } finally {
   const lines = await readFile(report, "utf8").catch(() => "");
-  for (const line of lines.split("\n").filter((text) => text !== "")) console.log(tableRow(JSON.parse(line) as Said));
+  for (const line of lines.split("\n").filter((text) => text !== ""))
+    console.log(tableRow(JSON.parse(line) as ReportLine));
   if (seed !== undefined) console.log(`seed: ${seed}`);
   await rm(folder, { recursive: true, force: true });
 }
 
-function tableRow(said: Said): string {
-  return `${said.held ? "ok    " : "MISSED"}  ${sentence(said)}`;
+function tableRow(line: ReportLine): string {
+  return `${line.held ? "ok    " : "MISSED"}  ${sentence(line)}`;
 }

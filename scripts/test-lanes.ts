@@ -7,11 +7,11 @@ export interface Lanes {
   readonly folder: string;
   /** Vitest's configuration, with one worker. */
   readonly config: string;
-  /** They mostly wait, and measure no times below a second: they run beside the others, two at a time. */
+  /** Files that mostly wait, and measure no times below a second: they run beside the others, two at a time. */
   readonly waiting: ReadonlySet<string>;
-  /** They measure how much is served, or how long something takes: they run last, with nothing beside them. */
+  /** Files that measure throughput or durations: they run last, with nothing beside them. */
   readonly alone: ReadonlySet<string>;
-  /** They take long: they run only when they are named, or with `--long`. */
+  /** Files that take long: they run only when they are named, or with `--long`. */
   readonly long: ReadonlySet<string>;
 }
 
@@ -19,13 +19,13 @@ export interface Lanes {
 export interface LaneArguments {
   /** Runs only files whose names contain one of these words. Default: all but the long ones. */
   readonly words: readonly string[];
-  /** Whether the long ones run, too. */
+  /** Whether long files run, too. */
   readonly isLong: boolean;
   /** Further arguments of vitest. */
   readonly flags?: readonly string[];
 }
 
-/** Runs the files of a folder: the lanes beside each other, then those that run alone. Prints what failed after each. */
+/** Runs the files of a folder: the lanes beside each other, then those that run alone. Prints the failures after each. */
 export async function runLanes(lanes: Lanes, { words, isLong, flags = [] }: LaneArguments): Promise<void> {
   const nameOf = (file: string): string => basename(file, ".test.ts");
   const files = globSync(`${lanes.folder}/**/*.test.ts`).filter((file) =>

@@ -10,7 +10,7 @@ import { loadWithStored } from "./with-store.ts";
 
 export const providersTest: Command = {
   name: "providers test",
-  summary: "ask a provider for one token and for its models, and say what is wrong when it does not answer",
+  summary: "ask a provider for one token and for its models, and describe the problem when it does not answer",
   positionals: ["NAME"],
   flags: {
     model: { value: "ID", help: "a model of this provider (default: its first one that makes completions)" },

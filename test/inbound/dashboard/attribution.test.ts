@@ -80,7 +80,7 @@ it("pages continue one another, and a key without such budgets has an empty list
 it.each([
   ["no holder", { name: "ann" }, /holder/],
   ["no name", { holder: ANN.holder }, /name/],
-  ["a name that calls do not have", { holder: ANN.holder, name: " ann " }, /kept as "ann"/],
+  ["a name that calls do not have", { holder: ANN.holder, name: " ann " }, /stored as "ann"/],
   ["too large a budget", { ...ANN, budgetMicroUsd: 1_000_000_000_000_001n }, /budget_micro_usd/],
   ["a negative budget", { ...ANN, budgetMicroUsd: -1n }, /budget_micro_usd/],
   ["a kind without a budget", { holder: BudgetHolder.SESSION, name: "run" }, /set one first/],
