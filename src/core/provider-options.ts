@@ -49,7 +49,7 @@ const OTHER_FIELD = /^anthropic\.[a-z][a-z0-9_]{0,63}$/;
 /** Characters of an unknown name that a report repeats. */
 const MAX_NAME_CHARS = 64;
 
-/** Whether a format may pass a field on as `provider_options_json`, by its dialect and name. */
+/** Whether a format may pass a field on in `provider_options_json`. `name` has the dialect, such as `anthropic.thinking`. */
 export function isOtherField(name: string): boolean {
   return OTHER_FIELD.test(name) && !DIALECT_OPTIONS.has(name);
 }
