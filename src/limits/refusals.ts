@@ -67,7 +67,7 @@ export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure 
 /** The failure while the database is unavailable, when the slice of a budget (`budget-slices.ts`) has too little left. */
 export function toSliceFailure(subject: string): Failure {
   const budget = `the monthly budget of ${nameOf(subject)}`;
-  const message = `Budgets cannot be checked at the moment, and this process's share of ${budget} is spent. Try again soon.`;
+  const message = `Budgets cannot be checked at the moment, and the part of ${budget} that may be spent meanwhile is used up. Try again soon.`;
   return new Failure("overloaded", message, { unavailable: "database" });
 }
 
