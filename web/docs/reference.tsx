@@ -64,7 +64,7 @@ function Content({ document }: { readonly document: ApiDocument }) {
                   search={search!}
                   marker={marker}
                   getItemById={menu.getItemById}
-                  onActivate={menu.activateAndScroll}
+                  onActivate={(item) => menu.activateAndScroll(item)}
                 />
                 <SideMenu menu={menu} />
               </StickyResponsiveSidebar>
