@@ -7,8 +7,8 @@ export default mergeConfig(
   defineConfig({
     test: {
       include: ["test/browser/**/*.test.ts"],
-      // A worker starts one browser, which its files share, and each file the product. With one worker more than cores, others
-      // compute while one waits for times of the product: a simulated answer, a refresh, a notice that goes.
+      // Each has a browser, which its files share, and the product, which mostly wait for each other.
+      maxWorkers: 2,
     },
   }),
 );

@@ -153,7 +153,7 @@ describe("the API reference", () => {
       height,
       theme: index === 0 ? ("dark" as const) : ("light" as const),
     })),
-  )("has no accessibility violation at $width pixels, $theme", { timeout: 120_000 }, async ({ theme, ...size }) => {
+  )("has no accessibility violation at $width pixels, $theme", { timeout: 300_000 }, async ({ theme, ...size }) => {
     const { page } = visit;
     await page.setViewportSize(size);
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
