@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { Secret, TOTP } from "otpauth";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -5,6 +8,7 @@ import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { POLICIES } from "../../../src/inbound/dashboard/policy.ts";
 import { createSiteFinder } from "../../../src/inbound/dashboard/passkey-site.ts";
 import { PASSWORD, RULES } from "../../access/set-up.ts";
+import { attestedPasskey } from "../../support/attested-passkey.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
 
@@ -146,5 +150,25 @@ describe("passkeys", () => {
         expect.stringContaining("http.public_url"),
       ]);
     }
+  });
+
+  it("are added without what their devices are vouched for with, and nothing in it is fetched", async () => {
+    const site = await start();
+    const asked: (string | undefined)[] = [];
+    const inside = createServer((request, response) => {
+      asked.push(request.url);
+      response.end("not a list");
+    }).listen(0, "127.0.0.1");
+    await once(inside, "listening");
+    onTestFinished(() => void inside.close());
+    const host = `localhost:${site.server.port}`;
+    const ada = site.browser({ host });
+    await ada.session.signUp({ ...ADA, name: "ada" });
+    const { optionsJson } = await ada.factor.beginPasskey({});
+    const listAt = `http://127.0.0.1:${(inside.address() as AddressInfo).port}/internal`;
+    const responseJson = attestedPasskey({ optionsJson, origin: `http://${host}`, listAt });
+    await ada.factor.addPasskey({ name: "Phone", responseJson });
+    expect((await ada.factor.list({})).passkeys).toMatchObject([{ name: "Phone" }]);
+    expect(asked).toEqual([]);
   });
 });
