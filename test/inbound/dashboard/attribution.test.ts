@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { BudgetHolder } from "../../../gen/parley/console/v1/attribution_pb.js";
-import { BudgetPeriod } from "../../../gen/parley/console/v1/key_pb.js";
+import { BudgetPeriod, RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
@@ -94,6 +94,7 @@ it("refuses a wrong page, the key of somebody else, and of a developer one that 
   await expect(bob!.attribution.listBudgets({ ...list, pageToken: "nonsense" })).rejects.toThrow(/page_token/);
   await expect(bob!.attribution.listBudgets({ ...list, limit: 101 })).rejects.toThrow(/limit/);
   await expect(bob!.attribution.listBudgets({ ...list, search: "x".repeat(201) })).rejects.toThrow(/search/);
+  await expect(bob!.attribution.listBudgets({ ...list, search: "\0" })).rejects.toThrow(/search/);
   const cyd = await site.signedUp("cyd");
   await expect(cyd.attribution.listBudgets(list)).rejects.toThrow(/key_id: there is no key/);
   await expect(cyd.attribution.setBudget({ keyId, ...ANN })).rejects.toThrow(/key_id: there is no key/);
@@ -105,4 +106,13 @@ it("refuses a wrong page, the key of somebody else, and of a developer one that 
   await ada!.key.revoke({ id: keyId });
   site.access.clock.advance(2_000);
   await expect(ada!.attribution.setBudget({ keyId, ...ANN })).rejects.toThrow(/revoked/);
+});
+
+it("refuses a key that has expired after its rotation: its successor, locked since, has the same end users", async () => {
+  const { key: next } = await bob!.key.rotate({ id: keyId, grace: RotationGrace.NONE });
+  await ada!.key.update({ id: next!.id, limits: { requestsPerMinute: 7n } });
+  const own = { ...ANN, budgetMicroUsd: 900_000_000n };
+  await expect(bob!.attribution.setBudget({ keyId, ...own })).rejects.toThrow(/key_id: key_\w+ is expired/);
+  const { budgets } = await bob!.attribution.listBudgets({ keyId: next!.id, holder: ANN.holder });
+  expect(budgets).toEqual([]);
 });
