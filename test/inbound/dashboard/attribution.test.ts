@@ -116,3 +116,27 @@ it("refuses a key that has expired after its rotation: its successor, locked sin
   const { budgets } = await bob!.attribution.listBudgets({ keyId: next!.id, holder: ANN.holder });
   expect(budgets).toEqual([]);
 });
+
+it("an account's lists are read one after the other, as reports are", async () => {
+  let began = 0;
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const list: Store["attributedBudgets"]["list"] = async () => {
+    began += 1;
+    await ended;
+    return { budgets: [], count: 0 };
+  };
+  const slow = await startConsole({
+    signUp: "open",
+    store: { ...store, attributedBudgets: { ...store.attributedBudgets, list } },
+  });
+  const eve = await slow.signedUp("eve");
+  const { key } = await eve.key.create({ name: "app", attributionLimits: { endUserBudgetMicroUsd: 1n } });
+  const lists = [1, 2].map(() => eve.attribution.listBudgets({ keyId: key!.id, holder: ANN.holder }));
+  await expect.poll(() => began).toBe(1);
+  await eve.session.getSession({});
+  expect(began).toBe(1);
+  end();
+  await Promise.all(lists);
+  expect(began).toBe(2);
+  slow.close();
+});
