@@ -2,7 +2,7 @@ import { splitHosts } from "../net/hosts.ts";
 import { ConfigError, type ConfigPath, formatPath, type Problem, type Report } from "./config-error.ts";
 import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
-import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
+import { type ConfigDocument, interpolate, isRecord, MAX_PROBLEMS, pathKey, readDocument } from "./document.ts";
 import type { ReadKeys } from "./encryption-keys.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { type ModelLists, NO_LISTS, takeImports } from "./imports.ts";
@@ -112,7 +112,7 @@ export interface StoredProblem extends Problem {
 }
 
 /**
- * The configuration with all of a stored document, and what is wrong with it. `before`: the paths of the entries that are stored so far.
+ * The configuration with all of a stored document, and what is wrong with it, at most MAX_PROBLEMS. `before`: the paths of the entries that are stored so far.
  * Throws ConfigError for a document that cannot be read, and for a file that is not valid.
  */
 export function checkStored(
@@ -133,7 +133,8 @@ export function checkStored(
     allowsPrivate: alone.storedConfiguration.allowPrivate,
     wasStored: (entry) => stored.has(entry),
   });
-  return { config, problems: problems.map((problem) => ({ ...problem, line: describe(problem) })) };
+  const shown = problems.slice(0, MAX_PROBLEMS);
+  return { config, problems: shown.map((problem) => ({ ...problem, line: describe(problem) })) };
 }
 
 function parseAlone(source: ConfigSource): Config {

@@ -86,14 +86,14 @@ export async function addPasskey(
     .catch(() => undefined);
   if (verified?.verified !== true || !(await spendChallenge(context, challenge)))
     throw invalidField("response_json", "is not valid, or was used already; try again");
-  const { id, publicKey, counter, transports = [] } = verified.registrationInfo.credential;
+  const { id, publicKey, counter, transports } = verified.registrationInfo.credential;
   const passkey: PasskeyRecord = {
     id,
     accountId: account.id,
     name: checkedName,
     publicKey: Buffer.from(publicKey).toString("base64url"),
     counter,
-    transports: transports.slice(0, 10),
+    transports: Array.isArray(transports) ? transports.filter((each) => typeof each === "string").slice(0, 10) : [],
     createdAtMs: clock.now(),
     usedAtMs: undefined,
   };
@@ -194,8 +194,10 @@ export async function verifyPasskey(
     },
     requireUserVerification: true,
   }).catch(() => undefined);
-  const handle = response.response?.userHandle;
-  const isOwn = handle === undefined || Buffer.from(handle, "base64url").toString() === passkey.accountId;
+  // JSON has null for a device that tells none.
+  const handle: string | null | undefined = response.response?.userHandle;
+  const isOwn =
+    handle === undefined || handle === null || Buffer.from(handle, "base64url").toString() === passkey.accountId;
   if (verified?.verified !== true || !isOwn || !(await spendChallenge(context, challenge)))
     return { passkey, isValid: false };
   const use = { counter: verified.authenticationInfo.newCounter, atMs: clock.now() };
