@@ -114,14 +114,14 @@ const SCALAR = "\x1f";
 function opensTooMuch(text: string): boolean {
   let open = 0;
   let begun = 0;
-  let isScalar = false;
+  let isText = false;
   for (const token of new Lexer().lex(text)) {
     // The text after its mark is none of YAML's signs.
-    if (isScalar) {
-      isScalar = false;
+    if (isText) {
+      isText = false;
       continue;
     }
-    isScalar = token === SCALAR;
+    isText = token === SCALAR;
     if (token === "-" || token === "?" || token === ":") begun += 1;
     else if (token.trim() !== "" || token.includes("\n")) begun = 0;
     if (token === "[" || token === "{") open += 1;

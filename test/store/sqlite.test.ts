@@ -301,11 +301,11 @@ describe("a list of a key's end users", () => {
     const writer = new DatabaseSync(file);
     writer.exec(rows);
     writer.close();
-    let isListed = false;
+    const progress = { isListed: false };
     let reads = 0;
     const asked = { kind: "end_user", keyFamilyId: "key_1", period: "session", search: "nobody", limit: 100 } as const;
-    const list = store.attributedBudgets.list(asked).finally(() => (isListed = true));
-    while (!isListed) {
+    const list = store.attributedBudgets.list(asked).finally(() => (progress.isListed = true));
+    while (!progress.isListed) {
       await store.keys.find("key_none");
       reads += 1;
     }

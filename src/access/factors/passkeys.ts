@@ -113,9 +113,9 @@ async function withoutAttestation(given: RegistrationResponseJSON): Promise<Regi
   const { isoBase64URL, isoCBOR } = await import("@simplewebauthn/server/helpers");
   const { response } = given;
   const attested = isoCBOR.decodeFirst<Map<string, Uint8Array>>(isoBase64URL.toBuffer(response.attestationObject));
-  const unattested = new Map<string, string | Uint8Array | Map<string, never>>([
+  const unattested = new Map<string, string | Uint8Array | Map<string, string>>([
     ["fmt", "none"],
-    ["attStmt", new Map()],
+    ["attStmt", new Map<string, string>()],
     ["authData", attested.get("authData")!],
   ]);
   const attestationObject = isoBase64URL.fromBuffer(isoCBOR.encode(unattested));
