@@ -6,7 +6,7 @@ import { Button } from "../components/button.tsx";
 import { formatDuration } from "../format/duration.ts";
 import { outcomeOf } from "../format/outcomes.ts";
 
-/** Button that asks an upstream model for one token, with what came of it. */
+/** Button that asks an upstream model for one token, and the result. */
 export function TestConnection({ upstream: { provider, name, modelIds } }: { readonly upstream: Upstream }) {
   const test = useMutation({ mutationFn: () => testModel(modelIds[0]!) });
   return (

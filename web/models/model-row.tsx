@@ -37,10 +37,10 @@ const GRID =
 
 interface ColumnFacts {
   readonly name: string;
-  /** By what a click on its name sorts. Default: it does not sort. */
+  /** Sort column of a click on its name. Default: not sortable. */
   readonly column?: SortColumn;
   readonly isRight?: true;
-  /** The first after numbers, which end close to it. */
+  /** Padding on the left, because the right-aligned numbers of the column before end close to it. */
   readonly isApart?: true;
 }
 
@@ -260,7 +260,7 @@ function Actions({ model: { id }, isRoute, isEmbedding }: ActionsProps) {
   const links: readonly (readonly [label: string, to: string, Icon: LucideIcon])[] = [
     ...(isEmbedding ? [] : [[`Try it: ${id}`, `/playground${query}`, Play] as const]),
     [`Requests for ${id}`, `/requests${query}`, ListTree],
-    // Usage is that of the models that serve.
+    // Usage is counted for the served model, so a route has none.
     ...(isRoute ? [] : [[`Usage for ${id}`, `/usage${query}`, ChartColumn] as const]),
   ];
   return links.map(([label, to, Icon]) => (
