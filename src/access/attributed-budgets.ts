@@ -6,7 +6,7 @@ import type { Actor } from "./accounts.ts";
 import { hashEmail } from "./address.ts";
 import type { AccessContext } from "./context.ts";
 import type { KeyRecord } from "./key-store.ts";
-import { isForAdministrators, type KeyActor } from "./keys.ts";
+import { isForAdministrators, type KeyActor, keyState } from "./keys.ts";
 
 /** Use of the budget of an end user or a session of a key in a period. */
 export interface AttributedBudget {
@@ -84,7 +84,7 @@ const MAX_MICRO_USD = 1e15;
 
 /**
  * Gives an end user or a session of a key a budget of its own for the present period. Throws `invalid_request` for a key that gives
- * none or was revoked, and `permission_denied` for a developer, of a key that an administrator has limited.
+ * none or does not work any more, and `permission_denied` for a developer, of a key that an administrator has limited.
  */
 export async function setOwnBudget(
   { budgets, clock, log }: AttributedBudgetContext,
@@ -98,7 +98,9 @@ export async function setOwnBudget(
     !(Number.isSafeInteger(limitMicroUsd) && limitMicroUsd >= 0 && limitMicroUsd <= MAX_MICRO_USD)
   )
     throw invalidField("budget_micro_usd", `must be a whole number from 0 to ${MAX_MICRO_USD}`);
-  if (key.revokedAtMs !== undefined) throw invalidField("key_id", `${key.id} has been revoked`);
+  const state = keyState(key, clock.now());
+  // One that has expired after its rotation has not the lock and the limits of its successor, whose end users these are.
+  if (state !== "active") throw invalidField("key_id", `${key.id} is ${state}`);
   if (by === "developer" && key.limitedByAdministrator) throw isForAdministrators();
   const given = givenBudget(key.attributionLimits, kind);
   if (given === undefined)

@@ -1,4 +1,4 @@
-import { type Document, isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, visit } from "yaml";
+import { type Document, isMap, isScalar, isSeq, Lexer, LineCounter, type Pair, parseDocument, visit } from "yaml";
 import { ConfigError, type ConfigPath, type Problem } from "./config-error.ts";
 import type { Environment } from "./environment.ts";
 
@@ -21,6 +21,9 @@ const MAX_LENGTH = 1024 * 1024;
 
 /** Deeper than any setting. */
 const MAX_DEPTH = 32;
+
+/** More of one text help nobody, and finding their places takes time. */
+export const MAX_PROBLEMS = 100;
 
 /** Error texts by the parser's code. The parser's own texts quote the source, which may hold secrets. */
 const SYNTAX: Readonly<Record<string, string>> = {
@@ -53,6 +56,7 @@ export function readYaml(text: string, file: string): ParsedYaml {
     throw new ConfigError(summary, [`${place}: ${problem}`]);
   };
   if (text.length > MAX_LENGTH) fail(`${file}:1:1`, "the file is larger than 1 MiB; this is not a configuration file");
+  if (text.includes("\0")) fail(`${file}:1:1`, "the text contains a NUL character");
 
   const lineCounter = new LineCounter();
   const at = (offset: number): string => {
@@ -62,9 +66,9 @@ export function readYaml(text: string, file: string): ParsedYaml {
   const { document, value } = parse(text, lineCounter) ?? fail(`${file}:1:1`, "it is nested too deeply");
   const mistakes = [...document.errors, ...document.warnings].map(({ code, pos }) => ({ code, offset: pos[0] }));
   const repeated = findRepeatedKeys(document).map((offset) => ({ code: "DUPLICATE_KEY", offset }));
-  const problems = [...mistakes, ...repeated].map(
-    ({ code, offset }) => `${at(offset)}: ${SYNTAX[code] ?? `this is not valid YAML (${code})`}`,
-  );
+  const problems = [...mistakes, ...repeated]
+    .slice(0, MAX_PROBLEMS)
+    .map(({ code, offset }) => `${at(offset)}: ${SYNTAX[code] ?? `this is not valid YAML (${code})`}`);
   if (problems.length > 0) throw new ConfigError(summary, problems);
   return { value, tree: document, placeAt: at, locate: (path, part) => at(offsetOf(document, path, part)) };
 }
@@ -89,6 +93,7 @@ function findRepeatedKeys(document: Document.Parsed): number[] {
  * Undefined when the text is nested too deeply, also by an alias inside its own part, or when aliases repeat without bound.
  */
 function parse(text: string, lineCounter: LineCounter): { document: Document.Parsed; value: unknown } | undefined {
+  if (opensTooMuch(text)) return undefined;
   try {
     const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: "error", uniqueKeys: false });
     // toJS() could throw for a document with errors; those are reported instead.
@@ -97,6 +102,33 @@ function parse(text: string, lineCounter: LineCounter): { document: Document.Par
   } catch {
     return undefined;
   }
+}
+
+/** What the lexer puts before a scalar. */
+const SCALAR = "\x1f";
+
+/**
+ * Whether more than MAX_DEPTH brackets are open at once, or as many lists and keys begin directly after each other on a line. The parser takes a time for
+ * such a text that grows with the square of its length; the lexer does not.
+ */
+function opensTooMuch(text: string): boolean {
+  let open = 0;
+  let begun = 0;
+  let isText = false;
+  for (const token of new Lexer().lex(text)) {
+    // The text after its mark is none of YAML's signs.
+    if (isText) {
+      isText = false;
+      continue;
+    }
+    isText = token === SCALAR;
+    if (token === "-" || token === "?" || token === ":") begun += 1;
+    else if (token.trim() !== "" || token.includes("\n")) begun = 0;
+    if (token === "[" || token === "{") open += 1;
+    else if (token === "]" || token === "}") open = Math.max(open - 1, 0);
+    if (open > MAX_DEPTH || begun > MAX_DEPTH) return true;
+  }
+  return false;
 }
 
 /** Whether the value has more than `levels` levels of maps and lists. */

@@ -2,7 +2,7 @@ import { splitHosts } from "../net/hosts.ts";
 import { ConfigError, type ConfigPath, formatPath, type Problem, type Report } from "./config-error.ts";
 import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
-import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
+import { type ConfigDocument, interpolate, isRecord, MAX_PROBLEMS, pathKey, readDocument } from "./document.ts";
 import type { ReadKeys } from "./encryption-keys.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { type ModelLists, NO_LISTS, takeImports } from "./imports.ts";
@@ -113,8 +113,8 @@ export interface StoredProblem extends Problem {
 }
 
 /**
- * The configuration with all entries of a stored document, and the document's problems. `before`: the paths of the entries
- * that are stored so far. Throws ConfigError for a document that cannot be read, and for a file that is not valid.
+ * The configuration with all entries of a stored document, and the document's problems, at most MAX_PROBLEMS. `before`: the
+ * paths of the entries that are stored so far. Throws ConfigError for a document that cannot be read, and for a file that is not valid.
  */
 export function checkStored(
   source: ConfigSource & { readonly stored: StoredConfiguration },
@@ -134,7 +134,8 @@ export function checkStored(
     allowsPrivate: alone.storedConfiguration.allowPrivate,
     wasStored: (entry) => stored.has(entry),
   });
-  return { config, problems: problems.map((problem) => ({ ...problem, line: describe(problem) })) };
+  const shown = problems.slice(0, MAX_PROBLEMS);
+  return { config, problems: shown.map((problem) => ({ ...problem, line: describe(problem) })) };
 }
 
 function parseAlone(source: ConfigSource): Config {

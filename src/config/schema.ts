@@ -34,15 +34,19 @@ import {
   hedgeAfter,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
+import { MAX_PROBLEMS } from "./document.ts";
 import { PRESET_NAMES } from "./presets.ts";
 
-/** A map with exactly these keys. The error has one line for each unknown key, in the order of the issue's `keys`. */
+/** A map with exactly these keys. The error has one line for each of the first MAX_PROBLEMS unknown keys, in the order of the issue's `keys`. */
 function section<Shape extends z.ZodRawShape>(shape: Shape) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? issue.keys.map((key) => describeUnknownKey(key, known)).join("\n")
+        ? issue.keys
+            .slice(0, MAX_PROBLEMS)
+            .map((key) => describeUnknownKey(key, known))
+            .join("\n")
         : undefined,
   });
 }

@@ -77,8 +77,8 @@ export async function readLatest(
       "permission_denied",
       "The stored configuration is switched off: stored_configuration.enabled is false in the configuration file.",
     );
-  if (comment.length > MAX_COMMENT_CHARS)
-    throw invalidField("comment", `must have at most ${MAX_COMMENT_CHARS} characters`);
+  if (comment.length > MAX_COMMENT_CHARS || comment.includes("\0"))
+    throw invalidField("comment", `must have at most ${MAX_COMMENT_CHARS} characters, and none that is NUL`);
   const rows = await store.read();
   const latest = rows?.version.version ?? 0;
   if (latest !== expected) throw conflict(latest);

@@ -151,7 +151,7 @@ export async function openStore(
     }),
     refusals: createRefusalStore(ledger),
     budgets: createBudgetStore(database, compaction),
-    attributedBudgets: createAttributedBudgets(database, compaction),
+    attributedBudgets: createAttributedBudgets({ database, reports, compaction }),
     responses: createResponseStore(keeping),
     contents: createSealedRows(keeping, "completion_contents"),
     configuration: createConfigurationStore(database),

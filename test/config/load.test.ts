@@ -122,6 +122,7 @@ describe("any damage to a file", () => {
       "nested too deeply",
     ],
     ["an alias inside its own part", "simulator: &a {enabled: true, more: *a}", "nested too deeply"],
+    ["a NUL character", "simulator: {} # \0", "contains a NUL character"],
     ["a file of more than 1 MiB", "#".repeat(1024 * 1024 + 1), "larger than 1 MiB"],
   ])("such as %s is refused", (_, text, expected) => {
     expect(() => parseConfig({ file: "parley.yaml", text, env: {} })).toThrow(ConfigError);

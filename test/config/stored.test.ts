@@ -3,7 +3,7 @@ import { ConfigError } from "../../src/config/config-error.ts";
 import type { Environment } from "../../src/config/environment.ts";
 import { checkStored, parseConfig } from "../../src/config/parse.ts";
 import { NOTHING_STORED, type StoredConfiguration, type StoredCredential, UNREAD } from "../../src/config/stored.ts";
-import { documentOf, readStored } from "../../src/config/stored-document.ts";
+import { documentOf, readEntryYaml, readStored } from "../../src/config/stored-document.ts";
 import { listEntries } from "../../src/config/stored-entries.ts";
 
 const KEY = "a-long-enough-credential";
@@ -70,6 +70,28 @@ describe("a stored configuration", () => {
     const document = (length: number) => `aliases:\n${Array.from({ length }, (_, at) => `  a${at}: m`).join("\n")}`;
     expect(readStored(document(2000)).entries).toHaveLength(2000);
     expect(() => readStored(document(2001))).toThrow("has 2001 entries and must have at most 2,000");
+  });
+
+  it("has its first 100 problems listed, however many there are", () => {
+    const keys = Array.from({ length: 20_000 }, (_, index) => `k${index}: 1`);
+    const listed = problemsOf(`providers: { acme: {${keys.join(", ")}} }`);
+    expect(listed).toHaveLength(100);
+    expect(listed[99]).toContain("acme.k99: unknown key");
+  });
+
+  it.each([
+    ["brackets", "[".repeat(250_000)],
+    ["maps", "{a: ".repeat(60_000)],
+    ["lists", `${"- ".repeat(120_000)}x`],
+    ["keys", `${"? ".repeat(120_000)}x`],
+  ])("is refused at once when %s are nested too deeply", (_, text) => {
+    const problem = ":1:1: it is nested too deeply";
+    expect(() => readEntryYaml(text)).toThrow(expect.objectContaining({ lines: [problem] }));
+  });
+
+  it("may have signs of YAML in its texts, and empty items", () => {
+    const text = `a: "${"[".repeat(40)}"\nb: |\n  ${"- ".repeat(40)}\nc:\n${"  -\n".repeat(40)}d: [${"[], ".repeat(40)}]`;
+    expect(readEntryYaml(text).value).toMatchObject({ a: "[".repeat(40) });
   });
 
   it("is parsed once", () => {

@@ -289,6 +289,9 @@ describe("a whole document", () => {
   it("is bounded", async () => {
     const failure = await failureOf(replace(0, `# ${"x".repeat(256 * 1024)}\nmodels: {}\n`));
     expect(failure.message).toContain("at most 256 KiB");
+    const facts = { expected: 0, validateOnly: false, actor: ACTOR, document: "{}" };
+    for (const comment of ["x".repeat(501), "\0"])
+      expect((await failureOf(importDocument(ports(), { ...facts, comment }))).message).toContain("comment");
   });
 
   it("with a mistake names its line and column", async () => {

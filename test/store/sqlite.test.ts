@@ -291,3 +291,26 @@ describe("a damaged file", () => {
     expect(found).not.toEqual([]);
   });
 });
+
+describe("a list of a key's end users", () => {
+  it("keeps no other statement waiting", async () => {
+    const store = await open();
+    const rows = `with recursive number(n) as (select 1 union all select n + 1 from number where n < 50000)
+      insert into spending (subject, month, spent_micro_usd, held_micro_usd, kept_until_ms, holder_name)
+      select 'end_user:key_1:' || n, 'session', n, 0, 9e15, 'user ' || n from number`;
+    const writer = new DatabaseSync(file);
+    writer.exec(rows);
+    writer.close();
+    const progress = { isListed: false };
+    let reads = 0;
+    const asked = { kind: "end_user", keyFamilyId: "key_1", period: "session", search: "nobody", limit: 100 } as const;
+    const list = store.attributedBudgets.list(asked).finally(() => (progress.isListed = true));
+    while (!progress.isListed) {
+      await store.keys.find("key_none");
+      reads += 1;
+    }
+    expect(await list).toEqual({ budgets: [], count: 0 });
+    // On one connection: one before and after each statement of the list.
+    expect(reads).toBeGreaterThan(20);
+  });
+});

@@ -18,6 +18,10 @@ export interface CertificateRequest {
   readonly validTo?: Date;
   /** Its keys. Default: new ones of P-256. */
   readonly pair?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
+  /** Address of the revocation list. Default: none. */
+  readonly listAt?: string;
+  /** Further extensions: their values in DER by their OIDs. */
+  readonly extensions?: Readonly<Record<string, Buffer>>;
 }
 
 export interface ListRequest {
@@ -84,6 +88,8 @@ export class CertificateAuthority {
     names = [],
     validFrom = new Date(Date.now() - DAY_MS),
     validTo = new Date(Date.now() + 3650 * DAY_MS),
+    listAt,
+    extensions: others = {},
   }: CertificateRequest & {
     readonly subject: string;
     readonly publicKey: KeyObject;
@@ -93,6 +99,8 @@ export class CertificateAuthority {
     const extensions = [
       extension("2.5.29.19", sequence(isAuthority ? [der(0x01, Buffer.of(0xff))] : []), "critical"),
       ...(alternatives.length > 0 ? [extension("2.5.29.17", sequence(alternatives))] : []),
+      ...(listAt === undefined ? [] : [extension("2.5.29.31", listPoint(listAt))]),
+      ...Object.entries(others).map(([id, value]) => extension(id, value)),
     ];
     const algorithm = sequence([oid("1.2.840.10045.4.3.2")]);
     const content = sequence([
@@ -178,6 +186,11 @@ function time(date: Date): Buffer {
 function extension(id: string, value: Buffer, critical?: "critical"): Buffer {
   const flag = critical === undefined ? [] : [der(0x01, Buffer.of(0xff))];
   return sequence([oid(id), ...flag, der(0x04, value)]);
+}
+
+function listPoint(address: string): Buffer {
+  const names = der(0xa0, generalName(`URI:${address}`));
+  return sequence([sequence([der(0xa0, names)])]);
 }
 
 function generalName(text: string): Buffer {

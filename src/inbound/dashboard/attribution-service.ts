@@ -44,8 +44,8 @@ export function createAttributionService({
       const kind = readHolder(holder);
       const limit = pageSize(asked);
       const after = readToken(pageToken);
-      if (search.length > MAX_NAME_CHARS)
-        throw invalidField("search", `must have at most ${MAX_NAME_CHARS} characters`);
+      if (search.length > MAX_NAME_CHARS || search.includes("\0"))
+        throw invalidField("search", `must have at most ${MAX_NAME_CHARS} characters, and none that is NUL`);
       const given = givenBudget(attributionLimits, kind);
       if (given === undefined) return {};
       const nowMs = clock.now();

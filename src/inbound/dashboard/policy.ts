@@ -202,7 +202,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     remove: changing("keys.write"),
   }),
   ...entries(AttributionService.method, {
-    listBudgets: reading("keys.read"),
+    // Reads all end users of a key, which may be millions.
+    listBudgets: reporting("keys.read"),
     setBudget: changing("keys.write"),
   }),
   ...entries(OverviewService.method, { get: reporting("usage.read") }),

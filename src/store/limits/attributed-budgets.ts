@@ -12,8 +12,19 @@ import type { SpendingRow } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { keptUntil } from "./spending.ts";
 
+interface AttributedBudgetPorts {
+  readonly database: Database;
+  /** A list reads all end users of its key: completions must not wait for it. */
+  readonly reports: Database;
+  readonly compaction: LedgerCompaction;
+}
+
 /** The AttributedBudgetStore in the database: rows of `spending`. */
-export function createAttributedBudgets(database: Database, compaction: LedgerCompaction): AttributedBudgetStore {
+export function createAttributedBudgets({
+  database,
+  reports,
+  compaction,
+}: AttributedBudgetPorts): AttributedBudgetStore {
   const { query } = database;
   const keyOf = ({ kind, keyFamilyId, period: month }: BudgetHolders, name: string) => {
     return { subject: subjectOf(kind, keyFamilyId, name), month };
@@ -21,9 +32,9 @@ export function createAttributedBudgets(database: Database, compaction: LedgerCo
   return {
     async list(asked) {
       await compaction.flushed();
-      const subject = inCodeUnits(database, "subject");
+      const subject = inCodeUnits(reports, "subject");
       const { after, limit } = asked;
-      const matching = matchingOf(database, asked);
+      const matching = matchingOf(reports, asked);
       const next =
         after &&
         sql`and (spent_micro_usd < ${after.spentMicroUsd} or
@@ -31,8 +42,8 @@ export function createAttributedBudgets(database: Database, compaction: LedgerCo
       const rows = sql<SpendingRow>`select * from spending where ${matching} ${next ?? sql``}
         order by spent_micro_usd desc, ${subject} limit ${limit}`;
       const all = sql<{ count: number }>`select count(*) as count from spending where ${matching}`;
-      const found = await retryWhileBusy(() => rows.execute(query));
-      const counted = await retryWhileBusy(() => all.execute(query));
+      const found = await retryWhileBusy(() => rows.execute(reports.query));
+      const counted = await retryWhileBusy(() => all.execute(reports.query));
       return { budgets: found.rows.map(toBudget), count: counted.rows[0]!.count };
     },
 

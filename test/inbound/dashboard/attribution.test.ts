@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { BudgetHolder } from "../../../gen/parley/console/v1/attribution_pb.js";
-import { BudgetPeriod } from "../../../gen/parley/console/v1/key_pb.js";
+import { BudgetPeriod, RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import { makeDataDir } from "../../support/data-dir.ts";
@@ -93,6 +93,7 @@ it("refuses a wrong page, the key of somebody else, and of a developer one that 
   await expect(bob!.attribution.listBudgets({ ...list, pageToken: "nonsense" })).rejects.toThrow(/page_token/);
   await expect(bob!.attribution.listBudgets({ ...list, limit: 101 })).rejects.toThrow(/limit/);
   await expect(bob!.attribution.listBudgets({ ...list, search: "x".repeat(201) })).rejects.toThrow(/search/);
+  await expect(bob!.attribution.listBudgets({ ...list, search: "\0" })).rejects.toThrow(/search/);
   const cyd = await site.signedUp("cyd");
   await expect(cyd.attribution.listBudgets(list)).rejects.toThrow(/key_id: there is no key/);
   await expect(cyd.attribution.setBudget({ keyId, ...ANN })).rejects.toThrow(/key_id: there is no key/);
@@ -104,4 +105,37 @@ it("refuses a wrong page, the key of somebody else, and of a developer one that 
   await ada!.key.revoke({ id: keyId });
   site.access.clock.advance(2_000);
   await expect(ada!.attribution.setBudget({ keyId, ...ANN })).rejects.toThrow(/revoked/);
+});
+
+it("refuses a key that has expired after its rotation: its successor, locked since, has the same end users", async () => {
+  const { key: next } = await bob!.key.rotate({ id: keyId, grace: RotationGrace.NONE });
+  await ada!.key.update({ id: next!.id, limits: { requestsPerMinute: 7n } });
+  const own = { ...ANN, budgetMicroUsd: 900_000_000n };
+  await expect(bob!.attribution.setBudget({ keyId, ...own })).rejects.toThrow(/key_id: key_\w+ is expired/);
+  const { budgets } = await bob!.attribution.listBudgets({ keyId: next!.id, holder: ANN.holder });
+  expect(budgets).toEqual([]);
+});
+
+it("an account's lists are read one after the other, as reports are", async () => {
+  let began = 0;
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const list: Store["attributedBudgets"]["list"] = async () => {
+    began += 1;
+    await ended;
+    return { budgets: [], count: 0 };
+  };
+  const slow = await startConsole({
+    signUp: "open",
+    store: { ...store, attributedBudgets: { ...store.attributedBudgets, list } },
+  });
+  const eve = await slow.signedUp("eve");
+  const { key } = await eve.key.create({ name: "app", attributionLimits: { endUserBudgetMicroUsd: 1n } });
+  const lists = [1, 2].map(() => eve.attribution.listBudgets({ keyId: key!.id, holder: ANN.holder }));
+  await expect.poll(() => began).toBe(1);
+  await eve.session.getSession({});
+  expect(began).toBe(1);
+  end();
+  await Promise.all(lists);
+  expect(began).toBe(2);
+  slow.close();
 });

@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Code } from "@connectrpc/connect";
 import { Secret, TOTP } from "otpauth";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -5,6 +8,7 @@ import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { POLICIES } from "../../../src/inbound/dashboard/policy.ts";
 import { createSiteFinder } from "../../../src/inbound/dashboard/passkey-site.ts";
 import { PASSWORD, RULES } from "../../access/set-up.ts";
+import { createDevice } from "../../support/passkey-device.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
 
@@ -147,4 +151,41 @@ describe("passkeys", () => {
       ]);
     }
   });
+
+  it("are added without what their devices are vouched for with, and nothing in it is fetched", async () => {
+    const asked: (string | undefined)[] = [];
+    const inside = createServer((request, response) => {
+      asked.push(request.url);
+      response.end("not a list");
+    }).listen(0, "127.0.0.1");
+    await once(inside, "listening");
+    onTestFinished(() => void inside.close());
+    const { ada, device } = await atLocalhost();
+    const { optionsJson } = await ada.factor.beginPasskey({});
+    const listAt = `http://127.0.0.1:${(inside.address() as AddressInfo).port}/internal`;
+    await ada.factor.addPasskey({ name: "Phone", responseJson: device.attest(optionsJson, { listAt }) });
+    expect((await ada.factor.list({})).passkeys).toMatchObject([{ name: "Phone" }]);
+    expect(asked).toEqual([]);
+  });
+
+  it("may have no list of transports, and no handle of the person", async () => {
+    const { site, host, ada, device } = await atLocalhost();
+    const { optionsJson } = await ada.factor.beginPasskey({});
+    const responseJson = device.attest(optionsJson, { listAt: "http://127.0.0.1:1", transports: { usb: true } });
+    await ada.factor.addPasskey({ name: "Phone", responseJson });
+    const elsewhere = site.browser({ host });
+    const asked = await elsewhere.factor.getPasskeyOptions({});
+    const used = device.use(asked.optionsJson, { userHandle: null });
+    expect((await elsewhere.factor.signInByPasskey({ responseJson: used })).session?.account?.email).toBe(ADA.email);
+    expect((await errorOf(elsewhere.factor.signInByPasskey({ responseJson: used }))).code).toBe(Code.Unauthenticated);
+  });
 });
+
+/** A person whose browser is at localhost, where passkeys are valid, with a device. */
+async function atLocalhost() {
+  const site = await start();
+  const host = `localhost:${site.server.port}`;
+  const ada = site.browser({ host });
+  await ada.session.signUp({ ...ADA, name: "ada" });
+  return { site, host, ada, device: createDevice(`http://${host}`) };
+}

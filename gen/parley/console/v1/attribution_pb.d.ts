@@ -285,7 +285,7 @@ export declare const AttributionService: GenService<{
   },
   /**
    * Gives one end user or session another budget until the end of the present day, month or session, also before its first request. It
-   * counts for the next request in all processes. INVALID_ARGUMENT for a key that gives no budget, or was revoked; PERMISSION_DENIED for
+   * counts for the next request in all processes. INVALID_ARGUMENT for a key that gives no budget, has expired or was revoked; PERMISSION_DENIED for
    * a developer, of a key that is `limited_by_administrator`.
    *
    * @generated from rpc parley.console.v1.AttributionService.SetBudget

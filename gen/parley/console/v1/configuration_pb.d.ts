@@ -1097,7 +1097,7 @@ export declare const ConfigurationService: GenService<{
   },
   /**
    * Sets and removes entries of the stored configuration, all or none. INVALID_ARGUMENT when the configuration would not be valid:
-   * a field violation such as `changes[0].entry:3:5` names line and column of the text. ABORTED for another version than
+   * a field violation such as `changes[0].entry:3:5` names line and column of the text, of the first 100. ABORTED for another version than
    * `expected_version`. The request may have 1 MiB.
    *
    * @generated from rpc parley.console.v1.ConfigurationService.ChangeEntries
