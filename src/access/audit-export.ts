@@ -87,8 +87,11 @@ function toLine(cells: readonly string[]): string {
   return `${cells.map(toCell).join(",")}\r\n`;
 }
 
-/** Escapes cells that a spreadsheet would run as formulas: clients choose the names of their programs. */
+/**
+ * Escapes cells that a spreadsheet would run as formulas, also after a semicolon, at which those of many countries begin a cell: clients
+ * choose the names of their programs.
+ */
 function toCell(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = text.replaceAll(/(^|;)(?=[=+\-@\t\r])/g, "$1'");
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

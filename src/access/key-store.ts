@@ -132,8 +132,8 @@ export interface KeyStore {
    * Gives a key and all keys of its family to another account. False when the key is not of the account `from`.
    */
   transfer(id: string, accounts: { readonly from: string; readonly to: string }): Promise<boolean>;
-  /** The keys of a family, by the ID of its first key. */
-  family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
+  /** The keys that rotations replaced on the way to this one, and that are neither expired nor revoked; the latest first. */
+  workingPredecessors(key: Pick<KeyRecord, "id" | "keyFamilyId">, nowMs: number): Promise<readonly string[]>;
   /** Revokes keys atomically. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
   /**

@@ -156,26 +156,17 @@ export async function revokeKey(
   id: string,
   scope: RevocationScope = "with predecessors",
 ): Promise<readonly string[]> {
-  const { keyFamilyId } = await findKey(store, id);
+  const key = await findKey(store, id);
+  if (key.revokedAtMs !== undefined) throw isRevoked(id);
   const now = clock.now();
-  const predecessors =
-    scope === "key only"
-      ? []
-      : predecessorsOf(id, await store.family(keyFamilyId)).filter((key) => keyState(key, now) === "active");
-  const revoked = await store.revoke([id, ...predecessors.map((key) => key.id)], now);
-  if (!revoked.includes(id)) throw invalidField("id", `${id} has been revoked already`);
+  const predecessors = scope === "key only" ? [] : await store.workingPredecessors(key, now);
+  const revoked = await store.revoke([id, ...predecessors], now);
+  if (!revoked.includes(id)) throw isRevoked(id);
   return [id, ...revoked.filter((each) => each !== id)];
 }
 
-/** The keys of a family that rotations replaced on the way to this one. */
-function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
-  const predecessors: KeyRecord[] = [];
-  for (let wanted = id; ;) {
-    const found = family.find(({ replacedBy }) => replacedBy === wanted);
-    if (found === undefined) return predecessors;
-    predecessors.push(found);
-    wanted = found.id;
-  }
+function isRevoked(id: string): Failure {
+  return invalidField("id", `${id} has been revoked already`);
 }
 
 /** The fields of a key that people can change; absent ones stay. */

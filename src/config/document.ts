@@ -104,8 +104,27 @@ function parse(text: string, lineCounter: LineCounter): { document: Document.Par
   }
 }
 
-/** What the lexer puts before a scalar. */
+/** What the lexer puts before a scalar, and other marks of its own: they are not in the text. */
 const SCALAR = "\x1f";
+const MARKS: ReadonlySet<string> = new Set([SCALAR, "\x02", "\x18"]);
+
+/**
+ * Line and column, such as `:3:5`, of the first alias, tag or directive; undefined without any. Does not parse the text: the parser takes a
+ * time that grows with the square of the number of aliases, and of the elements of some tags.
+ */
+export function findReference(text: string): string | undefined {
+  let offset = 0;
+  let isText = false;
+  for (const token of new Lexer().lex(text)) {
+    if (!isText && /^[*!%]/.test(token)) {
+      const before = text.slice(0, offset).split("\n");
+      return `:${before.length}:${before.at(-1)!.length + 1}`;
+    }
+    if (isText || !MARKS.has(token)) offset += token.length;
+    isText = !isText && token === SCALAR;
+  }
+  return undefined;
+}
 
 /**
  * Whether more than MAX_DEPTH brackets are open at once, or as many lists and keys begin directly after each other on a line. The parser takes a time for

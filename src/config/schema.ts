@@ -222,7 +222,7 @@ const provider = section({
   project: z.exactOptional(project),
   api_version: z.exactOptional(apiVersion),
   credential_file: z.exactOptional(absolutePath),
-  base_url: z.exactOptional(z.string()),
+  base_url: z.exactOptional(z.string().max(2_048)),
   api_keys: z.array(credential).default([]),
   account_credentials: z.enum(["none", "allowed"]).default("none"),
   allow_private: z.boolean().default(false),

@@ -1,6 +1,6 @@
-import { Document, isAlias, isMap, isScalar, type Pair, stringify, visit, YAMLMap } from "yaml";
+import { Document, isMap, isScalar, type Pair, stringify, visit, YAMLMap } from "yaml";
 import { ConfigError } from "./config-error.ts";
-import { isRecord, type ParsedYaml, readDocument, readYaml } from "./document.ts";
+import { findReference, isRecord, type ParsedYaml, readDocument, readYaml } from "./document.ts";
 import { HIDDEN } from "./settings.ts";
 import { KEY_FILE } from "./scalars.ts";
 import {
@@ -83,6 +83,7 @@ export function readStored(text: string): StoredDocument {
   };
   if (text.length > MAX_STORED_LENGTH)
     fail(`the stored configuration must have at most ${MAX_STORED_LENGTH / 1024} KiB`);
+  requireNoReference(text, STORED_NAME);
   const parsed = readDocument(text === "" ? "{}" : text, STORED_NAME);
   requirePlain(parsed, STORED_NAME);
   const root = parsed.tree.contents as unknown as YAMLMap;
@@ -101,6 +102,7 @@ export function readStored(text: string): StoredDocument {
 
 /** Parses an entry, whose places are `:3:5`. Throws ConfigError. */
 export function readEntryYaml(text: string): ParsedYaml {
+  requireNoReference(text, "");
   const parsed = readYaml(text, "");
   requirePlain(parsed, "");
   return parsed;
@@ -109,21 +111,28 @@ export function readEntryYaml(text: string): ParsedYaml {
 const NOT_PLAIN =
   "aliases (*NAME), tags (!NAME), << and directives (%NAME) are for the configuration file only, because entries are changed one by one; write it out";
 
+/** Throws ConfigError for YAML with aliases, tags or directives. */
+function requireNoReference(text: string, file: string): void {
+  const place = findReference(text);
+  if (place !== undefined) throw notPlain(file, `${file}${place}`);
+}
+
 /** Throws ConfigError for YAML that could not stand alone in an entry, or whose value differs from its text. */
 function requirePlain({ tree, placeAt }: ParsedYaml, file: string): void {
-  const { yaml, tags } = tree.directives;
-  let offset: number | undefined = yaml.explicit === true || Object.keys(tags).length > 1 ? 0 : undefined;
+  let offset: number | undefined;
   visit(tree, {
     Node(key, node) {
-      const isMerge = key === "key" && isScalar(node) && (node.source === "<<" || typeof node.value === "symbol");
-      const isPlain = !isAlias(node) && node.tag === undefined && !isMerge && (key !== "key" || isScalar(node));
-      if (isPlain || offset !== undefined) return undefined;
+      const isMerge = key === "key" && isScalar(node) && node.source === "<<";
+      if (!isMerge && (key !== "key" || isScalar(node))) return undefined;
       offset = node.range?.[0] ?? 0;
       return visit.BREAK;
     },
   });
-  if (offset !== undefined)
-    throw new ConfigError(`${file} cannot be read as stored configuration:`, [`${placeAt(offset)}: ${NOT_PLAIN}`]);
+  if (offset !== undefined) throw notPlain(file, placeAt(offset));
+}
+
+function notPlain(file: string, place: string): ConfigError {
+  return new ConfigError(`${file} cannot be read as stored configuration:`, [`${place}: ${NOT_PLAIN}`]);
 }
 
 /** An entry whose text is made when it is read. */

@@ -4,6 +4,7 @@ import { get } from "node:https";
 import type { TokenVerifier } from "../access/tokens.ts";
 import type { Config, TokenIssuerConfig } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import { limitInformational } from "../net/informational.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Time limit for the keys of an issuer. */
@@ -45,7 +46,8 @@ async function readKeySet(keySet: TokenIssuerConfig["keySet"]): Promise<string> 
 async function fetchText(url: string, ca: string | undefined): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const signal = AbortSignal.timeout(READ_MS);
-  get(url, { ...(ca !== undefined && { ca }), signal, agent: false }, resolve).on("error", reject);
+  const request = get(url, { ...(ca !== undefined && { ca }), signal, agent: false }, resolve);
+  limitInformational(request.on("error", reject), reject);
   const response = await promise;
   const pieces: Buffer[] = [];
   let bytes = 0;

@@ -61,7 +61,8 @@ export interface Prompt {
   readonly seed?: number | undefined;
 }
 
-const FAULT_DIRECTIVE = /\[\[\s*fault:([^\]]*)\]\]\s*/iu;
+/** Without brackets: the beginning of a directive in a long prompt would be looked at again from each of its beginnings. */
+const FAULT_DIRECTIVE = /\[\[\s*fault:([^[\]]*)\]\]\s*/iu;
 
 const TURN_OVERHEAD_TOKENS = 3;
 

@@ -6,6 +6,12 @@ type Schema = Readonly<Record<string, unknown>>;
  */
 const MAX_OPTIONAL_DEPTH = 4;
 
+/** Limit of values of an example, for which CHARS characters count as one more. Nested lists of a thousand items would have no end. */
+const MAX_VALUES = 10_000;
+const CHARS = 100;
+/** Numbers and quoted texts that are read of a message. */
+const MAX_STATED = 1_000;
+
 const FORMATS: Readonly<Record<string, string>> = {
   "date-time": "2026-01-15T09:30:00Z",
   date: "2026-01-15",
@@ -51,6 +57,7 @@ class ExampleMaker {
   readonly root: Schema;
   private readonly numbers: number[];
   private readonly texts: string[];
+  private left = MAX_VALUES;
 
   constructor(root: Schema, stated: StatedValues) {
     this.root = root;
@@ -59,11 +66,12 @@ class ExampleMaker {
   }
 
   make(schema: Schema, name: string, depth: number): unknown {
-    if (depth > 2 * MAX_OPTIONAL_DEPTH) return null;
+    this.left -= 1;
+    if (depth > 2 * MAX_OPTIONAL_DEPTH || this.left < 0) return null;
     if (typeof schema["$ref"] === "string") return this.make(follow(schema["$ref"], this.root), name, depth + 1);
-    if ("const" in schema) return schema["const"];
-    if (Array.isArray(schema["enum"]) && schema["enum"].length > 0) return schema["enum"][0];
-    if ("default" in schema) return schema["default"];
+    if ("const" in schema) return this.counted(schema["const"]);
+    if (Array.isArray(schema["enum"]) && schema["enum"].length > 0) return this.counted(schema["enum"][0]);
+    if ("default" in schema) return this.counted(schema["default"]);
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (Array.isArray(branches)) {
       const branch = branches.filter(isSchema).find((candidate) => candidate["type"] !== "null");
@@ -85,8 +93,14 @@ class ExampleMaker {
       case "null":
         return null;
       default:
-        return takeFirst(this.texts, (text) => isStringOf(schema, text)) ?? makeString(schema, name);
+        return this.counted(takeFirst(this.texts, (text) => isStringOf(schema, text)) ?? makeString(schema, name));
     }
+  }
+
+  /** Counts the characters of a text, or of a value of the schema. */
+  private counted<T>(value: T): T {
+    this.left -= (JSON.stringify(value) ?? "").length / CHARS;
+    return value;
   }
 
   private merge(schema: Schema): Schema {
@@ -201,13 +215,20 @@ interface StatedValues {
 const NOTHING_STATED: StatedValues = { numbers: [], texts: [] };
 
 /** Matches numbers that are not part of a word, of a name such as `gpt-5`, or of a version. */
-const NUMBER = /(?<![\w.]|\w-)-?\d+(?:\.\d+)?(?![\w.]*\w)/gu;
+const NUMBER = /(?<![\w.]|\w-)-?\d+(?:\.\d+)?(?!\d)(?![\w.]*\w)/gu;
 
 /** Matches quoted text. An apostrophe inside a word is not a quotation mark. */
-const QUOTED = /(?<!\w)(?:'([^']+)'|"([^"]+)")(?!\w)|“([^”]+)”/gu;
+const QUOTED = /(?<!\w)(?:'([^']+)'|"([^"]+)")(?!\w)|“([^“”]+)”/gu;
 
 /** Reads the numbers and quoted texts of a message: `magic_function(3)` states 3, `named 'Åse'` states Åse. */
 export function readStatedValues(message: string): StatedValues {
-  const texts = [...message.matchAll(QUOTED)].map(([, single, double, curly]) => single ?? double ?? curly ?? "");
-  return { numbers: Array.from(message.matchAll(NUMBER), ([digits]) => Number(digits)), texts };
+  const texts = message
+    .matchAll(QUOTED)
+    .take(MAX_STATED)
+    .map(([, single, double, curly]) => single ?? double ?? curly ?? "");
+  const numbers = message
+    .matchAll(NUMBER)
+    .take(MAX_STATED)
+    .map(([digits]) => Number(digits));
+  return { numbers: [...numbers], texts: [...texts] };
 }

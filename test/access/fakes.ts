@@ -96,8 +96,12 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
         if (record.keyFamilyId === key.keyFamilyId) change(record.id, () => true, { accountId: to });
       return true;
     },
-    family: async (keyFamilyId) =>
-      [...rows.values()].map(({ record }) => record).filter((each) => each.keyFamilyId === keyFamilyId),
+    async workingPredecessors({ id }, nowMs) {
+      const predecessors: KeyRecord[] = [];
+      const before = (wanted: string) => [...rows.values()].find(({ record }) => record.replacedBy === wanted)?.record;
+      for (let found = before(id); found !== undefined; found = before(found.id)) predecessors.push(found);
+      return predecessors.filter((record) => keyState(record, nowMs) === "active").map((record) => record.id);
+    },
     revoke: async (ids, atMs) =>
       ids.filter((id) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs })),
     async update(id, changes, { limitedByAdministrator: expected } = {}) {

@@ -89,9 +89,32 @@ describe("a stored configuration", () => {
     expect(() => readEntryYaml(text)).toThrow(expect.objectContaining({ lines: [problem] }));
   });
 
+  it.each([
+    ["aliases", `[&a {}${", *a".repeat(60_000)}]`],
+    [
+      "elements with a tag",
+      `%YAML 1.1\n--- !!omap\n${Array.from({ length: 25_000 }, (_, at) => `- k${at}: 1\n`).join("")}`,
+    ],
+  ])("is refused at once when it has many %s", (_, text) => {
+    const beganMs = performance.now();
+    expect(() => readEntryYaml(text)).toThrow("for the configuration file only");
+    expect(performance.now() - beganMs).toBeLessThan(500);
+  });
+
+  it("has addresses of at most 2,048 characters", () => {
+    const address = (slashes: number): string => `https://acme.example/${"/".repeat(slashes)}x`;
+    const problems = (slashes: number): string =>
+      problemsOf(`providers: { acme: { dialect: openai, base_url: "${address(slashes)}" } }`).join();
+    expect(problems(2_000)).not.toContain("base_url");
+    const beganMs = performance.now();
+    expect(problems(200_000)).toContain("providers.acme.base_url");
+    expect(performance.now() - beganMs).toBeLessThan(500);
+  });
+
   it("may have signs of YAML in its texts, and empty items", () => {
-    const text = `a: "${"[".repeat(40)}"\nb: |\n  ${"- ".repeat(40)}\nc:\n${"  -\n".repeat(40)}d: [${"[], ".repeat(40)}]`;
-    expect(readEntryYaml(text).value).toMatchObject({ a: "[".repeat(40) });
+    const signs = "*a !b %c";
+    const text = `a: "${"[".repeat(40)}"\nb: |\n  ${"- ".repeat(40)}\n  ${signs}\nc:\n${"  -\n".repeat(40)}d: [${"[], ".repeat(40)}]\ne: '${signs}' # ${signs}\nf: x ${signs}\n  ${signs}`;
+    expect(readEntryYaml(text).value).toMatchObject({ a: "[".repeat(40), e: signs, f: `x ${signs} ${signs}` });
   });
 
   it("is parsed once", () => {

@@ -20,6 +20,10 @@ describe("a CSV file", () => {
     },
   );
 
+  it("escapes a formula after a semicolon, at which spreadsheets of many countries begin a cell", () => {
+    expect(toCsv([["a;=1+1;-2; -3;b"]])).toBe("a;'=1+1;'-2; -3;b\r\n");
+  });
+
   it("does not change numbers, including negative ones", () => {
     expect(toCsv([[-1, 0, 1e-6, 12_345_678]])).toBe("-1,0,0.000001,12345678\r\n");
   });
@@ -29,9 +33,8 @@ describe("a CSV file", () => {
     fc.assert(
       fc.property(fc.array(fc.array(cell, { minLength: 2, maxLength: 4 })), (rows) => {
         const read = readCsv(toCsv(rows));
-        expect(read.map((row) => row.map((text) => text.replace(/^'(?=[=+\-@\t\r])/, "")))).toEqual(
-          rows.map((row) => row.map((text) => text.replace(/^'(?=[=+\-@\t\r])/, ""))),
-        );
+        const plain = (row: readonly string[]) => row.map((text) => text.replaceAll(/(^|;)'(?=[=+\-@\t\r])/g, "$1"));
+        expect(read.map(plain)).toEqual(rows.map(plain));
       }),
     );
   });

@@ -63,6 +63,14 @@ describe("the keys of an issuer of tokens", () => {
     ["too much", (_, response) => response.end(Buffer.alloc(2 * 1024 * 1024)), /larger than 1048576 bytes/],
     ["something else", (_, response) => response.end("<html>"), /no JSON Web Key Set/],
     [
+      "informational answers without end",
+      (_, response) => {
+        for (let count = 0; count < 1_000; count++) response.writeProcessing();
+        response.end("{}");
+      },
+      /more than 16 informational answers/,
+    ],
+    [
       "a part",
       (_, response) => void response.writeHead(200, { "content-length": 9 }).write("{", () => response.destroy()),
       /keys: /,

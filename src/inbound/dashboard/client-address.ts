@@ -33,9 +33,9 @@ export function createNetworkFinder({
     }
     let client = toAddress(remoteAddress ?? "");
     if (client === undefined) return networkOf("");
-    const hops = (forwardedFor ?? "").split(",").map((hop) => toAddress(hop.trim()));
+    const hops = isTrusted(client) ? (forwardedFor ?? "").split(",") : [];
     while (isTrusted(client)) {
-      const next: string | undefined = hops.pop();
+      const next = toAddress(hops.pop()?.trim() ?? "");
       if (next === undefined) break;
       client = next;
     }

@@ -175,6 +175,8 @@ function sessionMessageOf(signedIn: SignedIn, rules: SignInRules): MessageInitSh
 }
 
 const MAX_LENGTH = 100;
+/** Characters of a `User-Agent` that are read. Those of browsers have some 200. */
+const MAX_READ = 500;
 
 /** The first match counts: most browsers also claim to be others. */
 const BROWSERS = [
@@ -200,11 +202,10 @@ const SYSTEMS = [
  * Undefined without the header.
  */
 export function describeBrowser(userAgent = ""): string | undefined {
-  const [browser, system] = [BROWSERS, SYSTEMS].map(
-    (known) => known.find(([, pattern]) => pattern.test(userAgent))?.[0],
-  );
+  const read = userAgent.slice(0, MAX_READ);
+  const [browser, system] = [BROWSERS, SYSTEMS].map((known) => known.find(([, pattern]) => pattern.test(read))?.[0]);
   if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`;
-  const text = userAgent
+  const text = read
     .replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
     .trim()
     .slice(0, MAX_LENGTH)

@@ -1,4 +1,4 @@
-import type { ExpressionBuilder, InferResult, Kysely } from "kysely";
+import { type ExpressionBuilder, type InferResult, type Kysely, sql } from "kysely";
 import type { KeyChanges as Changes, FoundKey, KeyRecord, KeyStore, NewKey } from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { LedgerCompaction } from "../ledger/ledger-store.ts";
@@ -133,10 +133,20 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       });
     },
 
-    async family(keyFamilyId) {
-      await compaction.flushed();
-      const found = keysWithUse(database).where(isOfFamily(keyFamilyId));
-      return (await retryWhileBusy(() => found.execute())).map(toRecord);
+    async workingPredecessors({ id, keyFamilyId }, nowMs) {
+      // A family may have thousands of keys, few of which work: only those are read, and the IDs of the successors.
+      const found = sql<{ id: string }>`
+        with recursive later (id) as (
+          select replaced_by from api_keys where id = ${id}
+          union all
+          select api_keys.replaced_by from later join api_keys on api_keys.id = later.id
+        )
+        select id from api_keys
+        where (id = ${keyFamilyId} or line_id = ${keyFamilyId}) and replaced_by is not null and revoked_at_ms is null
+          and (expires_at_ms is null or expires_at_ms > ${nowMs})
+          and id <> ${id} and id not in (select id from later where id is not null)
+        order by created_at_ms desc, id`;
+      return (await retryWhileBusy(() => found.execute(query))).rows.map((row) => row.id);
     },
 
     async revoke(ids, atMs) {
@@ -149,7 +159,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
           .where("revoked_at_ms", "is", null)
           .returning(["id", "hash"])
           .execute();
-        return revoked.map(({ hash }) => hash);
+        return announced(revoked.map(({ hash }) => hash));
       });
       return revoked.map(({ id }) => id);
     },
@@ -168,7 +178,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
           .where("revoked_at_ms", "is", null);
         if (expected !== undefined) update = update.where("limited_by_administrator", "=", Number(expected));
         const updated = await update.returning("hash").execute();
-        return updated.map(({ hash }) => hash);
+        return announced(updated.map(({ hash }) => hash));
       });
     },
   };

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
 import { unknownKeyIn } from "../../../src/inbound/http/connect-call.ts";
+import { describeBrowser } from "../../../src/inbound/dashboard/session-service.ts";
 import { namesTag } from "../../../src/inbound/http/documents.ts";
 import { adviseOn } from "../../../src/inbound/http/routes.ts";
 
@@ -21,6 +22,7 @@ it.each<readonly [string, () => unknown]>([
   ["an entity tag of spaces", () => namesTag(`"a"${" ".repeat(LONG)}"b"`, '"c"')],
   ["a name of a beta between spaces", () => readBetas(`a,${" ".repeat(LONG)}b!`)],
   ["a duplicate key that looks like a message", () => unknownKeyIn(`duplicate object key "${': key "'.repeat(LONG)}"`)],
+  ["a program that might be Safari", () => describeBrowser("Version/1 ".repeat(LONG / 10))],
   ["a path of slashes", () => adviseOn(`${"/".repeat(LONG)}x`)],
   ["a path of prefixes", () => adviseOn("/v1".repeat(LONG / 3))],
 ])("%s is looked at once", (_, look) => {

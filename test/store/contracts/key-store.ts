@@ -136,6 +136,20 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       for (const id of successors) expect(await store.find(id)).toMatchObject(restricted);
     });
 
+    it("are revoked with the predecessors that still work, of which others may be over, and not with successors", async () => {
+      const context = await openContext();
+      const keys = [await createKey(context, { name: "a" })];
+      for (const grace of ["7d", "0", "7d", "7d"] as const)
+        keys.push(await rotateKey(context, keys.at(-1)!.record.id, { grace }));
+      const [one, , three, four, five] = keys.map(({ record }) => record.id);
+      const revoked = await revokeKey(context, four!);
+      expect([revoked[0], new Set(revoked)]).toEqual([four, new Set([one, three, four])]);
+      const states = keys.map(async ({ record: { id } }) => (await context.store.find(id))!.revokedAtMs !== undefined);
+      expect(await Promise.all(states)).toEqual([true, false, true, true, false]);
+      await expect(revokeKey(context, four!)).rejects.toThrow("has been revoked already");
+      expect(await revokeKey(context, five!)).toEqual([five]);
+    });
+
     it("are changed in the given fields only, and never after a revocation", async () => {
       const context = await openContext();
       const { store } = context;
