@@ -137,13 +137,13 @@ export interface KeyStore {
   /** Revokes keys atomically. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
   /**
-   * Changes a key and all keys of its family that are not revoked: a predecessor in its grace period, or a successor.
+   * Changes a key and all keys of its family that are neither revoked nor expired: a predecessor in its grace period, or a successor.
    * Changes no key that does not match `expected`. False, without any change, when the key itself is not changed.
    */
   update(
     id: string,
     changes: KeyChanges,
-    expected?: Partial<Pick<KeyRecord, "limitedByAdministrator">>,
+    expected: Partial<Pick<KeyRecord, "limitedByAdministrator">> & { readonly nowMs: number },
   ): Promise<boolean>;
 }
 

@@ -175,23 +175,27 @@ export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 /**
  * Changes the name, permissions, limits, labels, tags or storage of content of a key, of its predecessors that still work and of its successors; absent fields stay.
  * Throws an `invalid_request` Failure for an unknown or
- * revoked key and for invalid values, and a `permission_denied` one for a developer who changes more than the name of a key
+ * revoked key, for one that has expired after its rotation, and for invalid values, and a `permission_denied` one for a developer who changes more than the name of a key
  * that an administrator has limited.
  */
 export async function updateKey(
-  { store }: KeyContext,
+  { store, clock }: KeyContext,
   id: string,
   { by = "developer", ...update }: KeyUpdate & { readonly by?: KeyActor },
 ): Promise<void> {
   const choices = checkChoices(update);
   const key = await findKey(store, id);
+  const nowMs = clock.now();
+  // It does not have the limits of its successor any more, so that it cannot say what the successor keeps.
+  if (key.replacedBy !== undefined && keyState(key, nowMs) === "expired")
+    throw invalidField("id", `${id} has expired after its rotation; change its successor`);
   const { models, capabilities, limits, attributionLimits, requiredLabels } = choices;
   const isPermission = (models ?? capabilities ?? limits ?? attributionLimits ?? requiredLabels) !== undefined;
   const hasLimitedLife = key.limitedByAdministrator && key.expiresAtMs !== undefined;
   const isLimited = by === "administrator" && (hasLimitedLife || isRestricted({ ...key, ...choices }));
   const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
   // Checked by the store in the same statement, so that it holds against a simultaneous change by an administrator.
-  const expected = isPermission && by === "developer" ? { limitedByAdministrator: false } : {};
+  const expected = { nowMs, ...(isPermission && by === "developer" && { limitedByAdministrator: false }) };
   if (await store.update(id, changes, expected)) return;
   if ((await findKey(store, id)).revokedAtMs !== undefined) throw invalidField("id", `${id} has been revoked`);
   throw isForAdministrators();

@@ -104,9 +104,9 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
     },
     revoke: async (ids, atMs) =>
       ids.filter((id) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs })),
-    async update(id, changes, { limitedByAdministrator: expected } = {}) {
+    async update(id, changes, { limitedByAdministrator: expected, nowMs }) {
       const isFree = (record: KeyRecord): boolean =>
-        record.revokedAtMs === undefined &&
+        (record.id === id ? record.revokedAtMs === undefined : keyState(record, nowMs) === "active") &&
         (expected ?? record.limitedByAdministrator) === record.limitedByAdministrator;
       const key = rows.get(id)?.record;
       if (key === undefined || !isFree(key)) return false;

@@ -16,6 +16,7 @@ import type { TestFailureSchema } from "../../../gen/parley/console/v1/model_pb.
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { permitsEverywhere } from "../../access/permissions.ts";
 import { requireEverywhere } from "../../access/sessions.ts";
+import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { actorOf, callOf, signedInOf } from "./call.ts";
 import type {
@@ -27,16 +28,22 @@ import type {
   ShownEntry,
   Version,
 } from "./configuration-ports.ts";
+import { answersInTurn } from "./large-answers.ts";
 
 /** Limit of a provider's models in a response. */
 const MAX_OFFERED = 1_000;
 
 /** The stored configuration, for administrators. */
-export function createConfigurationService(ports: ConfigurationPorts): ServiceImpl<typeof ConfigurationService> {
+export function createConfigurationService(
+  ports: ConfigurationPorts,
+  clock: Clock,
+): ServiceImpl<typeof ConfigurationService> {
   let isTesting = false;
+  // They parse documents.
+  const inTurn = answersInTurn(clock);
   return {
-    async listEntries() {
-      const { entries, version, latestVersion, ...facts } = await ports.entries();
+    async listEntries(_, context) {
+      const { entries, version, latestVersion, ...facts } = await inTurn(context, () => ports.entries());
       return {
         ...facts,
         entries: entries.map(toEntryMessage),
@@ -75,9 +82,10 @@ export function createConfigurationService(ports: ConfigurationPorts): ServiceIm
       return { versions: (await ports.versions({ before, limit: limit === 0 ? 20 : limit })).map(toVersionMessage) };
     },
 
-    async getVersion({ version: asked, baseVersion }) {
+    async getVersion({ version: asked, baseVersion }, context) {
       const base = baseVersion === 0n ? undefined : readNumber(baseVersion, "base_version");
-      const { version, document, differences } = await ports.version(readNumber(asked, "version"), base);
+      const number = readNumber(asked, "version");
+      const { version, document, differences } = await inTurn(context, () => ports.version(number, base));
       return {
         version: toVersionMessage(version),
         document,

@@ -252,7 +252,7 @@ function addRoutes(
   router.service(RequestService, createRequestService({ ...ports, streams, reports, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
-  router.service(ConfigurationService, createConfigurationService(ports.stored));
+  router.service(ConfigurationService, createConfigurationService(ports.stored, access.clock));
   router.service(AlertService, createAlertService(ports.alerts));
   router.service(
     PlaygroundService,

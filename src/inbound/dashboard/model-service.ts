@@ -21,6 +21,7 @@ import { addFields } from "../attribution.ts";
 import { newCompletionId } from "../calls.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { callOf } from "./call.ts";
+import { answersInTurn } from "./large-answers.ts";
 import { findPrincipal } from "./key-principal.ts";
 import type {
   HealthRecorder,
@@ -64,12 +65,14 @@ export function createModelService({
     nowMs: clock.now(),
   });
   let isTesting = false;
+  const inTurn = answersInTurn(clock);
   return {
-    list: () => ({
-      models: models().map((model) =>
-        isRoute(model) ? toRouteMessage(model) : toModelMessage(model, conditionOf(model)),
-      ),
-    }),
+    list: (_, context) =>
+      inTurn(context, () => ({
+        models: models().map((model) =>
+          isRoute(model) ? toRouteMessage(model) : toModelMessage(model, conditionOf(model)),
+        ),
+      })),
 
     listUpstreams() {
       const upstreams = Map.groupBy(

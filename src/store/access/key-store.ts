@@ -164,7 +164,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       return revoked.map(({ id }) => id);
     },
 
-    update(id, wanted, { limitedByAdministrator: expected } = {}) {
+    update(id, wanted, { limitedByAdministrator: expected, nowMs }) {
       return changes.during(database, async (transaction) => {
         const key = await findInFamily(transaction, id);
         const isFree = key?.revoked_at_ms === null;
@@ -175,7 +175,11 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
           // Sets one column at least, because SQL has no update without.
           .set({ revoked_at_ms: null, ...toChangedColumns(wanted) })
           .where(isOfFamily(key.line_id ?? key.id))
-          .where("revoked_at_ms", "is", null);
+          .where("revoked_at_ms", "is", null)
+          // A family may have thousands of keys that have expired.
+          .where((each) =>
+            each.or([each("id", "=", id), each("expires_at_ms", "is", null), each("expires_at_ms", ">", nowMs)]),
+          );
         if (expected !== undefined) update = update.where("limited_by_administrator", "=", Number(expected));
         const updated = await update.returning("hash").execute();
         return announced(updated.map(({ hash }) => hash));

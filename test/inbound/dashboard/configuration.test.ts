@@ -4,6 +4,7 @@ import type { AccountRecord } from "../../../src/access/account-store.ts";
 import { PERMISSIONS_EVERYWHERE } from "../../../src/access/permissions.ts";
 import type { SignedIn } from "../../../src/access/sessions.ts";
 import { CALL, type ConsoleCall } from "../../../src/inbound/dashboard/call.ts";
+import { systemClock } from "../../../src/core/clock.ts";
 import type { ConfigurationPorts } from "../../../src/inbound/dashboard/configuration-ports.ts";
 import { createConfigurationService } from "../../../src/inbound/dashboard/configuration-service.ts";
 
@@ -20,7 +21,7 @@ async function changeAll(permissions: readonly (typeof PERMISSIONS_EVERYWHERE)[n
     change: put,
     replace: put,
     rollBack: put,
-  } as Partial<ConfigurationPorts> as ConfigurationPorts);
+  } as Partial<ConfigurationPorts> as ConfigurationPorts, systemClock);
   const account = { id: "acct_ada", role: "owner" } as AccountRecord;
   const adminKey = { id: "akey_one", permissions } as SignedIn["adminKey"];
   const signedIn = { account, memberships: [], adminKey } as Partial<SignedIn> as SignedIn;

@@ -150,6 +150,18 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await revokeKey(context, five!)).toEqual([five]);
     });
 
+    it("are not changed once they have expired after their rotation", async () => {
+      const context = await openContext();
+      const first = await createKey(context, { name: "a" });
+      const second = await rotateKey(context, first.record.id, { grace: "0" });
+      await updateKey(context, second.record.id, { models: ["m"], by: "administrator" });
+      const models = [first, second].map(async ({ record: { id } }) => (await context.store.find(id))!.models);
+      expect(await Promise.all(models)).toEqual(["all", ["m"]]);
+      await expect(updateKey(context, first.record.id, { models: "all", by: "administrator" })).rejects.toThrow(
+        "has expired after its rotation; change its successor",
+      );
+    });
+
     it("are changed in the given fields only, and never after a revocation", async () => {
       const context = await openContext();
       const { store } = context;
@@ -161,10 +173,11 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.find(record.id)).toEqual({ ...record, name: "b", models: "all", capabilities: ["chat"] });
       await updateKey(context, record.id, { attributionLimits: { sessionBudgetMicroUsd: 5, requiresEndUser: false } });
       expect((await store.find(record.id))?.attributionLimits).toEqual({ sessionBudgetMicroUsd: 5 });
-      expect(await store.update(record.id, {})).toBe(true);
-      expect(await store.update("key_none", { name: "b" })).toBe(false);
+      const at = { nowMs: context.clock.now() };
+      expect(await store.update(record.id, {}, at)).toBe(true);
+      expect(await store.update("key_none", { name: "b" }, at)).toBe(false);
       await revokeKey(context, record.id);
-      expect(await store.update(record.id, { name: "c" })).toBe(false);
+      expect(await store.update(record.id, { name: "c" }, at)).toBe(false);
     });
   });
 }
