@@ -1,15 +1,22 @@
+import { Ban, CirclePlay, Pencil, ScrollText, ShieldOff, UserX } from "lucide-react";
 import { Link } from "wouter";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
-import { describeLimits } from "../format/limits.ts";
 import { Badge } from "../components/badge.tsx";
-import { Button, buttonClass } from "../components/button.tsx";
-import { PATHS } from "../paths.ts";
+import { IconButton } from "../components/icon-button.tsx";
+import { RelativeTime } from "../components/relative-time.tsx";
+import { SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
+import type { Sorting } from "../components/sorting.ts";
+import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import { describeLimits } from "../format/limits.ts";
 import { formatCount } from "../format/number.ts";
 import { roleName } from "../format/roles.ts";
-import { formatFromNow, formatMoment } from "../format/time.ts";
+import { PATHS } from "../paths.ts";
 
 /** Actions on an account. `disable` also enables a disabled account. */
 export type AccountAct = "edit" | "reset factors" | "disable" | "offboard";
+
+/** Columns by which accounts are sorted. */
+export type AccountColumn = "name" | "email" | "role" | "keys" | "created";
 
 /** Props of a dialog for one account. */
 export interface AccountDialogProps {
@@ -18,7 +25,34 @@ export interface AccountDialogProps {
   readonly onClose: () => void;
 }
 
-interface AccountItemProps {
+/** Grid columns on wide screens, where an account is one line. On phones it is a card. */
+const GRID =
+  "grid grid-cols-2 gap-x-4 gap-y-2 lg:grid-cols-[minmax(0,1fr)_minmax(0,1.2fr)_7rem_4rem_9rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1.1fr)_minmax(0,1.3fr)_7rem_4rem_minmax(0,1fr)_7.5rem_9rem]";
+
+/** Classes of a column without room on narrow windows. */
+const ROOMY = "lg:max-xl:hidden";
+
+const COLUMNS: readonly SortedColumn<AccountColumn>[] = [
+  { name: "Name", column: "name" },
+  { name: "E-mail", column: "email" },
+  { name: "Role", column: "role" },
+  { name: "Keys", title: "Active keys", column: "keys", isRight: true },
+  { name: "Limits", className: ROOMY },
+  { name: "Created", column: "created", className: ROOMY },
+  { name: "Actions" },
+];
+
+interface AccountHeadProps {
+  readonly sorting: Sorting<AccountColumn> | undefined;
+  readonly onSort: (sorting: Sorting<AccountColumn> | undefined) => void;
+}
+
+/** Column headers, by which the table is sorted. */
+export function AccountHead(props: AccountHeadProps) {
+  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
+}
+
+interface AccountRowProps {
   readonly account: Account;
   /** Names of custom roles by ID. */
   readonly roleNames: ReadonlyMap<string, string>;
@@ -26,74 +60,74 @@ interface AccountItemProps {
   readonly onAct: (act: AccountAct) => void;
 }
 
-export function AccountItem({ account, roleNames, isOwn, onAct }: AccountItemProps) {
+/** One account of the table. */
+export function AccountRow({ account, roleNames, isOwn, onAct }: AccountRowProps) {
   const { id, name, email, role, limits, createTime, disableTime, workingKeys = 0n } = account;
   const isDisabled = disableTime !== undefined;
+  const isLead = role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER;
+  const limitText = describeLimits(limits).join(", ");
   return (
-    <li className="px-5 py-3">
-      <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 sm:flex-nowrap">
-        <div className="min-w-0">
-          <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
-            <bdi className="wrap-anywhere">{name}</bdi>
-            {role !== AccountRole.DEVELOPER && (
-              <Badge look={role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER ? "good" : "plain"}>
-                {roleName(account, roleNames)}
-              </Badge>
-            )}
-            {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
-            {isOwn && <Badge look="plain">You</Badge>}
-          </h2>
-          <p className="mt-0.5 flex flex-wrap gap-x-4 text-sm text-muted">
-            <span className="wrap-anywhere text-ink">{email || "No e-mail address: sign-in is not possible"}</span>
-            <span>{describeKeys(workingKeys)}</span>
-            <span>{describeLimits(limits).join(", ") || "Default limits"}</span>
-            {createTime && <span title={formatMoment(createTime)}>Created {formatFromNow(createTime)}</span>}
-          </p>
-        </div>
-        <div
-          className="-mx-3 flex flex-wrap sm:-mt-1 sm:-mr-2 sm:ml-0 sm:shrink-0 sm:flex-nowrap"
-          role="group"
-          aria-label={`Account ${name}`}
-        >
+    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <Cell className="max-lg:col-span-2">
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5 lg:flex-nowrap">
+          <bdi className="font-medium wrap-anywhere lg:line-clamp-1" title={name}>
+            {name}
+          </bdi>
+          {isDisabled && (
+            <Badge look="danger">
+              Disabled <RelativeTime time={disableTime} />
+            </Badge>
+          )}
+          {isOwn && <Badge look="plain">You</Badge>}
+        </span>
+      </Cell>
+      <Cell className="wrap-anywhere max-lg:col-span-2">
+        {email === "" ? (
+          <span className="text-muted" title="Sign-in is not possible">
+            No e-mail address
+          </span>
+        ) : (
+          <span className="lg:line-clamp-1" title={email}>
+            {email}
+          </span>
+        )}
+      </Cell>
+      <Cell label="Role">
+        {isLead ? <Badge look="good">{roleName(account, roleNames)}</Badge> : roleName(account, roleNames)}
+      </Cell>
+      <Cell label="Active keys" className="lg:text-right">
+        {workingKeys === 0n ? <None /> : formatCount(workingKeys)}
+      </Cell>
+      <Cell label="Limits" className={ROOMY}>
+        <span className="lg:line-clamp-1" title={limitText}>
+          {limitText || <span className="text-muted">Default</span>}
+        </span>
+      </Cell>
+      <Cell label="Created" className={`whitespace-nowrap text-muted ${ROOMY}`}>
+        {createTime ? <RelativeTime time={createTime} /> : <None />}
+      </Cell>
+      <Cell className="max-lg:col-span-2">
+        <span className="-mx-1.5 flex" role="group" aria-label={`Account ${name}`}>
+          <IconButton name={`Edit ${name}`} Icon={Pencil} onClick={() => onAct("edit")} />
           <Link
             href={`${PATHS.adminAudit}?account=${id}`}
-            className={buttonClass("quiet", "small")}
+            className={ICON_BUTTON}
             aria-label={`Audit log of ${name}`}
+            title={`Audit log of ${name}`}
           >
-            Audit log
+            <ScrollText aria-hidden className="size-4" />
           </Link>
-          <Button look="quiet" size="small" onClick={() => onAct("edit")} aria-label={`Edit ${name}`}>
-            Edit
-          </Button>
           {email !== "" && !isOwn && (
-            <Button
-              look="quiet"
-              size="small"
-              onClick={() => onAct("reset factors")}
-              aria-label={`Reset factors of ${name}`}
-            >
-              Reset factors
-            </Button>
+            <IconButton name={`Reset factors of ${name}`} Icon={ShieldOff} onClick={() => onAct("reset factors")} />
           )}
-          <Button
-            look={isDisabled ? "quiet" : "quiet danger"}
-            size="small"
+          <IconButton
+            name={`${isDisabled ? "Enable" : "Disable"} ${name}`}
+            Icon={isDisabled ? CirclePlay : Ban}
             onClick={() => onAct("disable")}
-            aria-label={`${isDisabled ? "Enable" : "Disable"} ${name}`}
-          >
-            {isDisabled ? "Enable" : "Disable"}
-          </Button>
-          {!isDisabled && (
-            <Button look="quiet danger" size="small" onClick={() => onAct("offboard")} aria-label={`Offboard ${name}`}>
-              Offboard
-            </Button>
-          )}
-        </div>
-      </div>
-    </li>
+          />
+          {!isDisabled && <IconButton name={`Offboard ${name}`} Icon={UserX} onClick={() => onAct("offboard")} />}
+        </span>
+      </Cell>
+    </div>
   );
-}
-
-function describeKeys(count: bigint): string {
-  return count === 1n ? "1 active key" : `${formatCount(count)} active keys`;
 }
