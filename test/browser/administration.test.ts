@@ -318,7 +318,7 @@ describe("accounts", () => {
 
   it("are lines of a table, 20 on a laptop's screen, and sorted by the keyboard", async () => {
     const { page } = ada;
-    await page.getByLabel("Find an account").fill("");
+    await go(ada, "/admin/accounts", "Accounts");
     await expect.poll(() => rowsInView(page)).toBeGreaterThanOrEqual(20);
     await page.getByRole("button", { name: "E-mail", exact: true }).press("Enter");
     await page
@@ -327,9 +327,9 @@ describe("accounts", () => {
       .waitFor();
     await account(page, "").first().getByText("ada@example.com").waitFor();
     await page.getByRole("button", { name: "E-mail", exact: true }).press("Enter");
-    await account(page, "").first().getByText("many-999@example.com").waitFor();
+    await account(page, "").first().getByText("many-9@example.com").waitFor();
     expect(await findBarriersEverywhere(page, TABLE_SIZES)).toEqual([]);
-  });
+  }, 180_000);
 });
 
 describe("the audit log", () => {
@@ -469,7 +469,7 @@ describe("providers", () => {
 
   it("are lines of a table, found by name, sorted by the worst health first", async () => {
     const { page } = ada;
-    await page.getByLabel("Unhealthy only").uncheck();
+    await go(ada, "/admin/providers", "Provider health");
     const targets = page.getByRole("table", { name: "Targets" });
     const cells = targets.getByRole("cell");
     await targets.getByRole("button", { name: "Errors", exact: true }).press("Enter");
@@ -482,7 +482,7 @@ describe("providers", () => {
     await expect.poll(() => targets.getByText("alpha-haiku-4.5").count()).toBe(0);
     await page.getByLabel("Find a target").fill("no such thing");
     await page.getByText("No targets match.").waitFor();
-  });
+  }, 180_000);
 });
 
 describe("sessions", () => {

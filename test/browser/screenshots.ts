@@ -11,6 +11,8 @@ const folder = join(import.meta.dirname, "../../screenshots");
 mkdirSync(folder, { recursive: true });
 const site = await startSite({ config: { sign_up: "open" } });
 const { page } = await site.visit("/");
+// Also on a busy machine.
+page.setDefaultTimeout(120_000);
 
 /** Takes screenshots of the page in both sizes and themes. */
 async function shoot(name: string): Promise<void> {

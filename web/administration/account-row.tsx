@@ -4,12 +4,13 @@ import { type Account, AccountRole } from "../../gen/parley/console/v1/account_p
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
-import { SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
+import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
 import type { Sorting } from "../components/sorting.ts";
 import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
 import { describeLimits } from "../format/limits.ts";
 import { formatCount } from "../format/number.ts";
 import { roleName } from "../format/roles.ts";
+import { formatMoment } from "../format/time.ts";
 import { PATHS } from "../paths.ts";
 
 /** Actions on an account. `disable` also enables a disabled account. */
@@ -37,7 +38,7 @@ const COLUMNS: readonly SortedColumn<AccountColumn>[] = [
   { name: "E-mail", column: "email" },
   { name: "Role", column: "role" },
   { name: "Keys", title: "Active keys", column: "keys", isRight: true },
-  { name: "Limits", className: ROOMY },
+  { name: "Limits", isApart: true, className: ROOMY },
   { name: "Created", column: "created", className: ROOMY },
   { name: "Actions" },
 ];
@@ -70,13 +71,20 @@ export function AccountRow({ account, roleNames, isOwn, onAct }: AccountRowProps
     <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
       <Cell className="max-lg:col-span-2">
         <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5 lg:flex-nowrap">
-          <bdi className="font-medium wrap-anywhere lg:line-clamp-1" title={name}>
+          <bdi className="font-medium wrap-anywhere lg:truncate" title={name}>
             {name}
           </bdi>
           {isDisabled && (
-            <Badge look="danger">
-              Disabled <RelativeTime time={disableTime} />
-            </Badge>
+            <span title={`Disabled on ${formatMoment(disableTime)}`}>
+              <Badge look="danger">
+                Disabled
+                {/* The name needs the room. */}
+                <span className="lg:max-2xl:hidden">
+                  {" "}
+                  <RelativeTime time={disableTime} />
+                </span>
+              </Badge>
+            </span>
           )}
           {isOwn && <Badge look="plain">You</Badge>}
         </span>
@@ -87,7 +95,7 @@ export function AccountRow({ account, roleNames, isOwn, onAct }: AccountRowProps
             No e-mail address
           </span>
         ) : (
-          <span className="lg:line-clamp-1" title={email}>
+          <span className="lg:block lg:truncate" title={email}>
             {email}
           </span>
         )}
@@ -98,8 +106,8 @@ export function AccountRow({ account, roleNames, isOwn, onAct }: AccountRowProps
       <Cell label="Active keys" className="lg:text-right">
         {workingKeys === 0n ? <None /> : formatCount(workingKeys)}
       </Cell>
-      <Cell label="Limits" className={ROOMY}>
-        <span className="lg:line-clamp-1" title={limitText}>
+      <Cell label="Limits" className={`${APART} ${ROOMY}`}>
+        <span className="lg:block lg:truncate" title={limitText}>
           {limitText || <span className="text-muted">Default</span>}
         </span>
       </Cell>

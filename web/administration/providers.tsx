@@ -68,8 +68,7 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
           />
         </div>
         <p className="text-sm text-muted sm:ml-auto sm:pb-2.5">
-          This process only{since && `, since ${formatTime(since)}`} (at most 15 minutes). Updated{" "}
-          {time && formatTime(time)}; refreshes every 10 s.
+          This process{since && ` since ${formatTime(since)}`}, at most 15 min. Updated {time && formatTime(time)}.
         </p>
       </div>
       <p role="status" className={found.length === 0 ? "py-8 text-muted" : "sr-only"}>

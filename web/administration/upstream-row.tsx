@@ -29,7 +29,7 @@ export type UpstreamColumn = "target" | "health" | "attempts" | "errors" | "ttft
 
 /** Grid columns on wide screens, where a target is one line. On phones it is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_9rem_5rem_4.5rem_9rem_9rem_9rem]";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
 
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
@@ -110,7 +110,7 @@ export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
               aria-hidden
               className={`size-4 shrink-0 text-muted ${isOpen ? "rotate-90" : "transition-transform"}`}
             />
-            <span className="wrap-anywhere lg:line-clamp-1">
+            <span className="wrap-anywhere lg:truncate">
               <bdi className="text-muted">{provider}</bdi> <span className="text-muted">/</span>{" "}
               <code className="font-mono font-medium">{name}</code>
               {hasOtherIds && <span className="text-muted"> as {modelIds.join(", ")}</span>}
@@ -130,8 +130,8 @@ export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
             <span title={formatShare(failures, attempts)}>{formatPercent(Number(failures) / Number(attempts))}</span>
           )}
         </Cell>
-        <LatencyCell label="Time to first token p50 / p95" of={upstream.firstContent} />
-        <LatencyCell label="Total duration p50 / p95" of={upstream.duration} className={ROOMY} />
+        <LatencyCell label="TTFT p50 / p95" of={upstream.firstContent} />
+        <LatencyCell label="Total p50 / p95" of={upstream.duration} className={ROOMY} />
         <Cell className={`max-lg:col-span-2 ${APART}`}>
           <span className="flex items-center gap-1">
             <button

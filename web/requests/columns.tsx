@@ -45,8 +45,8 @@ const hasUsage = ({ promptTokens, completionTokens, costMicroUsd }: LoggedReques
 export const COLUMNS = {
   time: {
     name: "Time",
-    track: "minmax(7.75rem, 8.5rem)",
-    minRem: 7.75,
+    track: "minmax(8.25rem, 8.5rem)",
+    minRem: 8.25,
     order: "time",
     isUsual: true,
     phone: "order-3 text-muted lg:font-medium lg:text-ink",
@@ -89,8 +89,8 @@ export const COLUMNS = {
   },
   status: {
     name: "Status",
-    track: "minmax(10.5rem, 11rem)",
-    minRem: 10.5,
+    track: "11rem",
+    minRem: 11,
     isUsual: true,
     phone: "order-2 col-span-2 text-right lg:text-left",
     cell: ({ request: { outcome, refused } }) => (
@@ -137,7 +137,7 @@ export const COLUMNS = {
     isRight: true,
     order: "ttft",
     isUsual: true,
-    phone: "order-8 text-right text-muted",
+    phone: "order-8 text-right text-muted lg:text-ink",
     cell: ({ request: { firstContentMs } }) =>
       firstContentMs === undefined ? (
         <None />
