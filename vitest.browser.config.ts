@@ -7,7 +7,7 @@ export default mergeConfig(
   defineConfig({
     test: {
       include: ["test/browser/**/*.test.ts"],
-      // Each starts a browser and the product, which mostly wait for each other.
+      // Each has a browser, which its files share, and the product, which mostly wait for each other.
       maxWorkers: 2,
     },
   }),

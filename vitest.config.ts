@@ -4,9 +4,16 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    // These need servers, npm run test:replicas, a browser, npm run test:browser, tools of operators, npm run test:packages, or
-    // time, npm run faults.
-    exclude: ["test/replicas/**", "test/browser/**", "test/faults/**", "test/packages/**", "node_modules/**"],
+    // These run the program as processes, npm run test:product, or need servers, npm run test:replicas, a browser, npm run
+    // test:browser, tools of operators, npm run test:packages, or time, npm run faults.
+    exclude: [
+      "test/product/**",
+      "test/replicas/**",
+      "test/browser/**",
+      "test/faults/**",
+      "test/packages/**",
+      "node_modules/**",
+    ],
     globals: false,
     // Processes, not threads: tests listen on sockets, send signals and start workers of their own.
     pool: "forks",

@@ -95,7 +95,7 @@ function makeKey(index: number): MadeKey {
   return { secret, key };
 }
 
-/** Memory of the keys that a process knows, for those that were used lately. */
+/** Memory of the keys that a process knows, for keys that were used lately. */
 async function printMemory(store: Store, all: readonly MadeKey[]): Promise<void> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
@@ -106,7 +106,7 @@ async function printMemory(store: Store, all: readonly MadeKey[]): Promise<void>
   collect();
   const bytes = process.memoryUsage().heapUsed - before;
   console.log(`\nheap of ${all.length} keys in use: ${bytes} bytes, ${Math.round(bytes / all.length)} each`);
-  // Still in use.
+  // Keeps the authenticator in use.
   await authenticator.authenticate(all[0]!.secret);
 }
 

@@ -15,7 +15,7 @@ const WHOLE = JSON.stringify({ content: "y".repeat(700) });
 const EVENT = `data: ${JSON.stringify({ delta: "z".repeat(60) })}\n\n`;
 const EVENTS = 200;
 const ROUNDS = 8;
-/** At once, as in other benchmarks; and with a provider's pauses, in which answers do not come together. */
+/** Calls at once, as in other benchmarks; and with a provider's pauses, in which answers do not come together. */
 const LOADS: readonly Load[] = [
   { name: "unary, 64 at once", path: "/whole", concurrency: 64, calls: 4_000 },
   { name: "unary after 10 to 90 ms, 32 at once", path: "/later", concurrency: 32, calls: 800 },
@@ -39,7 +39,7 @@ interface Client {
 if (process.send !== undefined) serve();
 else await measure();
 
-/** Answers both protocols on one port, which it tells the parent with the certificate of its authority. */
+/** Answers both protocols on one port, which it sends to the parent with the certificate of its authority. */
 function serve(): void {
   const authority = new CertificateAuthority();
   const server = createSecureServer({ ...authority.issue({ names: LOCAL_NAMES }), allowHTTP1: true });

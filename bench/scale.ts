@@ -55,7 +55,7 @@ try {
   await server?.stop();
 }
 
-/** As on a small server of its own; the tests' server does not wait for the disk otherwise. */
+/** Settings of a small server of its own; the tests' server does not wait for the disk otherwise. */
 function settings(): Record<string, string> {
   return { fsync: "on", shared_buffers: "1GB", max_wal_size: "4GB", maintenance_work_mem: "512MB" };
 }

@@ -129,7 +129,7 @@ async function tryAgent(agent: Agent, { format, installed, folder }: Trial): Pro
   }
 }
 
-/** Writes the agent's files, and returns its environment: nothing of the developer's but the path. */
+/** Writes the agent's files, and returns its environment: of the developer's only the path. */
 function makeFolders(folder: string, { env, homeFiles = {}, workFiles = {} }: Start, secret: string) {
   const files = [
     ["work", { ...workFiles, [FILE]: `${secret}\n` }],

@@ -15,11 +15,11 @@ await replaceBuilt(program, async (folder) => {
       main: sourceProgram,
       // Threads are separate entries, loaded by their path.
       "sqlite-worker": "src/store/sqlite/sqlite-worker.ts",
-      // So are child processes.
+      // Child processes are separate entries, too.
       "worker-program": "src/workers/worker-program.ts",
     },
     platform: "node",
-    // Their tsconfig has no option that changes the code.
+    // No tsconfig is read: none has an option that changes the code.
     tsconfig: false,
     // Its ECMAScript modules load a second copy of grpc-js at run time, which does not know the credentials of the bundled one.
     resolve: {

@@ -1,38 +1,41 @@
 // npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: tests Parley under
 // faults, and prints the figures as a table at the end.
-import { globSync } from "node:fs";
 import { readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Figure, sentence } from "../test/faults/support/figures.ts";
-import { runTests, TWO_AT_A_TIME } from "./run-tests.ts";
+import { type Lanes, runLanes } from "./test-lanes.ts";
 
 /** A line of the report: a figure, and whether its limit was met. */
-type Said = Figure & { readonly held: boolean };
+type ReportLine = Figure & { readonly held: boolean };
 
-const filesOf = (...names: readonly string[]): ReadonlySet<string> =>
-  new Set(names.map((name) => `test/faults/${name}.test.ts`));
-
-const COMMON: readonly string[] = ["--config", "vitest.faults.config.ts"];
-
-/**
- * Tests of how much the gateway can serve, and of how long it takes over a start or what is hostile: they run last, when what .ci/run
- * builds is done, with nothing beside them.
- */
-const ALONE = filesOf("admission", "crash", "fuzz-http", "hostile-bombs", "overload");
-
-/** Tests that mostly wait: they run beside the others, two at a time. */
-const MOSTLY_WAITING = filesOf(
-  "cancelled",
-  "large-answers",
-  "revocation",
-  "rolling-cores",
-  "secrets",
-  "soak",
-  "stray-answers",
-  "unread-refusals",
-);
+const FAULTS: Lanes = {
+  folder: "test/faults",
+  config: "vitest.faults.config.ts",
+  waiting: new Set([
+    "cancelled",
+    "certificates",
+    "cold-starts",
+    "drain",
+    "failing-upstreams",
+    "full-disk",
+    "hanging-collector",
+    "held-calls",
+    "hostile-slow",
+    "hostile-tls",
+    "large-answers",
+    "revocation",
+    "rolling-cores",
+    "rolling-restart",
+    "secrets",
+    "soak",
+    "stray-answers",
+    "unread-refusals",
+  ]),
+  alone: new Set(["admission", "crash", "fuzz-http", "hostile-bombs", "overload"]),
+  long: new Set(["admission", "rolling-cores", "soak"]),
+};
 
 const { values, positionals } = parseArgs({
   options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },
@@ -58,29 +61,15 @@ if (seed !== undefined) process.env["PARLEY_FAULTS_SEED"] = seed;
 if (values.world !== undefined) process.env["PARLEY_FAULTS_WORLD"] = values.world;
 
 try {
-  for (const [first = [], ...beside] of phasesOf(positionals)) await runTests(first, { beside });
+  await runLanes(FAULTS, { words: positionals, isLong: values.long });
 } finally {
   const lines = await readFile(report, "utf8").catch(() => "");
-  for (const line of lines.split("\n").filter((text) => text !== "")) console.log(tableRow(JSON.parse(line) as Said));
+  for (const line of lines.split("\n").filter((text) => text !== ""))
+    console.log(tableRow(JSON.parse(line) as ReportLine));
   if (seed !== undefined) console.log(`seed: ${seed}`);
   await rm(folder, { recursive: true, force: true });
 }
 
-/** The arguments of vitest's runs: phases of concurrent runs. */
-function phasesOf(words: readonly string[]): string[][][] {
-  const files = globSync("test/faults/**/*.test.ts").filter(
-    (file) => words.length === 0 || words.some((word) => file.includes(word)),
-  );
-  const alone = files.filter((file) => ALONE.has(file));
-  const waiting = files.filter((file) => MOSTLY_WAITING.has(file));
-  const others = files.filter((file) => !ALONE.has(file) && !MOSTLY_WAITING.has(file));
-  // Vitest reports words without a matching file.
-  if (files.length === 0) return [[[...COMMON, ...words]]];
-  const runs = (lane: readonly string[], flags: readonly string[] = []): string[][] =>
-    lane.length === 0 ? [] : [[...COMMON, ...flags, ...lane]];
-  return [[...runs(others), ...runs(waiting, TWO_AT_A_TIME)], runs(alone)].filter((phase) => phase.length > 0);
-}
-
-function tableRow(said: Said): string {
-  return `${said.held ? "ok    " : "MISSED"}  ${sentence(said)}`;
+function tableRow(line: ReportLine): string {
+  return `${line.held ? "ok    " : "MISSED"}  ${sentence(line)}`;
 }

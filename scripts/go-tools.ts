@@ -19,12 +19,13 @@ const COLLECTOR_PARTS = {
 };
 
 /**
- * What builds each program, if it is not there, and gives its path: Helm, Docker Compose's own reader of compose files
- * (scripts/packages/compose), Litestream (docs/operations/backup.md), a server with S3's API, the OpenTelemetry Collector.
+ * Functions that build a program, if it is not built yet, and return its path: Helm, Docker Compose's own reader of compose
+ * files (scripts/packages/compose), Litestream (docs/operations/backup.md), a server with S3's API, the OpenTelemetry
+ * Collector.
  */
 export const goTools = {
   helm: () => install("helm.sh/helm/v3/cmd/helm@v3.19.2"),
-  // Its source is here, and may have changed.
+  // Its source is in this project, and may have changed.
   composeReader: () =>
     build("compose", (program) =>
       run("go", ["build", "-o", program, "."], { cwd: join(import.meta.dirname, "packages/compose") }),

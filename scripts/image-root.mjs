@@ -32,7 +32,7 @@ for (const library of libraries) put(library, library, 0o755);
 write("etc/passwd", `parley:x:${USER_ID}:${USER_ID}:Parley:/var/lib/parley:/nonexistent\n`);
 write("etc/group", `parley:x:${USER_ID}:\n`);
 write("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n");
-// What runtimes mount, where they cannot make the folder in a read-only root.
+// Folders on which runtimes mount, where they cannot make them in a read-only root.
 for (const mounted of ["dev", "proc", "sys", "etc/parley"]) makeFolder(mounted, 0o755);
 makeFolder("tmp", 0o1777);
 makeFolder("var/lib/parley", 0o700);
@@ -40,7 +40,7 @@ chownSync(join(folder, "var/lib/parley"), USER_ID, USER_ID);
 describe();
 setTimes(folder, Number(process.env.SOURCE_DATE_EPOCH || 0));
 
-/** The list of what is in the image (CycloneDX), with Debian's packages, and the licences. */
+/** The list of the image's contents (CycloneDX), with Debian's packages, and the licences. */
 function describe() {
   const list = JSON.parse(run(executable, "version", "--sbom"));
   const packages = [...new Set(libraries.map(packageOf))].sort();
@@ -74,7 +74,7 @@ function packageOf(library) {
     try {
       return run("dpkg-query", "-S", path).split(": ")[0];
     } catch {
-      // By another name.
+      // dpkg knows the library by its other name.
     }
   }
   throw new Error(`no package of Debian has ${library}`);

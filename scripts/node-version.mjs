@@ -16,7 +16,7 @@ export const nodePackages = {
 };
 const nodePackage = nodePackages[`${process.platform}-${process.arch}`];
 const binary = process.platform === "win32" ? "node.exe" : "node";
-/** What package.json says under `config`, such as `24.11.0`. Its `engines` are what the launcher itself needs. */
+/** `config` of package.json, such as `24.11.0`. Its `engines` are the versions that the launcher itself needs. */
 const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).config.node.slice(2);
 
 /** Path of the packaged Node, if installed; undefined on a platform that has none. */

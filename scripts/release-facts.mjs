@@ -1,5 +1,5 @@
-// What is published beside the artifacts of a release: version and changelog, checksums, and the provenance statement.
-// Runs on any Node >= 18, without dependencies. The same input gives the same text: no dates, no random numbers.
+// Facts that are published beside the artifacts of a release: version and changelog, checksums, and the provenance
+// statement. Runs on any Node >= 18, without dependencies. The same input gives the same text: no dates, no random numbers.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 
@@ -31,10 +31,9 @@ export function readSource(folder) {
 }
 
 /**
- * The changelog of a version. A commit with a tag is a release: its tag has to be that of the version, its files those of the
- * commit, and its changelog has to have a section of the version. Without a tag the section may be `Unreleased`. Throws with
- * what is wrong and where.
- *
+ * The changelog of a version. A commit with a tag is a release: its tag has to be that of the version, its files those of
+ * the commit, and its changelog has to have a section of the version. Without a tag the section may be `Unreleased`. Throws
+ * an error that names the problem and its place.
  * @param {{ version: string, changelog: string, source: Source }} release
  */
 export function checkRelease({ version, changelog, source: { tags, isModified } }) {

@@ -179,7 +179,7 @@ function describeNode() {
   };
 }
 
-/** Node's licence with those of what is in it, as its archives and images have it beside `bin`. */
+/** Node's licence with those of its dependencies, as its archives and images have it beside `bin`. */
 function readNodeLicense() {
   const path = join(dirname(process.execPath), "../LICENSE");
   const text = existsSync(path)

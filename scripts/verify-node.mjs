@@ -25,7 +25,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const { values } = parseArgs({ options: { dist: { type: "string", default: "https://nodejs.org/dist" } } });
 const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
 
-/** What is wrong with a package, as against what could not be found out. */
+/** A difference in a package, as against a package that could not be checked. */
 class Difference extends Error {}
 
 const folder = mkdtempSync(join(tmpdir(), "parley-verify-node-"));
@@ -118,7 +118,7 @@ function describe(error) {
   return [error.stderr?.trim() || error.message, cause].filter(Boolean).join(": ");
 }
 
-/** A difference outweighs what was not checked, which outweighs what is the same. */
+/** A difference outweighs a package that could not be checked, which outweighs equality. */
 function worse(one, other) {
   const order = [SAME, NOT_CHECKED, DIFFERS];
   return order[Math.max(order.indexOf(one), order.indexOf(other))];

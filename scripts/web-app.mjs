@@ -8,7 +8,7 @@ export const webAppSources = [
   "gen/google/rpc",
   "src/inbound/failure-advice.ts",
   "docs/clients.md",
-  // What people download of the contract.
+  // The downloadable contract.
   "proto/parley/v1",
   "gen/parley/v1",
   "scripts/reference",

@@ -62,7 +62,7 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
 
 function Inside({ isDue }: { readonly isDue: boolean }) {
   const [path] = useLocation();
-  // Stays when the factor is set up: the page shows recovery codes, once.
+  // Stays true after the set-up, so that the page can show the recovery codes, which it has only once.
   const [isSettingUp, setSettingUp] = useState(isDue);
   if (isDue || isSettingUp) {
     return (

@@ -20,7 +20,7 @@ export interface Setting {
   readonly moreModels?: readonly string[];
   /** Default: the load's model is a model of the provider. */
   readonly targets?: Targets;
-  /** More of Parley's configuration. */
+  /** Additional configuration of Parley. */
   readonly config?: object;
   /** Parley's `workers`. Default: 1. */
   readonly workers?: number;

@@ -13,7 +13,7 @@ export interface Circumstances {
   /** As a day. */
   readonly date: string;
   readonly machine: readonly string[];
-  /** As it was typed. */
+  /** The command line, as it was typed. */
   readonly command: string;
   readonly rounds: number;
   readonly seconds: number;

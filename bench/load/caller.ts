@@ -24,7 +24,7 @@ export interface Assignment {
   readonly target: Target;
 }
 
-/** Calls one after another on one connection, or as many at once as the load says. */
+/** Calls one after another on one connection, or the load's number of calls at once. */
 export interface Caller {
   /** Sends calls while `more` returns true; resolves after the last answer. */
   run(more: () => boolean): Promise<void>;

@@ -3,14 +3,14 @@ import { CONVERSATIONS, MESSAGES } from "./conversations.ts";
 
 type Asked = Pick<Load, "model" | "streamed" | "conversation">;
 
-/** How a load is written in one format of HTTP requests. */
+/** The form of a load in one format of HTTP requests. */
 interface RequestFormat {
   readonly path: (asked: Asked) => string;
   /** The body as the format's own client would send it. */
   readonly body: (asked: Asked) => object;
   /** Last bytes of a streamed answer. */
   readonly lastWords: string;
-  /** How often a stream says each text. */
+  /** Number of times that a stream repeats each text. */
   readonly repeats: number;
 }
 
@@ -48,7 +48,7 @@ export const REQUEST_FORMATS = {
       ...(streamed && { stream: true }),
     }),
     lastWords: "}",
-    // In its delta, at the end of the text, of the part and of the item, and in the whole response.
+    // A text is in its delta, at the end of the text, of the part and of the item, and in the whole response.
     repeats: 5,
   },
   anthropic: {
@@ -62,7 +62,7 @@ export const REQUEST_FORMATS = {
       metadata: { user_id: USER },
       ...(streamed && { stream: true }),
     }),
-    // Of the report in `message_stop`.
+    // End of the report in `message_stop`.
     lastWords: "}}",
     repeats: 1,
   },
@@ -90,7 +90,7 @@ export function toHttpRequest(asked: Asked, format: FormatName = "openai-chat"):
   return { path: path(asked), body: JSON.stringify(body(asked)) };
 }
 
-/** How often an answer to a load says each text. */
+/** Number of times that an answer to a load repeats each text. */
 export function repeatsOf({ streamed }: Pick<Load, "streamed">, format: FormatName = "openai-chat"): number {
   return streamed ? REQUEST_FORMATS[format].repeats : 1;
 }

@@ -11,7 +11,7 @@ import { type Beat, nowMs } from "./metronome.ts";
 export type ScenarioRequest =
   | { readonly kind: "open"; readonly seconds: number; readonly perSecond: number; readonly connections: number }
   | { readonly kind: "closed"; readonly seconds: number; readonly connections: number }
-  /** One call on each of so many new connections, all at once. */
+  /** One call on each of `connections` new connections, all at once. */
   | { readonly kind: "burst"; readonly connections: number };
 
 /** Outcome of one run. */

@@ -12,8 +12,8 @@ export function runInstaller(program: string, args: readonly string[]): Promise<
     const options = { timeout: LIMIT_MS, maxBuffer: 1 << 26 };
     const child = execFile(program, args, options, (error, _stdout, stderr) => {
       if (error === null) return resolve();
-      const said = (stderr.trim() || error.message).slice(-LAST_CHARACTERS);
-      reject(new Error(`${program} ${args[0]} failed: ${said}`, { cause: error }));
+      const output = (stderr.trim() || error.message).slice(-LAST_CHARACTERS);
+      reject(new Error(`${program} ${args[0]} failed: ${output}`, { cause: error }));
     });
     endWithThis(child);
   });

@@ -65,7 +65,7 @@ async function compareRuns(
 
 const secondsOf = ({ seconds }: ScenarioOptions): number => Math.max(seconds, LEAST_SECONDS);
 
-/** Calls at fixed times, timed from then. */
+/** Calls at fixed times; each is timed from its scheduled time. */
 export const measureOpenLoops: MeasureScenario = (contestants, options) => {
   const seconds = secondsOf(options);
   const all = RATES.map((perSecond): Labelled => {
@@ -95,7 +95,7 @@ export const measureBursts: MeasureScenario = (contestants, options) => {
 
 /** A second, so that fewer connections than a generator can have are an overload. */
 const OVERLOAD_WAIT_MS = 1_000;
-/** More of Parley's configuration for the overload. */
+/** Additional configuration of Parley for the overload. */
 export const OVERLOAD_CONFIG = { overload: { max_wait_ms: OVERLOAD_WAIT_MS } };
 const OVERLOAD_CONNECTIONS = 8_000;
 const OVERLOAD_SECONDS = 20;
@@ -128,7 +128,7 @@ export const measureOverload: MeasureScenario = async (contestants, { long }) =>
   };
 };
 
-/** More of Parley's configuration for refusals: of 64 calls at once all but one are refused. */
+/** Additional configuration of Parley for refusals: of 64 calls at once all but one are refused. */
 export const REFUSAL_CONFIG = { overload: { max_calls: 1 } };
 
 /** The cost of a refusal for overload, with the few answers in between. */

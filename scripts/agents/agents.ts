@@ -22,7 +22,7 @@ export interface Start {
   readonly workFiles?: Readonly<Record<string, string>>;
 }
 
-/** What an agent is given: a gateway and a task. */
+/** A gateway and a task for an agent. */
 export interface Task {
   readonly format: FormatName;
   /** The gateway's address, without a path. */
@@ -61,7 +61,7 @@ const QWEN_TYPES: Readonly<Partial<Record<FormatName, string>>> = {
   gemini: "gemini",
 };
 
-/** It asks for nothing, and its commands may do anything: the folder is thrown away. */
+/** Codex asks for no approval, and its commands may do anything: the folder is thrown away. */
 const CODEX_FLAGS = [
   "exec",
   "--skip-git-repo-check",
@@ -83,8 +83,8 @@ const GEMINI_SETTINGS = {
 };
 
 /**
- * The agents by the names that the command line has for them. Each is set up as `docs/clients.md` says; what is added
- * takes away questions, and calls of other servers.
+ * The agents by the names that the command line has for them. Each is set up as `docs/clients.md` says; additional settings
+ * turn off questions, and calls of other servers.
  */
 export const AGENTS: Readonly<Record<string, Agent>> = {
   opencode: {

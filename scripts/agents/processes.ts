@@ -43,7 +43,7 @@ export async function runProgram(
     const [code, signal] = (await once(child, "exit").catch((error: unknown) => {
       throw new Error(`${program} cannot be started`, { cause: error });
     })) as [number | null, NodeJS.Signals | null];
-    // What it left behind would keep the pipes open.
+    // Processes that it left behind would keep the pipes open.
     if (child.pid !== undefined) killGroup();
     if (!child.stdout.closed || !child.stderr.closed) await once(child, "close");
     return { ending: isLate ? `not ended after ${limitMs / 1000} s` : String(code ?? signal), ...output };

@@ -7,7 +7,7 @@ const costIn = (time: string, by = ""): string =>
 /** Cost in US dollars an hour. */
 const hourly = (by: string, counter = COST): string => `${rateBy(by, counter)} * 3600 / 1e6`;
 
-/** What completions cost. */
+/** Cost of completions. */
 export const money = dashboard({
   uid: "parley-money",
   title: "Money",

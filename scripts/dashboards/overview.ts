@@ -6,7 +6,7 @@ export const FAULTS =
 
 const RATE = `rate(parley_completions_total${of()}[$__rate_interval])`;
 
-/** What an operator looks at first. */
+/** Figures that an operator reads first. */
 export const overview = dashboard({
   uid: "parley-overview",
   title: "Overview",

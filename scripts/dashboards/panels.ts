@@ -17,11 +17,11 @@ export type Query = readonly [expr: string, legend: string];
 interface PanelOptions {
   /** Grafana's name of the unit. Default: none. */
   readonly unit?: string;
-  /** What the figures mean, where the title does not say it. */
+  /** Meaning of the figures, where the title does not say it. */
   readonly about?: string;
   /** Series on top of each other. Default: lines. */
   readonly isStacked?: boolean;
-  /** Of 24 columns. Default: 8. */
+  /** Width, of 24 columns. Default: 8. */
   readonly span?: number;
 }
 
@@ -88,12 +88,12 @@ function toTargets(queries: readonly Query[]): DataqueryBuilder[] {
 export interface Section {
   readonly title: string;
   readonly panels: readonly Panel[];
-  /** It is folded at first. Default: open. */
+  /** Whether it is folded at first. Default: open. */
   readonly isFolded?: boolean;
 }
 
 interface DashboardParts {
-  /** Part of its address, which stays. */
+  /** Part of its address, which never changes. */
   readonly uid: string;
   readonly title: string;
   readonly description: string;

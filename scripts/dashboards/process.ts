@@ -1,6 +1,6 @@
 import { dashboard, graph, of, quantileBy, rateBy } from "./panels.ts";
 
-/** How processes, the ledger, the database and Redis do. */
+/** State of processes, the ledger, the database and Redis. */
 export const processes = dashboard({
   uid: "parley-process",
   title: "Process and stores",

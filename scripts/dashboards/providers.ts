@@ -4,7 +4,7 @@ import { dashboard, graph, of, quantileBy, rateBy } from "./panels.ts";
 const JUDGED = 'outcome!~"skipped|cancelled"';
 const FAILED = 'outcome=~"upstream_.*|internal",outcome!="upstream_rejected"';
 
-/** What providers and the targets of names do. */
+/** Attempts and health of providers and of the targets of names. */
 export const providers = dashboard({
   uid: "parley-providers",
   title: "Providers and targets",

@@ -8,7 +8,7 @@ import type { NewEntry } from "./audit-log.ts";
 import { isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
 
-/** What an account's credentials and aliases are checked by. */
+/** Facts by which an account's credentials and aliases are checked, and the encryption of credentials. */
 export interface RoutingRules {
   /** Names of the providers for which accounts may have credentials. */
   readonly providers: () => readonly string[];
@@ -34,13 +34,13 @@ const MIN_SECRET_CHARS = 8;
 const MAX_SECRET_CHARS = 2_048;
 const MAX_ALIASES = 50;
 
-/** Length of all credentials, and of all aliases of an account, as stored: the grant of each of its keys has them. */
+/** Length of all credentials, and of all aliases of an account, as stored: the grant of each of its keys contains them. */
 const MAX_STORED_CHARS = 16_384;
 
 /** As in the configuration. */
 const ALIAS = /^(?:[A-Za-z0-9._:/@-]{1,256}\*?|\*)$/;
 
-/** What an account has set. Throws `invalid_request` for an unknown account. */
+/** Returns an account's own credentials and aliases. Throws `invalid_request` for an unknown account. */
 export async function findRouting(store: Pick<AccountStore, "routing">, accountId: string): Promise<StoredRouting> {
   const routing = isId(accountId) ? await store.routing(accountId) : undefined;
   return routing ?? throwFailure(unknownId("account", accountId));
@@ -121,7 +121,7 @@ export async function setAliases(
   let fields: Pick<NewEntry, "before" | "after"> = {};
   await change(context, accountId, (before) => {
     const changed = differenceOf(Object.fromEntries(before.aliases), Object.fromEntries(aliases));
-    // One field: the names are the account's own.
+    // All aliases are one field of the audit log: the account chooses their names, which must not become field names.
     fields = { before: { aliases: changed.before }, after: { aliases: changed.after } };
     return { ...before, aliases };
   });

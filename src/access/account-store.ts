@@ -8,10 +8,10 @@ import type { Membership, TeamStore } from "./team-store.ts";
 /** The roles of every installation; `permissions.ts` says what each allows. */
 export type BuiltInRole = "owner" | "administrator" | "developer" | "viewer";
 
-/** What a person may do in the installation. */
+/** Role of a person in the installation. */
 export type Role = BuiltInRole | CustomRoleId;
 
-/** Who an account is of: only a person signs in; a team and a service (a program of the organisation) have members instead. */
+/** Kind of an account. Only a person signs in; a team and a service (a program of the organisation) have members instead. */
 export type AccountKind = "person" | "team" | "service";
 
 /** A person or a part of the organisation that owns keys. All times are Unix milliseconds. */
@@ -21,7 +21,7 @@ export interface AccountRecord {
   /** Lower case, unique; undefined for an account without sign-in. */
   readonly email: string | undefined;
   readonly name: string;
-  /** Of a person; without meaning for a team. */
+  /** Role of a person; unused for a team. */
   readonly role: Role;
   /** An encoded argon2id hash; undefined for an account without sign-in. */
   readonly passwordHash: string | undefined;
@@ -43,14 +43,14 @@ export interface StoredCredential extends SealedCredential {
   readonly setBy: string | undefined;
 }
 
-/** What an account has set for the requests of its keys. */
+/** An account's settings for the requests of its keys. */
 export interface StoredRouting {
   /** At most one for each provider. */
   readonly credentials: readonly StoredCredential[];
   readonly aliases: AccountRouting["aliases"];
 }
 
-/** Who somebody is at an OpenID provider: subjects are unique at their issuer, and never given to another person. */
+/** A person's identity at an OpenID provider. A subject is unique at its issuer and never given to another person. */
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
@@ -61,7 +61,7 @@ export interface LinkedIdentity extends Identity {
   readonly linkedAtMs: number;
 }
 
-/** What a session began with: a password, a passkey, an OpenID provider, or a link of the command line. */
+/** Proof with which a session began: a password, a passkey, an OpenID provider, or a link of the command line. */
 export type SignInMethod = "password" | "passkey" | "oidc" | "link";
 
 /** A person who has signed in. All times are Unix milliseconds. */
@@ -71,10 +71,16 @@ export interface SessionRecord {
   readonly accountId: string;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
-  /** Time of the last proof by password or passkey, or at which the provider last asked who it is; 0 when that is not known. */
+  /**
+   * Time of the last proof by password or passkey, or of the person's last authentication at the provider (`auth_time`); 0
+   * when unknown.
+   */
   readonly authenticatedAtMs: number;
   readonly method: SignInMethod;
-  /** True when a code of an authenticator app, a recovery code or a passkey was used, or one of them set up, in it. */
+  /**
+   * True when the session has proved a second factor (code of an authenticator app, recovery code or passkey), or set one
+   * up.
+   */
   readonly secondFactor?: true | undefined;
   /** Network of the sign-in, such as `192.0.2.0/24`; undefined when not recorded. */
   readonly network: string | undefined;
@@ -82,20 +88,20 @@ export interface SessionRecord {
   readonly browser: string | undefined;
 }
 
-/** An account with what decides about its permissions. */
+/** An account with the memberships and the custom role that decide its permissions. */
 export interface CallerAccount {
   readonly account: AccountRecord;
   /** By name of the team. */
   readonly memberships: readonly Membership[];
-  /** The account's role if an owner has made it; undefined for another one, and for one that does not exist any more. */
+  /** The account's custom role; undefined for a built-in role, and for a custom one that was removed. */
   readonly customRole?: CustomRole | undefined;
 }
 
 /** A session with its account. */
 export interface SignedIn extends CallerAccount {
-  /** Of an administration key one that stands for it: never confirmed, and in no list. */
+  /** For an administration key a substitute, which is never confirmed and not listed. */
   readonly session: SessionRecord;
-  /** Undefined for a person. */
+  /** The administration key by which the account acts; undefined for a person's session. */
   readonly adminKey?: AdminKeyRecord | undefined;
 }
 
@@ -118,7 +124,7 @@ export interface InvitationRecord {
   /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
-  /** What the new account becomes a member of. Default: nothing. */
+  /** Team that the new account joins, with its role there. Default: none. */
   readonly team?: Pick<Membership, "teamId" | "role"> | undefined;
   readonly createdBy: string;
   readonly createdAtMs: number;
@@ -135,13 +141,16 @@ export interface KnownBrowser {
   readonly signedInAtMs: number;
 }
 
-/** What has to hold when an account is changed. */
+/** Preconditions of a change of an account. */
 export interface Expected {
-  /** Its password hash: one derived from an old password must not replace a new one. */
+  /** The account's password hash: one derived from an old password must not replace a new one. */
   readonly passwordHash?: AccountRecord["passwordHash"];
-  /** Its role: one that has just become an owner's must not be changed by an administrator. */
+  /** The account's role: an administrator must not change an account that has just become an owner's. */
   readonly role?: Role;
-  /** An enabled account of one of these roles: one that loses its role must not restore itself in the same moment. */
+  /**
+   * The acting account, enabled and with one of these roles: one that loses its role must not restore itself in the same
+   * moment.
+   */
   readonly actor?: { readonly id: string; readonly roles: readonly Role[] };
 }
 
@@ -155,9 +164,9 @@ export interface Offboarding {
   readonly expected: Expected & { readonly role: Role };
 }
 
-/** What an account had. */
+/** What was taken from an offboarded account. */
 export interface Offboarded {
-  /** Its keys that worked, now transferred or revoked. */
+  /** Keys that worked, now transferred or revoked. */
   readonly keyIds: readonly string[];
   /** The teams that it was in. */
   readonly teams: readonly Pick<Membership, "teamId" | "role">[];
@@ -209,7 +218,7 @@ export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore, Facto
   unlink(accountId: string, issuer: string): Promise<boolean>;
   /** Whether any account, also a disabled one, has a password or an identity, so that there is an owner. */
   isClaimed(): Promise<boolean>;
-  /** False for an unknown account, and when something is not as expected. */
+  /** False for an unknown account, and when a precondition of `expected` does not hold. */
   update(id: string, changes: AccountChanges, expected?: Expected): Promise<boolean>;
   /**
    * Gives the default account to the first person who signs up: e-mail address, name, password or identity, and the role of an
@@ -221,20 +230,21 @@ export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore, Facto
   ): Promise<boolean>;
 
   /**
-   * Disables an account, removes its sessions, browsers, unused invitations and memberships, revokes its administration keys, and
-   * transfers or revokes its keys, all or nothing. Denied for an unknown account and when something is not as expected.
+   * Disables an account, removes its sessions, browsers, unused invitations and memberships, revokes its administration
+   * keys, and transfers or revokes its keys, all or nothing. Denied for an unknown account and when a precondition does not
+   * hold.
    */
   offboard(id: string, offboarding: Offboarding): Promise<Offboarded | "denied" | "last owner" | "too many keys">;
 
   /** Undefined for an unknown account. */
   routing(id: string): Promise<StoredRouting | undefined>;
   /**
-   * Replaces what an account has set, as it is at that moment, so that no simultaneous change is lost. Undefined for an unknown account.
-   * Throws what `change` throws, which may be called more than once.
+   * Changes an account's credentials and aliases atomically, so that no simultaneous change is lost. Undefined for an
+   * unknown account. Throws what `change` throws, which may be called more than once.
    */
   changeRouting(id: string, change: (before: StoredRouting) => StoredRouting): Promise<StoredRouting | undefined>;
 
-  /** `idToken`: the provider's, which names the session at its sign-out. */
+  /** `idToken`: the provider's ID token, which identifies the session at the sign-out there. */
   insertSession(session: SessionRecord, idToken?: string): Promise<void>;
   idTokenOf(hash: string): Promise<string | undefined>;
   /** Rejects at once while 2,000 look-ups wait. */

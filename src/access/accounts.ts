@@ -14,7 +14,7 @@ import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 
-/** Who makes a change, and from where: an account's ID, undefined for the command line. */
+/** Actor of a change and its origin: an account's ID, undefined for the command line. */
 export interface Actor {
   readonly actorId: string | undefined;
   /** The administration key by which the account acts, for the audit log. */
@@ -36,8 +36,9 @@ export interface AccountUpdate {
 }
 
 /**
- * Changes an account. Throws `permission_denied` when the actor's role allows less than the role before or after, as an administrator's
- * for an owner; `invalid_request` for an unknown account or role, and when no owner would be left who can sign in.
+ * Changes an account. Throws `permission_denied` when the actor's role allows less than the role before or after (an
+ * administrator cannot change an owner), `invalid_request` for an unknown account or role, and when no owner would be left
+ * who can sign in.
  */
 export async function updateAccount(
   context: Administration,

@@ -5,7 +5,7 @@ import { toMailDomain } from "../net/mail-domain.ts";
 
 const MAX_EMAIL_LENGTH = 254;
 
-/** What is no part of a name without quotes: invisible characters, and those with a meaning in a list of addresses. */
+/** Local part without quotes: no invisible characters, and none with a meaning in a list of addresses. */
 const NAME = /^[^\s@\p{Cc}\p{Cf}\p{Cs}\p{Z}<>"(),:;[\\\]]+$/u;
 
 /**

@@ -30,7 +30,7 @@ export interface FoundAdminKey extends CallerAccount {
 export interface AdminKeyStore {
   /** False when its account has `most` keys that work at its creation. */
   insertAdminKey(key: AdminKeyRecord, most: number): Promise<boolean>;
-  /** Also one that does not work any more. Rejects at once while 2,000 look-ups wait. */
+  /** Finds a key by its hash, also one that has expired or was revoked. Rejects at once while 2,000 look-ups wait. */
   findAdminKey(hash: string): Promise<FoundAdminKey | undefined>;
   /** The account of a key, also of one that has ended. */
   ownerOfAdminKey(id: string): Promise<string | undefined>;
@@ -39,6 +39,6 @@ export interface AdminKeyStore {
   touchAdminKey(id: string, atMs: number): Promise<void>;
   /** Returns the key; undefined for an unknown one, and for one that is revoked already. */
   revokeAdminKey(id: string, atMs: number): Promise<AdminKeyRecord | undefined>;
-  /** Removes keys that were revoked or expired before then; answers how many. */
+  /** Removes keys that were revoked or expired before `beforeMs`; answers how many. */
   pruneAdminKeys(beforeMs: number): Promise<number>;
 }

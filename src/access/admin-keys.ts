@@ -34,7 +34,7 @@ export interface AdminKeyRequest {
   readonly permissions: readonly string[];
   /** Undefined: it does not expire. */
   readonly lifetimeMs: number | undefined;
-  /** Whose permissions the key may have. */
+  /** Account that makes the key, which cannot have permissions beyond the account's. */
   readonly maker: Subject & { readonly account: AccountRecord };
   readonly actor: Actor;
 }
@@ -126,8 +126,8 @@ export function adminKeyState({ revokedAtMs, expiresAtMs }: AdminKeyRecord, nowM
 }
 
 /**
- * The account of a key, with no more than the permissions of both; undefined for a key that is unknown or has ended, and of a disabled
- * account. `counts`: whether it is a use of the key.
+ * Returns the account of a key, restricted to permissions that both have; undefined for a key that is unknown or has ended,
+ * and of a disabled account. `counts`: whether the look-up counts as a use of the key.
  */
 export async function findAdminCaller(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
@@ -144,7 +144,7 @@ export async function findAdminCaller(
   return { ...found, session: sessionOf(found.adminKey) };
 }
 
-/** What stands for a key where limits are counted by session. */
+/** Substitute session of a key, for limits that are counted by session. */
 function sessionOf({ hash, accountId, createdAtMs }: AdminKeyRecord): SessionRecord {
   return {
     hash,

@@ -73,7 +73,7 @@ export function isApiKey(text: string): boolean {
   return isSecret(text, PREFIX);
 }
 
-/** The same of a secret with another prefix. */
+/** `isApiKey` for a secret with another prefix. */
 export function isSecret(text: string, prefix: string): boolean {
   return (
     text.startsWith(prefix) &&
@@ -94,7 +94,7 @@ export function displayApiKey(key: string): string {
   return displaySecret(key, PREFIX);
 }
 
-/** The same of a secret with another prefix. */
+/** `displayApiKey` for a secret with another prefix. */
 export function displaySecret(secret: string, prefix: string): string {
   return `${secret.slice(0, prefix.length + 2)}…${secret.slice(-4)}`;
 }

@@ -9,16 +9,16 @@ import type { AccessContext } from "./context.ts";
 import type { KeyRecord } from "./key-store.ts";
 import { isForAdministrators, type KeyActor } from "./keys.ts";
 
-/** What an end user or a session of a key has used of its budget in a period. */
+/** Use of the budget of an end user or a session of a key in a period. */
 export interface AttributedBudget {
-  /** Its digest, by which lists are continued. */
+  /** Digest of the end user or session; the cursor of lists. */
   readonly id: string;
-  /** Undefined where it has made no request since names are stored. */
+  /** Undefined before its first request since names are stored. */
   readonly name: string | undefined;
   readonly spentMicroUsd: number;
-  /** For completions in flight. */
+  /** Reserved for completions in flight. */
   readonly heldMicroUsd: number;
-  /** In place of the budget that the key gives to all. */
+  /** Its own limit, in place of the one that the key gives to every end user or session. */
   readonly limitMicroUsd: number | undefined;
 }
 
@@ -40,12 +40,12 @@ export interface AttributedBudgetQuery extends BudgetHolders {
 
 /** The store of what end users and sessions have spent of their budgets. */
 export interface AttributedBudgetStore {
-  /** Those that have spent most come first. `count`: of all pages. */
+  /** Lists the end users or sessions, largest spending first. `count` is their number on all pages. */
   list(
     query: AttributedBudgetQuery,
   ): Promise<{ readonly budgets: readonly AttributedBudget[]; readonly count: number }>;
   find(of: BudgetHolders, name: string): Promise<AttributedBudget | undefined>;
-  /** Sets the limit of one in this period, which requests in all processes then have; undefined: that of the key. */
+  /** Sets the limit of one end user or session in this period, for all processes; undefined: that of the key. */
   setLimit(of: BudgetHolders, name: string, limitMicroUsd: number | undefined): Promise<void>;
 }
 
@@ -102,12 +102,15 @@ export async function setOwnBudget(
   if (by === "developer" && key.limitedByAdministrator) throw isForAdministrators();
   const given = givenBudget(key.attributionLimits, kind);
   if (given === undefined)
-    throw invalidField("key_id", "is of a key without a budget for each of these; set one first");
+    throw invalidField(
+      "key_id",
+      `is of a key without a budget for each ${kind === "session" ? "session" : "end user"}; set one first`,
+    );
   const of = { kind, keyFamilyId: key.keyFamilyId, period: periodAt(clock.now(), given.period) };
   const before = await budgets.find(of, name);
   await budgets.setLimit(of, name, limitMicroUsd);
   const fieldsOf = (budget: number | undefined) => ({
-    // The log has no e-mail address, which an end user may be.
+    // The audit log contains no e-mail addresses, and an end user's name may be one.
     [kind]: name.includes("@") ? hashEmail(name) : name,
     period: of.period,
     budget_micro_usd: budget ?? given.limitMicroUsd,

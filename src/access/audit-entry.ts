@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 
 /**
- * Who has acted: an account, an administration key, an API key, somebody at the command line, somebody who had not signed in, or the
+ * Kinds of actors: an account, an administration key, an API key, a user of the command line, a caller without a session, or the
  * program itself.
  */
 export const ACTOR_KINDS = ["account", "admin_key", "api_key", "command_line", "nobody", "gateway"] as const;
@@ -13,7 +13,7 @@ export interface AuditActor {
   readonly id: string | undefined;
 }
 
-/** What entries are about. */
+/** Kinds of objects that entries are about. */
 export const OBJECT_KINDS = [
   "account",
   "key",
@@ -102,7 +102,7 @@ export function hashOf(previousHash: string, sequence: number, entry: UnchainedE
   return hash("sha256", `${previousHash}\n${JSON.stringify(values)}`, "hex");
 }
 
-/** Gives entries their places after a link. */
+/** Chains entries after a link: gives each its number and hash. */
 export function chain(after: ChainLink, entries: readonly UnchainedEntry[]): AuditEntry[] {
   let { sequence, hash: previous } = after;
   return entries.map((entry) => {
@@ -112,12 +112,12 @@ export function chain(after: ChainLink, entries: readonly UnchainedEntry[]): Aud
   });
 }
 
-/** A link as people keep it: `1234:0a1b…`. */
+/** Formats a link for people to keep: `1234:0a1b…`. */
 export function formatLink({ sequence, hash: text }: ChainLink): string {
   return `${sequence}:${text}`;
 }
 
-/** Reads a text of `formatLink`; undefined for another one. */
+/** Parses a text of `formatLink`; undefined for any other text. */
 export function parseLink(text: string): ChainLink | undefined {
   const [, sequence, digest] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
   return sequence === undefined || digest === undefined ? undefined : { sequence: Number(sequence), hash: digest };

@@ -4,7 +4,7 @@ import { type AuditFilter, type AuditPosition, type AuditStore, mayContinue } fr
 
 export type ExportFormat = "json-lines" | "csv";
 
-/** Entries of one query, and of a piece: as many as are written without a noticeable delay of other work. */
+/** Entries per query and per piece of an export: few enough that writing a piece does not noticeably delay other work. */
 const PAGE = 100;
 
 /** All entries that match, newest first, page by page: only one of them is in memory. */
@@ -87,7 +87,7 @@ function toLine(cells: readonly string[]): string {
   return `${cells.map(toCell).join(",")}\r\n`;
 }
 
-/** A client names its own program: spreadsheets would run a cell that begins like a formula. */
+/** Escapes cells that a spreadsheet would run as formulas: clients choose the names of their programs. */
 function toCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;

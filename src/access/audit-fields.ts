@@ -12,8 +12,8 @@ const MAX_VALUE_CHARS = 1_500;
 const MAX_CHARS = 2_000;
 
 /**
- * Fields as a JSON text of at most 2,000 characters. A value that is too long has its beginning and its length in its place; so have all
- * fields where that is not enough.
+ * Formats fields as a JSON text of at most `MAX_CHARS` characters. Replaces a value that is too long by its beginning and
+ * its length; where that is not enough, all fields together.
  */
 export function toFieldText(fields: AuditFields): string {
   const values = Object.keys(fields).length;
@@ -32,7 +32,7 @@ function shorten(fields: AuditFields, maxChars: number): string {
   return JSON.stringify(Object.fromEntries(short));
 }
 
-/** Half of the characters, as each may need two in a text of JSON. */
+/** Takes half of the characters, as each may need two in a JSON text. */
 function beginningOf(text: string, maxChars: number): object {
   return { beginning: text.slice(0, maxChars / 2).toWellFormed(), characters: text.length };
 }
@@ -55,7 +55,7 @@ export function setFields(fields: AuditFields): AuditFields {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
-/** The facts of an account that changes concern: not its e-mail address and its password. Only people have a role. */
+/** The fields of an account in audit entries, without its e-mail address and its password. Only people have a role. */
 export function accountFields({ kind, name, role, disabledAtMs, limits }: AccountRecord): AuditFields {
   return {
     name,
@@ -65,7 +65,7 @@ export function accountFields({ kind, name, role, disabledAtMs, limits }: Accoun
   };
 }
 
-/** The facts of a key that changes concern: not its secret. */
+/** The fields of a key in audit entries, without its secret. */
 export function keyFields(key: KeyRecord): AuditFields {
   return {
     name: key.name,
@@ -113,7 +113,7 @@ export function transferredKeyEntries(
   }));
 }
 
-/** The entry of a changed member of a team: undefined roles are those of a person who is none. */
+/** The entry of a changed member of a team: a role is undefined where the person is not a member. */
 export function memberEntry(
   teamId: string,
   {

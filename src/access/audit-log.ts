@@ -75,17 +75,17 @@ export const AUDIT_ACTIONS = [
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** What has happened. Never has a secret or a plain e-mail address. */
+/** An entry to record. It must not contain a secret or a plain e-mail address. */
 export interface NewEntry {
   readonly action: AuditAction;
   /** The account that acted. */
   readonly actorId?: string | undefined;
-  /** Who acted in place of an account. Default: the account, or else the log's own actor. */
+  /** Actor in place of an account. Default: the account, or else the log's own actor. */
   readonly actor?: AuditActor | undefined;
   readonly network?: string | undefined;
   /** The caller's program, such as `Firefox on Linux`. */
   readonly client?: string | undefined;
-  /** The account that it concerns, and the object unless there is another one. */
+  /** The account that the entry concerns; also its object, unless `object` is set. */
   readonly accountId?: string | undefined;
   readonly object?: AuditObject | undefined;
   /** The changed fields before and after. */
@@ -107,7 +107,7 @@ export type AuditListener = (entry: UnchainedEntry, lost: unknown) => void;
 interface AuditLogOptions {
   readonly store: Pick<AuditStore, "append">;
   readonly clock: Pick<Clock, "now">;
-  /** Who acts when an entry names no account. */
+  /** Actor of entries that name no account. */
   readonly actor: AuditActor;
   readonly listener: AuditListener;
 }
@@ -149,10 +149,10 @@ export function createAuditLog({ store, clock, actor: own, listener }: AuditLogO
 const HOUR_MS = 60 * 60 * 1000;
 /** Entries of a sampled action and an account in an hour that are recorded one by one. */
 const SINGLE_ENTRIES = 100;
-/** Accounts whose entries are counted; the one without an entry for the longest time is forgotten first. */
+/** Limit of accounts whose entries are counted; the one without an entry for the longest time is evicted. */
 const MAX_COUNTED = 10_000;
 
-/** Actions that are no changes, so that nothing else limits how often somebody repeats them. */
+/** Actions that are sampled: they change nothing, so that no other limit applies to their repetition. */
 const SAMPLED: ReadonlySet<AuditAction> = new Set([
   "signed_in",
   "sign_in_failed",
@@ -169,14 +169,14 @@ interface Counted {
 }
 
 /**
- * Chooses which sign-ins and failed ones are recorded: people can make any number of them, and entries stay for the whole retention. In
- * each hour of the clock the first 100 of an action and an account are, or without a known account, then the 200th, the 400th and so on,
- * each with the number of attempts since the entry before.
+ * Samples sign-ins and failed sign-ins: clients can cause any number of them, and entries stay for the whole retention. In
+ * each hour of the clock it records the first 100 of an action and an account (all attempts without a known account count
+ * together), then the 200th, the 400th and so on, each with the number of attempts since the previous entry.
  */
 class Sampler {
   readonly #counted = new BoundedMap<string, Counted>(MAX_COUNTED);
 
-  /** The number of attempts that the entry of this one stands for; 0 for no entry. */
+  /** Counts an attempt. Returns the number of attempts that its entry represents; 0 when it is not recorded. */
   take(action: AuditAction, accountId = "", atMs: number): number {
     if (!SAMPLED.has(action)) return 1;
     const key = `${action} ${accountId}`;

@@ -1,6 +1,6 @@
 import type { ActorKind, AuditEntry, ChainLink, ObjectKind, UnchainedEntry } from "./audit-entry.ts";
 
-/** Which entries; absent conditions do not narrow. */
+/** A filter of entries; an absent condition matches all. */
 export interface AuditFilter {
   /** Unix milliseconds, inclusive. */
   readonly sinceMs?: number | undefined;
@@ -33,10 +33,10 @@ export interface ChainEnds {
   readonly head: ChainLink;
 }
 
-/** Characters of the fields of a page's entries after which it ends: its last entry may exceed them. */
+/** Characters of the fields of a page's entries after which the page ends: its last entry may exceed the limit. */
 export const PAGE_CHARS = 256 * 1024;
 
-/** Whether others may follow a page of `AuditStore.list`: it was filled. */
+/** Whether a page of `AuditStore.list` was filled, so that another may follow. */
 export function mayContinue(page: readonly AuditEntry[], limit: number): boolean {
   return page.length >= limit || page.reduce((chars, entry) => chars + charsOf(entry), 0) >= PAGE_CHARS;
 }
@@ -60,10 +60,11 @@ export interface AuditStore {
   follow(query: { readonly sequence: number; readonly limit: number }): Promise<readonly AuditEntry[]>;
   ends(): Promise<ChainEnds>;
   /**
-   * Removes the oldest entries, at most 1,000 at a time: those before `beforeMs`, and all but the latest `most`, except the last of them,
-   * which shows that those before it could be removed. The last removed one becomes the anchor. Answers how many.
+   * Removes the oldest entries, at most 1,000 at a time: those before `beforeMs`, and all but the latest `most`. Keeps the
+   * last of these: it shows that the entries before it could be removed. The last removed one becomes the anchor. Answers
+   * how many.
    */
   prune(limits: { readonly beforeMs: number; readonly most: number }): Promise<number>;
-  /** Moves up to 500 security events of programs before the audit log into it; answers how many. */
+  /** Moves up to 500 security events of releases before the audit log into it; answers how many. */
   takeEvents(): Promise<number>;
 }

@@ -4,10 +4,10 @@ import { AUDIT_KEPT_MS, type AuditStore, MOST_AUDIT_ENTRIES } from "./audit-stor
 /** Entries of one query. */
 const BATCH = 250;
 
-/** Difference of clocks by which an entry may have been pruned too early. */
+/** Tolerated difference of clocks, when a pruned entry is checked for its age. */
 const CLOCK_TOLERANCE_MS = 24 * 60 * 60 * 1000;
 
-/** What came of a verification. */
+/** Result of a verification. */
 export interface Verification {
   /** Verified entries. */
   readonly entries: number;
@@ -59,8 +59,8 @@ export async function verifyChain(
 }
 
 /**
- * Says that the beginning was cut off: pruning leaves an entry that could be pruned too, and its hash names the anchor, so that neither
- * another time nor another entry can take its place.
+ * Describes a chain whose beginning was cut off. Pruning leaves an entry that could be pruned too, and its hash names the
+ * anchor, so that neither another time nor another entry can take its place.
  */
 function cutBefore(
   first: AuditEntry,

@@ -4,7 +4,7 @@ import type { Authenticator } from "./key-cache.ts";
 import type { KeyPrincipal } from "./principal.ts";
 import type { TokenVerifier } from "./tokens.ts";
 
-/** What a caller shows: the secret of a key, a token of an issuer, or a certificate. */
+/** Credentials that a caller presents: the secret of a key, a token of an issuer, or a certificate. */
 export interface ShownCredentials {
   /** The bearer token; empty for a header with something else, undefined without one. */
   readonly token: string | undefined;
@@ -12,7 +12,7 @@ export interface ShownCredentials {
   readonly certificate: { readonly names: readonly string[]; readonly expiresAtMs: number } | undefined;
 }
 
-/** Which keys certificates and tokens stand for. */
+/** The keys for which certificates and tokens stand. */
 export interface Bindings {
   /** IDs of keys by alternative names of certificates, such as `URI:spiffe://example.org/billing`. */
   readonly certificates: ReadonlyMap<string, string>;
@@ -25,7 +25,7 @@ export interface Bindings {
 interface Ports {
   readonly keys: Pick<Authenticator, "authenticate" | "authenticateId">;
   readonly clock: Clock;
-  /** Those in force. */
+  /** The bindings in force. */
   readonly bindings: () => Bindings;
 }
 

@@ -45,7 +45,7 @@ export function checkLimits(limits: Limits): Limits {
   return limits;
 }
 
-/** The same of the limits of end users and sessions. Of those that are not set, nothing is left. */
+/** `checkLimits` for the limits of end users and sessions. The result has no fields that are not set. */
 export function checkAttributionLimits(limits: AttributionLimits): AttributionLimits {
   const { endUserBudgetMicroUsd, endUserBudgetPeriod, requiresEndUser } = limits;
   const numbers = ATTRIBUTION_RANGES.flatMap(([field, range]) => {

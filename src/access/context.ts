@@ -6,16 +6,16 @@ import type { SignInRules } from "./sign-in-rules.ts";
 import type { Throttle } from "./throttle.ts";
 import type { Turns } from "./turns.ts";
 
-/** Who may make an account. While there is no owner, the first person may, unless sign-up is closed. */
+/** Rule for making an account. While there is no owner, the first person may, unless sign-up is closed. */
 export type SignUpMode = "open" | "invited" | "closed";
 
-/** What second factors are kept with. */
+/** Encryption of second factors, and the key of challenges. */
 export interface FactorSecrets {
   /** Encrypts the secret of an account's authenticator app. */
   seal(secret: string, accountId: string): string;
-  /** Undefined for that of another key or account. */
+  /** Undefined for a secret that was encrypted with another key or for another account. */
   open(sealed: string, accountId: string): string | undefined;
-  /** Why nothing can be encrypted here; undefined when it can. */
+  /** Why this process cannot encrypt; undefined when it can. */
   sealProblem(): string | undefined;
   /** The key of challenges for passkeys, the same for all processes of the database. */
   challengeKey(): Promise<Buffer>;
@@ -28,7 +28,7 @@ export interface AccessContext {
   readonly turns: Turns;
   readonly passwords: PasswordHasher;
   readonly factors: FactorSecrets;
-  /** What sends the token of a link for a new password to an address; undefined where no e-mail can be sent. */
+  /** Sends the token of a link for a new password to an address; undefined where no e-mail can be sent. */
   readonly resetMail: () => ((to: string, token: string) => Promise<void>) | undefined;
   readonly log: AuditLog;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ export interface AccessContext {
   readonly isExposed: boolean;
 }
 
-/** Where expired rows are removed, and the time for it. */
+/** Context of the removal of expired rows. */
 export interface PruneContext extends Pick<AccessContext, "store" | "signIn"> {
   /** Unix time; the same clock for all processes. */
   readonly nowMs: number;

@@ -5,8 +5,8 @@ import type { AccessContext } from "./context.ts";
 type Links = Pick<AccessContext, "store" | "clock" | "log">;
 
 /**
- * Links an account to a person of an OpenID provider, in place of another of the same issuer. Throws `invalid_request` when the person
- * has another account, or the account no sign-in.
+ * Links an account to a person of an OpenID provider, in place of another of the same issuer. Throws `invalid_request` when
+ * the person has another account, or when the account cannot sign in.
  */
 export async function linkIdentity(context: Links, account: AccountRecord, identity: Identity): Promise<void> {
   const { store, clock, log } = context;

@@ -23,7 +23,7 @@ export interface InvitationRequest extends Actor {
   /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
-  /** What the new account becomes a member of, as the caller may add members. Default: nothing. */
+  /** Team that the new account joins; the inviter must be allowed to add members to it. Default: none. */
   readonly team?: Pick<Membership, "teamId" | "role"> | undefined;
 }
 
@@ -113,8 +113,8 @@ export async function findInvitationOf(
 }
 
 /**
- * Revokes an invitation. Throws `invalid_request` for an unknown one, `permission_denied` when the actor's role does not allow the role
- * of the invitation, which it could not make again.
+ * Revokes an invitation. Throws `invalid_request` for an unknown one, `permission_denied` when the actor's role does not
+ * allow the role of the invitation.
  */
 export async function revokeInvitation(
   { store, log }: Pick<AccessContext, "store" | "log">,

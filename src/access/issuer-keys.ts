@@ -15,7 +15,7 @@ export interface IssuerKeysOptions {
   /** Reads the JSON Web Key Set. Rejects, within seconds, with a message for an operator. */
   readonly read: () => Promise<string>;
   readonly clock: Clock;
-  /** Receives why the keys cannot be read; once until they can. */
+  /** Called with the reason when the keys cannot be read, once until they can. */
   readonly failed: (problem: string) => void;
 }
 
@@ -56,8 +56,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Reads the keys again. Undefined when these are still the keys. Throws `overloaded` when that was done too recently, or they cannot
-   * be read: newer ones may be published.
+   * Reads the keys again. Undefined when they have not changed. Throws `overloaded` when they were read less than
+   * `READ_EVERY_MS` ago, or cannot be read: the issuer may have published newer ones.
    */
   async newerThan(keys: LocalJWKSet): Promise<LocalJWKSet | undefined> {
     if (this.#keys !== keys) return this.#keys;
@@ -92,7 +92,7 @@ export class IssuerKeys {
   async #readNow(): Promise<void> {
     try {
       const text = await this.#options.read();
-      // The same set keeps the keys that it has imported.
+      // An unchanged set stays, with the keys that it has imported.
       if (text !== this.#text) this.#keys = parse(text);
       this.#text = text;
       this.#readMs = this.#options.clock.monotonic();

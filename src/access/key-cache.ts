@@ -16,8 +16,8 @@ import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 const KNOWN_TTL_MS = 4_500;
 
 /**
- * The same for unknown keys. It does not delay new keys: the store is always asked about a hash not seen before, and nobody
- * uses a secret of 238 random bits before it exists.
+ * The same for unknown keys. It does not delay new keys: the store is always asked about a hash not seen before, and no
+ * client uses a secret of 238 random bits before it exists.
  */
 const UNKNOWN_TTL_MS = 1_000;
 
@@ -42,8 +42,9 @@ const RETRY_MS = 1_000;
 const STORE_WAIT_MS = 500;
 
 /**
- * Queries about keys that are not cached, which may be anybody's inventions: together at a store, one by one at a core, which
- * answers each key in about a millisecond. A token may wait there for the keys of its issuer: tokens have a queue of their own.
+ * Limits of look-ups of keys that are not cached, which any client can invent. A store gets many in one query; a core, which
+ * answers each in about a millisecond, gets them one by one. Tokens have a queue of their own, because a look-up may wait
+ * for the keys of their issuer.
  */
 const UNCACHED = {
   together: { perQuery: 500, inFlight: 1 },
@@ -78,8 +79,8 @@ export interface Authenticator {
    */
   invalidate(hash: string | undefined): void;
   /**
-   * The same for a key that has changed at this Unix time, of another machine's clock: does nothing when the store has been asked
-   * well after it.
+   * `invalidate` for a key that has changed at this Unix time, by another machine's clock. Does nothing when the store has
+   * been asked later than that by more than the clocks can differ.
    */
   invalidateSince(hash: string, changedAtMs: number): void;
   /**
@@ -101,7 +102,7 @@ export interface KeyLookup {
    * says nothing about other keys. Rejects when there is no answer.
    */
   findByHash(hash: string, key: string | undefined): Promise<KeyGrant | Failure | undefined>;
-  /** The same for many hashes at once; omits unknown ones. Optional. */
+  /** `findByHash` for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
   /**
    * Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. A store that has it has
@@ -161,18 +162,18 @@ export function createAuthenticator({
     // Counted from the query, so that an answer is never taken to be younger than it is.
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
-    // Keys that are or were in use, and those that the configuration names, do not wait for those of strangers.
-    const isOfStranger = key !== undefined && known.get(hash) === undefined;
+    // Cached keys, and keys that the configuration names, bypass the queue of unknown keys.
+    const isQueued = key !== undefined && known.get(hash) === undefined;
     const isAlone = isTokenKey(key);
     const queue = isAlone ? uncached.tokens : uncached.keys;
-    const answer = isOfStranger ? queue.find({ hash, key }) : store.findByHash(hash, key);
-    /** The key as it is known, when that cannot be confirmed now. */
+    const answer = isQueued ? queue.find({ hash, key }) : store.findByHash(hash, key);
+    /** Returns the cached key when the store cannot confirm it now. */
     const lastKnown = (cause: unknown): KnownKey => {
       const entry = known.get(hash);
       if (entry === undefined || !known.isUsable(entry)) throw unavailable(cause);
       return entry;
     };
-    /** The same for a failure that says nothing about other keys. */
+    /** Uses the cached key after a failure that says nothing about other keys. */
     const postponed = (cause: unknown): KeyPrincipal => {
       const entry = lastKnown(cause);
       postpone(entry);
@@ -201,7 +202,7 @@ export function createAuthenticator({
     }
   };
 
-  /** What the store answers within STORE_WAIT_MS, or else what is known, after `late`. */
+  /** Returns the store's answer. After STORE_WAIT_MS without one, calls `late` and returns `otherwise`. */
   const answerOr = <T>(asking: Promise<T>, otherwise: T, late: () => void): Promise<T> =>
     new Promise((resolve, reject) => {
       const cancel = clock.after(STORE_WAIT_MS, () => {

@@ -1,4 +1,4 @@
-/** A key that works, of a list of those that soon will not. */
+/** A working key that needs attention. */
 export interface NoticedKey {
   readonly id: string;
   readonly name: string;
@@ -19,11 +19,13 @@ interface NoticeQuery {
   /** Default: of all accounts. */
   readonly accountId: string | undefined;
   readonly nowMs: number;
-  /** Keys at most. */
+  /** Largest number of keys. */
   readonly limit: number;
 }
 
-/** Finds keys that somebody should look at. Methods answer or reject within a few seconds. */
+/**
+ * Finds keys that need attention: they expire soon or are near their budget. Methods answer or reject within a few seconds.
+ */
 export interface KeyNotices {
   /** Keys that expire before this time and have no successor, the next to expire first. */
   expiring(query: NoticeQuery & { readonly untilMs: number }): Promise<readonly ExpiringKey[]>;

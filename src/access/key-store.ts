@@ -23,7 +23,7 @@ export interface KeyRecord {
   readonly attributionLimits?: AttributionLimits | undefined;
   /** Labels that a model must have to be sent its requests; of each at least one value. */
   readonly requiredLabels: LabelRequirements;
-  /** By which names with several models may choose among them. */
+  /** Tags of its requests, by which names with several models may choose among them. */
   readonly tags: readonly string[];
   /** Whether prompts and answers of its completions are stored, where the installation stores any. */
   readonly storesContent: boolean;
@@ -52,13 +52,13 @@ export interface Replacement {
   readonly successor: NewKey;
 }
 
-/** A key with what is its account's. */
+/** A key with the facts of its account. */
 export interface FoundKey {
   readonly record: KeyRecord;
   readonly accountLimits: Limits;
   /** A disabled account's keys do not work. */
   readonly accountDisabled: boolean;
-  /** What its account has set; undefined for nothing. */
+  /** Its account's credentials and aliases; undefined for none. */
   readonly routing?: AccountRouting | undefined;
   /** Sessions and end users of its account that are stopped; undefined for none. */
   readonly stops?: readonly Stop[] | undefined;
@@ -121,7 +121,7 @@ export interface KeyStore {
   names(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<KeyRecord, "name" | "accountId">>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
-  /** The same for any number of hashes; omits unknown ones. */
+  /** `findByHash` for any number of hashes; omits unknown ones. */
   findByHashes(hashes: readonly string[]): Promise<ReadonlyMap<string, FoundKey>>;
   /**
    * Rotates a key as it is at that moment, so that no simultaneous change is lost. False when it is revoked or has been replaced
@@ -134,11 +134,11 @@ export interface KeyStore {
   transfer(id: string, accounts: { readonly from: string; readonly to: string }): Promise<boolean>;
   /** The keys of a family, by the ID of its first key. */
   family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
-  /** Atomic. Answers which of them were not revoked before. */
+  /** Revokes keys atomically. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
   /**
-   * Changes a key and all keys of its family that are not revoked: a predecessor in its grace period, or a successor. Changes
-   * no key that does not match `expected`. False when the key itself is not changed, and no other is then.
+   * Changes a key and all keys of its family that are not revoked: a predecessor in its grace period, or a successor.
+   * Changes no key that does not match `expected`. False, without any change, when the key itself is not changed.
    */
   update(
     id: string,

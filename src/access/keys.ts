@@ -22,7 +22,7 @@ export const DEFAULT_GRACE: Grace = "24h";
 /** Limit of an account's keys that are neither expired nor revoked. */
 export const MAX_WORKING_KEYS = 1000;
 
-/** Who makes or changes a key: a developer, or an administrator, whose restrictions bind developers. */
+/** Role of the actor that makes or changes a key: a developer, or an administrator, whose restrictions bind developers. */
 export type KeyActor = "developer" | "administrator";
 
 /** The keys that a revocation ends: the key and its working predecessors, or the key only. */

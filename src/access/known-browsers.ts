@@ -26,8 +26,9 @@ export async function recognizeBrowser(
 }
 
 /**
- * Queue of a sign-in, and counter of failures of one without an e-mail address. A known browser has its own queue and counter, which other
- * callers of its network cannot use up. A token can be made up, so only one that is stored makes a browser known.
+ * The queue of a sign-in, and the counter of failures when it has no e-mail address. A known browser has its own queue and
+ * counter, which other callers of its network cannot use up. Only a stored token makes a browser known, because a client can
+ * invent tokens.
  */
 export function placeOf<N extends string | undefined>(
   { hash, accountIds }: Recognized,

@@ -16,7 +16,7 @@ export interface KnownKey {
   refreshAtMs: number;
 }
 
-/** The same for another process. */
+/** A known key, as passed to another process. */
 export interface ConfirmedKey {
   readonly hash: string;
   readonly grant: KeyGrant;
@@ -66,7 +66,7 @@ export class KnownKeys {
     for (const entry of this.#entries.values()) entry.refreshAtMs = 0;
   }
 
-  /** Whether a change of a key at this Unix time, of another machine's clock, may be unknown here. */
+  /** Whether a change of a key at this Unix time, by another machine's clock, may be later than the cached answer. */
   mayHaveMissed(hash: string, changedAtMs: number): boolean {
     const entry = this.#entries.get(hash);
     return entry === undefined || this.#toUnix(entry.principal.confirmedAtMs) <= changedAtMs + CLOCK_SKEW_MS;
@@ -79,9 +79,7 @@ export class KnownKeys {
     return old.map(({ principal }) => principal.hash);
   }
 
-  /**
-   * The keys that were confirmed last, as far as they may be used, at most `limit`: of each account as many, as far as it has them.
-   */
+  /** The usable keys that were confirmed last, at most `limit`, distributed evenly among accounts. */
   list(limit: number): readonly ConfirmedKey[] {
     const usable = [...this.#entries.values()].filter((entry) => this.isUsable(entry));
     const latest = usable.toSorted((one, other) => other.principal.confirmedAtMs - one.principal.confirmedAtMs);

@@ -18,8 +18,8 @@ interface Waiting<Asked, Found> {
 }
 
 /**
- * Looks up secrets that may be unknown: anybody can send any number of them, and the database's queue is shared with all other
- * work. So they wait here, first in, first out, and those that wait are looked up together.
+ * Looks up secrets that may be unknown: clients can send any number of them, and the database's queue is shared with all
+ * other work. Look-ups therefore wait here, first in, first out, and waiting ones share a query.
  */
 export class LookUpQueue<Asked, Found> {
   readonly #query: (asked: readonly Asked[]) => Promise<readonly (Found | undefined)[]>;
@@ -27,15 +27,16 @@ export class LookUpQueue<Asked, Found> {
   readonly #waiting: Waiting<Asked, Found>[] = [];
   #inFlight = 0;
 
-  /** `query` returns what it has found in the order of what was asked. */
+  /** `query` returns its results in the order of the look-ups. */
   constructor(query: (asked: readonly Asked[]) => Promise<readonly (Found | undefined)[]>, limits: LookUpLimits) {
     this.#query = query;
     this.#limits = limits;
   }
 
   /**
-   * Undefined for an unknown secret. Throws `overloaded`, and does not reject, when 2,000 look-ups wait: the store is not asked. Rejects
-   * with the reason of its query, and with that of one before it: the store is unavailable then, and each query could take as long.
+   * Undefined for an unknown secret. Throws `overloaded`, and does not reject, when 2,000 look-ups wait: the store is not
+   * asked. Rejects with the reason of its query, and with that of the query for which it waited: the store is unavailable
+   * then, and each query could take as long.
    */
   find(asked: Asked): Promise<Found | undefined> {
     if (this.#waiting.length >= MAX_WAITING)

@@ -20,7 +20,7 @@ export interface NamedKey {
   /** Hashes of the rotated keys on the way to it. */
   readonly followed: readonly string[];
   readonly askedAtMs: number;
-  /** Time from which it has to be confirmed that those of `followed` are not revoked. */
+  /** Time from which the keys of `followed` have to be confirmed again as not revoked. */
   confirmAtMs: number;
 }
 
@@ -38,8 +38,8 @@ export interface NamedKeysOptions {
 }
 
 /**
- * Finds keys by the IDs that the configuration names, and follows their rotations; a revoked key leads nowhere. Requests with the same
- * ID share a look-up.
+ * Finds keys by the IDs that the configuration names, and follows their rotations; a revoked key has no successor. Requests
+ * with the same ID share a look-up.
  */
 export class NamedKeys {
   readonly #options: NamedKeysOptions;

@@ -10,10 +10,11 @@ import { MAX_WORKING_KEYS } from "./keys.ts";
 import { rolesThatMayChange } from "./role-changes.ts";
 
 /**
- * Ends what a person has, in one transaction: disables the account, ends its sessions, revokes its unused invitations and administration
- * keys, removes it from its teams, and transfers its keys to another account or revokes them. Its usage stays with it. Throws
- * `invalid_request` for an unknown account, for a team, for the last owner, and for an account that cannot receive the keys;
- * `permission_denied` when the actor's role allows less than the account's, as an administrator's for an owner.
+ * Ends what a person has, in one transaction: disables the account, ends its sessions, revokes its unused invitations and
+ * administration keys, removes it from its teams, and transfers its keys to another account or revokes them. Its usage stays
+ * with it. Throws `invalid_request` for an unknown account, for a team, for the last owner, and for an account that cannot
+ * receive the keys; `permission_denied` when the actor's role allows less than the account's (an administrator cannot
+ * offboard an owner).
  */
 export async function offboard(
   { store, clock, log }: Pick<AccessContext, "store" | "clock" | "log">,

@@ -30,7 +30,7 @@ export async function changePassword(
   if (passkey === undefined && password === old)
     throw invalidField("new_password", "must differ from the current password");
   const changed = await setPassword(context, account, { password, replaces: account.passwordHash });
-  // Changed meanwhile, by an owner who keeps somebody else out.
+  // Changed meanwhile, for example by an owner who locks an intruder out.
   if (changed === undefined) throw invalidField("current_password", "wrong password");
   const { id } = account;
   const { network, browser: client } = origin;

@@ -15,14 +15,16 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
 /**
- * Hashes computed at once; each takes a core. One of unknown browsers: anybody can keep that busy, and on two cores the event loop
- * needs the other one.
+ * Hashes computed at once; each takes a core. At most one for unknown browsers: any client can keep that busy, and on two
+ * cores the event loop needs the other one.
  */
 const MAX_RUNNING = { all: 2, unknown: 1 } as const;
-/** Limits of those who wait. Each one of `unknown` takes about 0.1 s, so the first of a network has its turn within 13 s. */
+/**
+ * Limits of waiting passwords. Each one of `unknown` takes about 0.1 s, so the first of a network has its turn within 13 s.
+ */
 const PLACES = { known: { perKey: 32, all: 32 }, unknown: { perKey: 8, all: 128 } } as const;
 const RETRY_AFTER_MS = 2_000;
-/** Key of those without a network. */
+/** Queue key of callers without a network. */
 const NO_NETWORK = "none";
 
 /**

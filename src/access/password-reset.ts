@@ -9,7 +9,7 @@ import { generateToken, hashToken, isToken } from "./secret-token.ts";
 import { requirePasswordSignIn, signsInHere } from "./sign-in-rules.ts";
 
 const LIFETIME_MS = 60 * 60_000;
-/** Links that are made and sent at once. */
+/** Limit of links that are made and sent at the same time. */
 const MAX_SENDING = 32;
 
 /** Whether links for new passwords can be sent. */
@@ -17,7 +17,7 @@ export function areResetsOffered({ signIn, resetMail }: Pick<AccessContext, "sig
   return signIn.password && resetMail() !== undefined;
 }
 
-/** Sends links for new passwords, after the answer: how long it takes must not tell whether an account exists. */
+/** Sends links for new passwords after the response: its time must not show whether an account exists. */
 export class PasswordResets {
   readonly #context: AccessContext;
   #sending = 0;
@@ -105,7 +105,7 @@ export async function resetByLink(
   });
 }
 
-/** Whether a person signs in with a password: not who signs in at the provider, and not who is disabled. */
+/** Whether an account signs in with a password: not one that signs in at the provider, and not a disabled one. */
 function hasPassword(
   { signIn }: Pick<AccessContext, "signIn">,
   account: AccountRecord,

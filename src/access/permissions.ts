@@ -4,7 +4,10 @@ import type { AdminKeyRecord } from "./admin-key-store.ts";
 import type { CustomRole, CustomRoleId } from "./role-store.ts";
 import type { Membership, TeamRole } from "./team-store.ts";
 
-/** What one can be allowed to do in the dashboard. Those of an account's keys, usage and requests are held in accounts, the others everywhere. */
+/**
+ * All permissions of the dashboard. Those for keys, usage and requests can be held in single accounts, the others only for
+ * the installation.
+ */
 export const PERMISSIONS = [
   "keys.read",
   "keys.write",
@@ -60,13 +63,16 @@ const OWN: readonly Permission[] = [
   "profile.write",
 ];
 
-/** What a role allows: in all accounts and for the installation, and in the person's own account. */
+/** Permissions of a role: in all accounts and for the installation, and in the person's own account. */
 interface RolePermissions {
   readonly everywhere: readonly Permission[];
   readonly own: readonly Permission[];
 }
 
-/** Permissions that can be held everywhere: a key in the playground spends its account's money, so no role allows those of everybody. */
+/**
+ * Permissions that a role may give in all accounts. Not the playground: its requests spend the money of the account whose
+ * key they use.
+ */
 export const PERMISSIONS_EVERYWHERE: readonly Permission[] = PERMISSIONS.filter(
   (permission) => permission !== "playground.use",
 );
@@ -80,7 +86,7 @@ const ROLE_PERMISSIONS: Readonly<Record<BuiltInRole, RolePermissions>> = {
   viewer: { everywhere: [], own: READING },
 };
 
-/** What a member of a team may do in the team's account; a viewer of the organisation only reads. */
+/** Permissions of a member of a team in the team's account; a viewer of the organisation only reads. */
 const TEAM_PERMISSIONS: Readonly<Record<TeamRole, readonly Permission[]>> = {
   maintainer: [...OWN, "members.write"],
   developer: [...READING, "keys.write", "alerts.write", "playground.use"],
@@ -98,7 +104,7 @@ export function isCustom(role: Role): role is CustomRoleId {
   return role.startsWith("role_");
 }
 
-/** What a role allows in all accounts and for the installation; nothing for a custom one that is unknown. */
+/** Permissions of a role in all accounts and for the installation; none for an unknown custom role. */
 export function permissionsOf(role: Role, custom: readonly CustomRole[]): readonly Permission[] {
   if (!isCustom(role)) return ROLE_PERMISSIONS[role].everywhere;
   return custom.find(({ id }) => id === role)?.permissions ?? [];
@@ -117,7 +123,7 @@ export function describeRoles(roles: readonly Role[], custom: readonly CustomRol
   return roles.map((role) => custom.find(({ id }) => id === role)?.name ?? role).join(", ");
 }
 
-/** Whose permissions are asked for. */
+/** An account whose permissions are checked. */
 export interface Subject {
   readonly account: Pick<AccountRecord, "id" | "role">;
   readonly memberships: readonly Pick<Membership, "teamId" | "role">[];
@@ -127,7 +133,7 @@ export interface Subject {
   readonly adminKey?: Pick<AdminKeyRecord, "permissions"> | undefined;
 }
 
-/** The account's role, or the one that its custom role builds on. One that was removed allows what a viewer's does. */
+/** The account's built-in role, or the base of its custom role; `viewer` for a custom role that was removed. */
 function baseOf({ account: { role }, customRole }: Subject): BuiltInRole {
   return baseOfRole(role, customRole === undefined ? [] : [customRole]);
 }
@@ -142,17 +148,17 @@ export function isViewerRole(role: Role, custom: readonly CustomRole[]): boolean
   return baseOfRole(role, custom) === "viewer";
 }
 
-/** Whether the subject may make or change a role with this base: its own is at least that. */
+/** Whether the subject may make or change a role with this base: a viewer cannot make a role based on developers. */
 export function reachesBase(subject: Subject, base: CustomRole["base"]): boolean {
   return base === "viewer" || baseOf(subject) !== "viewer";
 }
 
-/** Whether it is within the permissions of the key. */
+/** Whether the permissions of the administration key, if there is one, include this one. */
 function isInKey({ adminKey }: Subject, permission: Permission): boolean {
   return adminKey === undefined || adminKey.permissions.includes(permission);
 }
 
-/** Whether the role allows it in all accounts, or for the installation. */
+/** Whether the role allows this permission in all accounts, or for the installation. */
 export function permitsEverywhere(subject: Subject, permission: Permission): boolean {
   const { account, customRole } = subject;
   return (
@@ -186,8 +192,8 @@ export function permitsSomewhere(subject: Subject, permission: Permission): bool
 }
 
 /**
- * What the subject lacks to give or take a role in a team: the first permission of the role that it does not have there. Undefined: nothing.
- * `playground.use` is not compared: who has a team's keys can call models with them.
+ * What the subject lacks to give or take a role in a team: the first permission of the role that it does not have there.
+ * Undefined: nothing. `playground.use` is not compared: members with a team's keys can call models anyway.
  */
 export function missingForTeamRole(subject: Subject, role: TeamRole, teamId: string): Permission | undefined {
   return TEAM_PERMISSIONS[role].find(

@@ -78,6 +78,6 @@ export function permit(
   if (unmet !== undefined)
     throw new Failure(
       "permission_denied",
-      `This request may be sent to a model that is not of ${describeRequirement(unmet)}.`,
+      `All models of this request must be of ${describeRequirement(unmet)}; one of them is not.`,
     );
 }

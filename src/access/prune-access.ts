@@ -27,7 +27,7 @@ export async function pruneAccess(
     sessions: await pruneSessions(context),
     browsers: await store.pruneBrowsers(nowMs - BROWSER_KNOWN_MS),
     invitations: await pruneInvitations(context),
-    // Entries of the audit log name them.
+    // Kept as long as the audit log, whose entries name them.
     adminKeys: await store.pruneAdminKeys(nowMs - AUDIT_KEPT_MS),
     entries: await pruneAudit(audit, nowMs - AUDIT_KEPT_MS),
     throttles: await throttles.prune({ beforeMs: nowMs - THROTTLES_KEPT_MS, most: MOST_THROTTLES }),

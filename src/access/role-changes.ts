@@ -4,8 +4,10 @@ import type { Actor } from "./accounts.ts";
 import { describeRoles, isCustom, isViewerRole, type Permission, permissionsOf, rolesWith } from "./permissions.ts";
 
 /**
- * The roles that may take one role from an account and give it another: those that allow as much, so that nobody gives or takes what is
- * not their own. Viewers, and roles based on that, give no role that makes somebody more in the own account and in teams. Throws `permission_denied` for an administration key that has less, `invalid_request` for an unknown role to give.
+ * The roles that may change an account's role from `before` to `after`: those with all permissions of both, so that no
+ * account gives or takes permissions that it does not have. A role with the base of viewers cannot give one with the base of
+ * developers. Throws `permission_denied` for an administration key with fewer permissions, `invalid_request` for an unknown
+ * `after`.
  */
 export async function rolesThatMayChange(
   store: Pick<AccountStore, "roles">,

@@ -8,7 +8,7 @@ export interface CustomRole {
   readonly id: CustomRoleId;
   /** Unique without regard to upper and lower case. */
   readonly name: string;
-  /** What it allows in all accounts and for the installation. */
+  /** Permissions in all accounts and for the installation. */
   readonly permissions: readonly Permission[];
   /** The role whose permissions it has in the person's own account and, as their limit, in teams. */
   readonly base: "developer" | "viewer";
@@ -23,6 +23,6 @@ export interface RoleStore {
   /** Not done beyond `most` roles, and when another one has the name. */
   insertRole(role: CustomRole, most: number): Promise<"done" | "name taken" | "too many">;
   changeRole(role: CustomRole): Promise<"done" | "name taken" | "unknown role">;
-  /** Removes a role that nobody has. Answers how many accounts and unused invitations have it. */
+  /** Removes a role that no account and no unused invitation has. Answers how many accounts and unused invitations have it. */
   removeRole(id: CustomRoleId): Promise<number>;
 }

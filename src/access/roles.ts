@@ -13,12 +13,12 @@ const MAX_ROLES = 100;
 
 type RoleContext = Pick<AccessContext, "store" | "clock" | "log">;
 
-/** What a role is to be. */
+/** Fields of a new or changed role. */
 export interface RoleRequest {
   readonly name: string;
   readonly permissions: readonly string[];
   readonly base: CustomRole["base"];
-  /** Who makes or changes it. */
+  /** Account that makes or changes the role. */
   readonly holder: Subject;
   readonly actor: Actor;
 }
@@ -83,7 +83,10 @@ function checked({ name, permissions, base, holder }: RoleRequest): Pick<CustomR
   return { name: text, permissions: chosen, base };
 }
 
-/** Throws `permission_denied` for permissions that the holder does not have everywhere, and for a higher base: nobody gives more than is their own. */
+/**
+ * Throws `permission_denied` for permissions that the holder does not have everywhere, and for a higher base: no account
+ * gives permissions that it does not have.
+ */
 function requireWithin({ permissions, base }: Pick<CustomRole, "permissions" | "base">, holder: Subject): void {
   const missing = permissions.filter((permission) => !permitsEverywhere(holder, permission));
   if (missing.length > 0)

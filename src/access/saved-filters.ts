@@ -5,7 +5,7 @@ export interface SavedFilter {
   readonly query: string;
 }
 
-/** Filters of an account at most. */
+/** Largest number of filters of an account. */
 export const MAX_SAVED_FILTERS = 50;
 
 /** The store of saved filters. */

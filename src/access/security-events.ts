@@ -4,7 +4,7 @@ import type { ObjectKind, UnchainedEntry } from "./audit-entry.ts";
 export interface SecurityEvent {
   readonly atMs: number;
   readonly type: string;
-  /** Undefined when nobody was signed in, and for the command line. */
+  /** Undefined without a session, and for the command line. */
   readonly actorId: string | undefined;
   readonly accountId: string | undefined;
   /** Undefined for the command line. */

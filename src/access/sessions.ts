@@ -72,14 +72,14 @@ export async function findSession(context: SessionContext, id: string): Promise<
   return found;
 }
 
-/** The same without counting as a use: for requests that continue without the user. */
+/** `findSession` without counting as a use: for requests that continue without the user. */
 export async function peekSession({ store, clock, signIn }: SessionContext, id: string): Promise<SignedIn | undefined> {
   if (!isToken(id)) return undefined;
   const find = () => store.findSession(hashToken(id));
   const found = await find();
   if (found === undefined || !isValid(found, signIn, clock.now())) return undefined;
   if (!isSecondFactorDue(found, signIn) || !(await hasFactor(store, found.account.id))) return found;
-  // Its factor may have been set up in this session since it was read.
+  // The factor may have been set up in this session after it was read.
   const current = await find();
   return current === undefined || isSecondFactorDue(current, signIn) ? undefined : current;
 }
@@ -113,8 +113,8 @@ export function freshUntilMs({ authenticatedAtMs }: SessionRecord): number {
 }
 
 /**
- * Throws `permission_denied`, with the detail `reauthentication_required`, when the proof is too old: see `freshUntilMs`. An administration
- * key was made with a proof.
+ * Throws `permission_denied`, with the detail `reauthentication_required`, when the proof is too old: see `freshUntilMs`. An
+ * administration key passes: its creation required a proof.
  */
 export function requireFresh({ session, adminKey }: SignedIn, nowMs: number): void {
   if (adminKey !== undefined || nowMs < freshUntilMs(session)) return;
@@ -124,8 +124,9 @@ export function requireFresh({ session, adminKey }: SignedIn, nowMs: number): vo
 }
 
 /**
- * Whether a second factor has to be set up in this session first. The provider asks for its own; a link is made by who has the server. Such a
- * session ends when its account has a factor: a password alone would not sign in either, and must not add or remove factors.
+ * Whether a second factor has to be set up in this session first. The provider asks for its own; a link is made by an
+ * operator with access to the server. Such a session ends when its account has a factor: a password alone would not sign in
+ * either, and must not add or remove factors.
  */
 export function isSecondFactorDue({ session }: Pick<SignedIn, "session">, { secondFactor }: SignInRules): boolean {
   return secondFactor === "required" && session.method === "password" && session.secondFactor === undefined;
@@ -141,7 +142,7 @@ export function requireIn(signedIn: SignedIn, permission: Permission, accountId:
   if (!permitsIn(signedIn, permission, accountId)) throw lacks(signedIn, permission);
 }
 
-/** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which anybody can send. */
+/** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which any client can send. */
 export async function signOut(
   { store, clock, signIn, log }: Pick<AccessContext, "store" | "clock" | "signIn" | "log">,
   id: string,

@@ -27,7 +27,7 @@ export async function createSignInLink(
  */
 export async function signInByLink(context: AccessContext, token: string, origin: Origin): Promise<StartedSession> {
   const { store, clock, log, throttle, turns } = context;
-  // First: such a text costs nothing, and must not use up what a whole link needs.
+  // Checked before the throttle, so that incomplete links do not use up attempts.
   if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const { turn } = placeOf(await recognizeBrowser(context, origin.browserToken), origin.network ?? "none");
   await turns.take(turn, () => throttle.enterSignUp(turn));

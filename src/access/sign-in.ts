@@ -14,7 +14,7 @@ import { hasFactor, isSecondFactorDue, type SignedIn, startSession, type Started
 export interface Credentials {
   readonly email: string;
   readonly password: string;
-  /** Of an authenticator app, or a recovery code; default: none. */
+  /** Code of an authenticator app, or a recovery code; default: none. */
   readonly code?: string;
 }
 
@@ -103,7 +103,7 @@ export async function signInByPasskey(
   requirePasswordSignIn(context.signIn, account.email ?? "");
   await attempt.succeeded();
   const started = await startSession(context, account, { ...origin, method: "passkey", secondFactor: true });
-  // Removed, or its account disabled, while the session began.
+  // The passkey was removed, or its account disabled, while the session began.
   const [current, kept] = [await store.find(account.id), await store.findPasskey(passkey!.id)];
   if (current === undefined || current.disabledAtMs !== undefined || kept === undefined) {
     await store.removeSession(started.session.hash);
@@ -113,7 +113,7 @@ export async function signInByPasskey(
   return started;
 }
 
-/** A proof of somebody who is signed in: a passkey, without which the password. */
+/** Proof of a signed-in person: a passkey, or else the password. */
 export interface OwnProof {
   readonly signedIn: SignedIn;
   readonly password: string;
@@ -128,7 +128,7 @@ export interface UsedPasskey {
 }
 
 /**
- * Confirms that it is the signed-in person, which allows sensitive actions for a while. Throws `invalid_request` for a
+ * Confirms the identity of the signed-in person, which allows sensitive actions for a while. Throws `invalid_request` for a
  * wrong proof, `rate_limited` after too many.
  */
 export async function reauthenticate(context: AccessContext, proof: OwnProof, origin: Origin): Promise<SignedIn> {

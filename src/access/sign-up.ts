@@ -25,10 +25,9 @@ export interface Application {
 }
 
 /**
- * Makes an account and signs in. On a fresh installation the first person takes over the default account as its
- * owner; of two simultaneous ones, the second is treated like everyone after. Where other machines may reach the
- * page, the first person needs a setup token or an owner's invitation from the command line; where sign-up is
- * closed, this always fails.
+ * Makes an account and signs in. On a fresh installation the first person takes over the default account as its owner; of
+ * two simultaneous ones, the second is treated like any later one. Where other machines may reach the page, the first person
+ * needs a setup token or an owner's invitation from the command line; where sign-up is closed, this always fails.
  *
  * No e-mail confirms an address, so a person who may sign up with an address learns from the failure when it is taken. Others do
  * not, because the right to sign up is checked first. In either case the password has been hashed by then, and the attempt

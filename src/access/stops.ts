@@ -9,7 +9,7 @@ import { toIso } from "./audit-fields.ts";
 import { isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
 
-/** A stop with who made it. */
+/** A stop with its author. */
 export interface StoredStop extends Stop {
   readonly id: string;
   /** In Unix milliseconds. */
@@ -36,7 +36,7 @@ export interface StopStore {
 /** Dependencies of changes. */
 export type StopContext = Pick<AccessContext, "clock" | "log"> & { readonly stops: StopStore };
 
-/** Stops of an account at once: the grant of each of its keys has them. */
+/** Limit of an account's stops: the grant of each of its keys contains them. */
 const MAX_STOPS = 100;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -53,7 +53,7 @@ export async function listStops(
   return found.toSorted((left, right) => right.createdAtMs - left.createdAtMs);
 }
 
-/** What to stop, and who does it. */
+/** A stop to make, and its author. */
 export interface NewStop {
   readonly accountId: string;
   readonly kind: StopKind;
@@ -115,7 +115,7 @@ export async function removeStop(
   return true;
 }
 
-/** The log has no e-mail address, which an end user may be. */
+/** The audit log contains no e-mail addresses, and an end user's name may be one. */
 function fieldsOf({ kind, value, untilMs }: Stop): AuditFields {
   return { [kind]: value.includes("@") ? hashEmail(value) : value, until: toIso(untilMs) };
 }

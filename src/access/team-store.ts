@@ -1,7 +1,7 @@
 import type { AccountRecord, CallerAccount } from "./account-store.ts";
 import type { Page } from "./key-store.ts";
 
-/** What a member may do with what a team owns; `permissions.ts` says what each allows. */
+/** Role of a member in a team; `permissions.ts` has the permissions of each. */
 export type TeamRole = "maintainer" | "developer" | "viewer";
 
 /** A team that an account is a member of. */
@@ -32,11 +32,11 @@ export interface MemberChange {
   readonly atMs: number;
 }
 
-/** What has to hold when members are changed. */
+/** Preconditions of a change of members. */
 export interface ExpectedMembers {
   /**
-   * Whether an account with these memberships may do it to a member of this role, as both are at that moment. Undefined for the command
-   * line.
+   * Whether the actor, with its memberships of that moment, may change a member with this role, or add one. Undefined for
+   * the command line.
    */
   readonly actor?: {
     readonly id: string;
@@ -46,7 +46,7 @@ export interface ExpectedMembers {
   readonly most: { readonly members: number; readonly teams: number };
 }
 
-/** Who changes members. */
+/** The account that changes members. */
 export interface TeamActor extends Pick<CallerAccount, "account" | "customRole"> {
   readonly memberships: readonly Pick<Membership, "teamId" | "role">[];
 }

@@ -150,7 +150,10 @@ async function change(
   },
 ): Promise<{ readonly accountId: string; readonly before: TeamRole | undefined }> {
   if (!isId(teamId)) throw unknownId("team", teamId);
-  const unknownPerson = invalidField("id" in person ? "account_id" : "email", "is of nobody who can sign in");
+  const unknownPerson = invalidField(
+    "id" in person ? "account_id" : "email",
+    "does not name the account of a person who can sign in",
+  );
   const found = "id" in person ? person : await store.findByEmail(toEmail(person.email));
   if (found === undefined || !isId(found.id)) throw unknownPerson;
   let denied: Failure | undefined;

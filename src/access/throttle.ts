@@ -28,7 +28,7 @@ const HOUR_MS = 60 * WINDOW_MS;
 /** Links for a new password that an address gets in one hour. */
 const ADDRESS_RESETS = 3;
 
-/** Full windows that a process knows, to refuse further attempts without a write to the database. */
+/** Limit of full windows in this process's memory, whose further attempts are refused without a write to the database. */
 const MAX_FULL_WINDOWS = 10_000;
 
 /** Origin of an attempt to sign in: an unknown browser in a network, or a browser or session known for the account. */
@@ -101,7 +101,10 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     const { count, changedAtMs } = await store.update(subject, (state) => addInWindow(state, { nowMs, by, windowMs }));
     return { count, leftMs: changedAtMs + windowMs - nowMs };
   };
-  /** Counts one in a window, with the count after it. Throws `rate_limited` beyond `most`: once in the database, then in this process. */
+  /**
+   * Counts an attempt in a window and returns the count. Throws `rate_limited` beyond `most`; the first time after a
+   * database write, then from memory.
+   */
   const enterWindow = async (
     subject: string,
     most: number,

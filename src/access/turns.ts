@@ -1,13 +1,16 @@
 import { Failure } from "../core/failure.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
-/** Strangers whose requests use the database at once: all other work has its queue in common with them. */
+/**
+ * Requests of callers who have not signed in that use the database at once: all other work shares the database's queue with
+ * them.
+ */
 const MAX_RUNNING = 4;
 const PLACES = { perKey: 500, all: 2_000 } as const;
 
 /**
- * Lets requests of people who have not signed in use the database a few at a time, networks and known browsers in turn: anybody
- * can send any number of them, and each one takes several queries and writes.
+ * Lets requests of people who have not signed in use the database a few at a time, networks and known browsers in turn: any
+ * client can send any number of them, and each takes several queries and writes.
  */
 export class Turns {
   #running = 0;
@@ -21,8 +24,8 @@ export class Turns {
   );
 
   /**
-   * Runs `work` when it is the turn of `key`, a network or a known browser. Throws `overloaded` when 500 requests of it wait, or, of
-   * 2,000 in all, none has more. The command line, which has no network, does not wait.
+   * Runs `work` when it is the turn of `key`, a network or a known browser. Throws `overloaded` when 500 requests of this
+   * key wait, or when 2,000 wait in all and no other key has more. The command line, which has no network, does not wait.
    */
   async take<T>(key: string | undefined, work: () => Promise<T>): Promise<T> {
     if (key === undefined) return work();
@@ -31,7 +34,7 @@ export class Turns {
     try {
       return await work();
     } finally {
-      // The place passes directly to the next one, so that a newcomer cannot take it in between.
+      // The slot passes directly to the next request, so that a newcomer cannot take it in between.
       if (!this.#waiting.callNext()) this.#running -= 1;
     }
   }

@@ -6,23 +6,23 @@ interface Waiting extends Waiter {
   readonly refuse: () => void;
 }
 
-/** Limits of those who wait. */
+/** Limits of waiting requests. */
 export interface Places {
   readonly perKey: number;
   readonly all: number;
 }
 
 /**
- * Where requests wait for their turn, keys (such as networks) one after another. Anybody can send any number of them, so a key
- * has a limited number of places; when all places are taken, the key with the most gives up its newest for one that would
- * have fewer. So each key has a place while fewer keys wait than there are places.
+ * Queue of requests that gives keys (such as networks) their turn one after another. Clients can send any number of
+ * requests, so a key has a limited number of places; when all places are taken, the key with the most gives up its newest
+ * for one that would have fewer. So each key has a place while fewer keys wait than there are places.
  */
 export class WaitingRoom {
   readonly #waiting = new FairQueue<Waiting>();
   readonly #places: Places;
   readonly #refusal: () => Failure;
 
-  /** `refusal` makes the failure of those who get or keep no place. */
+  /** `refusal` makes the failure of a request that gets no place or loses it. */
   constructor(places: Places, refusal: () => Failure) {
     this.#places = places;
     this.#refusal = refusal;
@@ -35,7 +35,9 @@ export class WaitingRoom {
     if (own >= this.#places.perKey || (isFull && this.#waiting.most <= own + 1)) throw this.#refusal();
   }
 
-  /** Resolves when it is this one's turn. Throws the refusal without a place, and rejects with it when the place is lost. */
+  /**
+   * Resolves when it is this request's turn. Throws the refusal without a place, and rejects with it when the place is lost.
+   */
   enter(key: string): Promise<void> {
     this.requireRoom(key);
     if (this.#waiting.size >= this.#places.all) this.#waiting.takeNewestOfMost()?.refuse();
@@ -44,7 +46,7 @@ export class WaitingRoom {
     });
   }
 
-  /** Begins the turn of the next one. False when the queue is empty. */
+  /** Begins the turn of the next request. False when the queue is empty. */
   callNext(): boolean {
     const next = this.#waiting.next();
     next?.begin();

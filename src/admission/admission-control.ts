@@ -7,15 +7,15 @@ import { noRoom, OverloadFailure, OVERLOAD_REASONS, type OverloadReason } from "
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
 
 export interface OverloadOptions {
-  /** Completions in flight or waiting in the process at most. */
+  /** Limit of completions in flight or waiting in the process. */
   readonly maxCalls: number;
   /** Longest wait for a slot in milliseconds. */
   readonly maxWaitMs: number;
   /** Concurrency limit of accounts without their own; undefined: none. */
   readonly accountConcurrency: () => number | undefined;
   /**
-   * Limits of bytes of request bodies on their way: per key family, per account, in the process; `held`: of those of all calls in
-   * flight, beyond which keys that hold the average or more begin none.
+   * Limits of bytes of request bodies that are being received: per key family, per account, in the process. `held`: limit of bytes
+   * of all calls in flight; beyond it, keys that hold more than a small share are refused.
    */
   readonly arrivingBytes: {
     readonly key: number;
@@ -56,16 +56,16 @@ export interface OverloadState {
   readonly refused: Readonly<Record<OverloadReason, number>>;
 }
 
-/** Completions begun in one event loop turn at most. */
+/** Limit of completions that begin in one turn of the event loop. */
 const BEGUN_PER_TURN = 32;
 /**
- * Share of `maxWaitMs` that a completion may probably wait, while others were refused in the last QUIET_MS: a standing overload fills
- * any queue, and a long one only delays all answers. Before that it may be all of it, for a burst or a closed loop.
+ * Largest expected wait, as a share of `maxWaitMs`, while completions were refused in the last QUIET_MS. A standing overload fills
+ * any queue, and a long queue only delays all answers. Without recent refusals the whole of `maxWaitMs` is allowed, for bursts.
  */
 const SHEDDING_SHARE = 0.25;
-/** No completion is refused for its probable wait when at most this many have their turn before it. */
+/** A completion with at most this many turns before its own is not refused for its expected wait. */
 const MIN_TURNS = 16;
-/** Slots of one key, and calls of one key or account, as a multiple of the free ones: a single one leaves a fifth for others. */
+/** Limit of a key's slots, and of a key's or account's calls, as a multiple of the free ones: one holder leaves a fifth to others. */
 const FREE_SHARE = 4;
 /** Share of the event loop for reading the requests of keys in debt, while other keys ask. */
 const WORK_SHARE = 0.25;
@@ -125,14 +125,14 @@ export class AdmissionControl {
   readonly #bodyPorts: SlotPorts;
   readonly #refused = { queue: 0, calls: 0, memory: 0 };
   #inFlight = 0;
-  /** Of them, those that wait for memory or for the debt of their key. */
+  /** Calls in flight that do nothing, because they wait for memory or for the debt of their key. */
   #resting = 0;
   #begun = 0;
   #begunInTurn = 0;
   #workedInTurnMs = 0;
   /** Resolves at the end of the current window. */
   #windowEnd = Promise.withResolvers<void>();
-  /** Starts that keys beyond their share may make: half of the completions that ended since. */
+  /** Number of completions that keys beyond their share may begin: half of those that have ended since. */
   #due = 0;
   #turnEnds = false;
   #memoryIsShort = false;
@@ -163,7 +163,7 @@ export class AdmissionControl {
   /**
    * Returns a slot for a completion with a body of `bytes` (undefined: not declared), at once or in the turn of its key.
    * Throws `rate_limited` for the limits of its key or account, `overloaded` for those of the process, and the reason of a call
-   * that ends first. A body that is in memory already (gRPC) counts as on its way while it waits.
+   * that ends first. A body that is already in memory (gRPC) counts as arriving while the call waits.
    */
   enter(
     caller: Caller,
@@ -176,7 +176,7 @@ export class AdmissionControl {
     const active = this.#inFlight + this.#queue.size;
     const most = FREE_SHARE * Math.max(0, this.#options.maxCalls - active);
     const { key, account } = holders;
-    // However many keys an account has, while others ask.
+    // Limits an account whatever the number of its keys, while other accounts have calls.
     const isOver = this.#accounts.size > 1 && account.calls + account.waiting >= most;
     if (isOver || key.calls + key.waiting >= most) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
@@ -197,8 +197,8 @@ export class AdmissionControl {
   }
 
   /**
-   * To be called before synchronous work for a request. Returns undefined when it may run now, else a promise to await before
-   * calling again. Throws `rate_limited` when the key stays in debt for `maxWaitMs`.
+   * Call it before synchronous work for a request. Returns undefined when the work may run now, else a promise; await it and call
+   * again. Throws `rate_limited` when the key stays in debt for `maxWaitMs`.
    */
   beforeWork(slot: Slot): Promise<void> | undefined {
     const { holders, sinceMs } = slot;
@@ -256,7 +256,7 @@ export class AdmissionControl {
     if (account.calls >= ofAccount) throw noRoom("account", atATime(ofAccount));
     // Completions in flight release memory. Until then keys that hold the average or more are refused.
     const isHolder = key.heldBytes * this.#keys.size >= this.#process.heldBytes;
-    // Measured memory is late: bodies of hundreds of megabytes can arrive between two measurements. Keys with a small share go on.
+    // Hundreds of megabytes can arrive between two measurements of memory, so held bytes count too. Keys with a small share go on.
     const { held } = this.#options.arrivingBytes;
     const isOver = this.#process.heldBytes > held && key.heldBytes > SMALL_SHARE * held;
     if ((this.#memoryIsShort || isOver) && this.#inFlight > 0 && isHolder) throw this.#shed("memory");
@@ -270,10 +270,10 @@ export class AdmissionControl {
     const isProcess = hasRoom(key) && hasRoom(account) && !hasRoom(process);
     if (isProcess) return this.#shed("memory");
     const [whose, { maxBytes }] = hasRoom(key) ? (["account", account] as const) : (["key", key] as const);
-    return noRoom(whose, `${what} of ${Math.floor(maxBytes / 2 ** 20)} MiB together may be on their way`);
+    return noRoom(whose, `at most ${Math.floor(maxBytes / 2 ** 20)} MiB of ${what} may be in transit at a time`);
   }
 
-  /** The failure of a completion that waits too long, for a slot or for its own key. */
+  /** The failure of a completion that has waited too long, for a slot or for the limits of its key. */
   #lateFailure(waiting: Pick<Waiting, "holders" | "bytes" | "isRead">): Failure {
     return this.#isReady(waiting) ? this.#shed("queue") : this.#noRoomFor(waiting.holders, waiting.bytes);
   }
@@ -286,7 +286,7 @@ export class AdmissionControl {
 
   readonly #isNext = (waiting: Waiting): boolean => this.#isReady(waiting) && this.#hasTurn(waiting.holders.key);
 
-  /** Whether debt and byte limits permit it to begin. */
+  /** Whether debt and byte limits permit a completion to begin. */
   readonly #isReady = ({ holders, bytes, isRead }: Pick<Waiting, "holders" | "bytes" | "isRead">): boolean =>
     !this.#inDebt(holders.key) && (isRead || fits(holders, bytes));
 
@@ -302,7 +302,7 @@ export class AdmissionControl {
     return calls < FREE_SHARE * (this.#limit.value - this.#working);
   }
 
-  /** Calls in flight that the event loop may have to work for. */
+  /** Calls in flight that may need the event loop. */
   get #working(): number {
     return this.#inFlight - this.#resting;
   }

@@ -6,7 +6,7 @@ export type OverloadReason = (typeof OVERLOAD_REASONS)[number];
 
 const MESSAGES: Readonly<Record<OverloadReason, string>> = {
   queue: "The gateway has more requests than it can answer at the moment. Try again shortly.",
-  calls: "The gateway has as many calls under way as it may. Try again shortly.",
+  calls: "The gateway has reached its limit of calls in flight. Try again shortly.",
   memory: "The gateway is short of memory. Try again shortly.",
 };
 

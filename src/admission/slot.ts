@@ -4,11 +4,11 @@ import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 
 /** Slots and bytes held by the calls of a key family, an account or the process. */
 export class Holding {
-  /** Limit of bytes of bodies on their way, and of large answers. A single one may exceed it. */
+  /** Limit of bytes of arriving bodies, and of large answers. A single body or answer may exceed it. */
   readonly maxBytes: number;
   /** Slots in use. */
   calls = 0;
-  /** Bytes of bodies on their way: the declared length, or the received bytes. */
+  /** Bytes of bodies that are being received: the declared length, or the received bytes. */
   arrivingBytes = 0;
   /** Bytes of large answers, from before their providers are asked until they are sent. */
   answerBytes = 0;
@@ -20,7 +20,7 @@ export class Holding {
   waitingBytes = 0;
   /** Synchronous work for its requests beyond its share of the event loop, in milliseconds. */
   debtMs = 0;
-  /** Last request for a slot. */
+  /** Time of the last request for a slot. */
   seenMs = 0;
 
   constructor(maxBytes: number) {
@@ -37,7 +37,7 @@ export class Holding {
     return this.answerBytes === 0 || this.answerBytes + bytes <= this.maxBytes;
   }
 
-  /** Adds calls and bytes on their way. */
+  /** Adds calls and bytes of arriving bodies. */
   count(calls: number, bytes: number): void {
     this.calls += calls;
     this.arrivingBytes += bytes;
@@ -57,7 +57,7 @@ export class Holding {
     this.countAnswer(-answerBytes);
   }
 
-  /** Whether it can be forgotten. */
+  /** Whether this holding can be removed. */
   isIdle(nowMs: number): boolean {
     return this.calls === 0 && this.waitingBytes === 0 && this.debtMs <= 0 && nowMs - this.seenMs > 1_000;
   }
@@ -76,7 +76,7 @@ export const READ_MS_PER_BYTE = 4 / (1024 * 1024);
 /** Step in which a body of unknown length is charged, in bytes. */
 const STEP_BYTES = 64 * 1024;
 
-/** Share of the process's limit of bytes that one answer takes at most, so that it keeps no other key out. */
+/** Largest share of the process's limit that one answer counts, so that it does not block all other keys. */
 const ANSWER_SHARE = 0.5;
 
 export interface SlotPorts {
@@ -87,7 +87,7 @@ export interface SlotPorts {
   readonly beforeWork: (slot: Slot) => Promise<void> | undefined;
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
-  /** Called with 1 when a call begins to wait, for memory or for the debt of its key, and does nothing meanwhile, and with -1 when it goes on. */
+  /** Called with 1 when a call begins to wait for memory or for the debt of its key, and with -1 when it continues. */
   readonly resting: (change: 1 | -1) => void;
   /** Called once, at the end. */
   readonly ended: () => void;
@@ -124,7 +124,7 @@ export class Slot {
     this.#count(0, more);
   }
 
-  /** The body was parsed, or is not read any further. */
+  /** Call it when the body was parsed, or is not read any further. */
   arrived(): void {
     if (this.#hasArrived) return;
     this.#hasArrived = true;
@@ -135,8 +135,8 @@ export class Slot {
   }
 
   /**
-   * Counts a large answer until the end. `expectedBytes` follow from the request and may be any number: they
-   * count up to a share of the process's limit. Throws `rate_limited` or `overloaded` when they exceed a limit.
+   * Counts a large answer until the end of the call. `expectedBytes` is derived from the request and is not bounded; it counts up to
+   * ANSWER_SHARE of the process's limit. Throws `rate_limited` or `overloaded` when it exceeds a limit.
    */
   holdAnswer(expectedBytes: number): void {
     const { key, account, process } = this.holders;
@@ -147,12 +147,12 @@ export class Slot {
     this.#countAnswer(bytes);
   }
 
-  /** Counts the bytes of an answer that is there, as far as they exceed what is held. */
+  /** Counts the bytes of a received answer beyond those already held. */
   answered(bytes: number): void {
     if (bytes > this.#answerBytes && !this.#hasEnded) this.#countAnswer(bytes - this.#answerBytes);
   }
 
-  /** The call does nothing until the promise settles: it takes no other's place in the event loop. */
+  /** The call does nothing until the promise settles, so meanwhile it does not count as working. */
   rest(until: Promise<void>): void {
     if (this.#hasEnded) return;
     this.#rests += 1;
@@ -187,8 +187,9 @@ export class Slot {
   }
 
   /**
-   * Runs synchronous work in the turn that its key has, which comes before the work of any other: of requests that arrived together
-   * not all are worked on in one turn. Rejects with `rate_limited` when the key stays in debt, and with the reason of the signal.
+   * Runs synchronous work in a later turn of the event loop, when the key is not in debt and the turn has time left, so that requests
+   * that arrived together do not all run in one turn. Rejects with `rate_limited` when the key stays in debt, and with the reason of
+   * the signal.
    */
   async inTurn<T>(work: () => T, signal: AbortSignal): Promise<T> {
     // Requests that arrived together continue together. A disconnected caller may be noticed only now.

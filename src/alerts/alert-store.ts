@@ -1,12 +1,12 @@
 import type { AlertRecord, ChannelFilter, ChannelRecord, DeliveryRecord, Finding } from "./alert.ts";
 import type { Thresholds } from "./thresholds.ts";
 
-/** Open alerts at most; further ones are opened when others are resolved. */
+/** Limit of open alerts; further ones are opened when others are resolved. */
 export const MAX_OPEN = 5_000;
 
 /** Filter and page of a list of alerts. */
 export interface AlertQuery {
-  /** Undefined: of all accounts, and those of administrators only. */
+  /** Undefined: alerts of all accounts, and those for administrators only. */
   readonly accountIds: readonly string[] | undefined;
   readonly isOpen: boolean;
   readonly limit: number;
@@ -17,10 +17,10 @@ export interface AlertQuery {
 /** A receiver of a message. */
 export type Receiver = Pick<DeliveryRecord, "channelId" | "recipient">;
 
-/** What an evaluation changes. */
+/** Changes that an evaluation makes. */
 export interface AlertChanges {
   readonly nowMs: number;
-  /** Alerts of which it is noted that their condition still holds. */
+  /** IDs of alerts whose condition still holds, for their `seenAtMs`. */
   readonly seen: readonly string[];
   readonly open: readonly { readonly finding: Finding; readonly receivers: readonly Receiver[] }[];
   /** Resolved unless another process has seen them meanwhile. */
@@ -31,11 +31,11 @@ export interface AlertChanges {
 export interface AlertStore {
   /** Unix time of the clock that all processes share. */
   nowMs(): Promise<number>;
-  /** True for one of the processes that ask within `everyMs`. */
+  /** True for one of the processes that call it within `everyMs`. */
   claimEvaluation(nowMs: number, everyMs: number): Promise<boolean>;
   /** All open alerts, at most MAX_OPEN. */
   open(): Promise<readonly AlertRecord[]>;
-  /** Alerts of these accounts opened since then without `more_alerts`, which are resolved or not; omits unknown accounts. */
+  /** Alerts of these accounts opened since `sinceMs`, resolved or not, without `more_alerts`; omits unknown accounts. */
   openings(accountIds: readonly string[], sinceMs: number): Promise<ReadonlyMap<string, Openings>>;
   /** Opens, continues and resolves alerts, each once whichever processes do the same, and plans the messages about them. */
   apply(changes: AlertChanges): Promise<{ readonly opened: number; readonly resolved: number }>;
@@ -46,7 +46,7 @@ export interface AlertStore {
   countActive(query: { readonly accountIds: readonly string[] | undefined; readonly nowMs: number }): Promise<number>;
   /** False for an alert that is resolved, or acknowledged already. */
   acknowledge(id: string, by: { readonly accountId: string; readonly atMs: number }): Promise<boolean>;
-  /** Nothing is sent about its rule and subject until then; undefined: from now on again. Messages that wait are dropped. */
+  /** Mutes the rule and subject of an alert until `untilMs`, and drops messages that wait; undefined ends the mute. */
   mute(id: string, by: { readonly accountId: string; readonly untilMs: number | undefined }): Promise<void>;
   /** Messages about these alerts, oldest first. */
   deliveries(alertIds: readonly string[]): Promise<readonly DeliveryRecord[]>;
@@ -61,25 +61,25 @@ export interface AlertStore {
     readonly untilMs: number;
     readonly limit: number;
   }): Promise<readonly DeliveryRecord[]>;
-  /** Notes the outcome of a sending. `nextAtMs` undefined: it has ended. */
+  /** Records the outcome of an attempt to send. `nextAtMs` undefined: there is no further attempt. */
   endDelivery(id: string, outcome: Pick<DeliveryRecord, "nextAtMs" | "sentAtMs" | "problem">): Promise<void>;
   /** E-mail addresses of the enabled administrators, and of these accounts if they are enabled, by account. */
   addresses(accountIds: readonly string[]): Promise<Addresses>;
   channels(): Promise<readonly ChannelRecord[]>;
   /** False when there are `most` channels already. */
   insertChannel(channel: ChannelRecord, most: number): Promise<boolean>;
-  /** False for an unknown one. Messages that wait are sent whatever they are about. */
+  /** False for an unknown one. Messages that wait are sent, also those that its new filter excludes. */
   changeChannel(id: string, changes: ChannelFilter & Pick<ChannelRecord, "name">): Promise<boolean>;
   /** Its waiting messages are dropped. */
   removeChannel(id: string): Promise<boolean>;
-  /** Encrypts the secrets of all channels anew; those for which `seal` has no other content stay. */
+  /** Encrypts the secrets of all channels again with `seal`; a channel for which it returns undefined stays. */
   resealChannels(seal: (channel: ChannelRecord) => string | undefined): Promise<{
     readonly resealed: number;
     readonly unreadable: number;
   }>;
-  /** Those set in the dashboard. */
+  /** The thresholds that are set in the dashboard. */
   thresholds(): Promise<Partial<Thresholds>>;
-  /** Sets these; undefined: the default again. */
+  /** Sets these thresholds; undefined restores a default. */
   setThresholds(values: { readonly [K in keyof Thresholds]?: Thresholds[K] | undefined }): Promise<void>;
   /** Removes resolved alerts with their messages, at most a thousand; returns their number. */
   prune(beforeMs: number): Promise<number>;
@@ -99,14 +99,14 @@ export interface Addresses {
 }
 
 /**
- * What the rules read of the database. Facts of keys are those of at most `ofAccount` keys of each account, the most important of all
- * accounts first, so that no account's keys keep those of others from being looked at; and those of all keys and accounts that have an
- * open alert of the rule, before others, so that it is not resolved because there are too many.
+ * Facts that the rules read from the database. They are those of at most `ofAccount` keys of each account, the most
+ * important of all accounts first, so that the keys of one account do not displace those of others. Keys and accounts with
+ * an open alert of the rule come before others, all of them, so that the alert is not resolved because of a limit.
  */
 export interface AlertFacts {
   /** Keys and accounts that have spent at least this share of their budget in the month, the largest share first. */
   budgets(query: BudgetQuery): Promise<readonly BudgetFact[]>;
-  /** Keys of which an end user has spent at least the least of these shares of its budget in the present period. */
+  /** Keys of which an end user has spent at least the lowest of these shares of its budget in the present period. */
   endUserBudgets(query: EndUserBudgetQuery): Promise<readonly EndUserBudgetFact[]>;
   /** Keys without a successor that expire before `untilMs`, the next to expire first. */
   expiringKeys(
@@ -117,7 +117,10 @@ export interface AlertFacts {
   ): Promise<readonly ExpiryFact[]>;
   /** Requests of whole minutes by model. */
   modelTraffic(span: FactSpan): Promise<readonly TrafficFact[]>;
-  /** The same by key, those with at least `minRequests` of which at least `errorPercent` failed or were refused, the most errors first. */
+  /**
+   * Requests of whole minutes by key, for keys with at least `minRequests` of which at least `errorPercent` failed or were
+   * refused, the most errors first.
+   */
   keyTraffic(
     span: FactSpan & FactLimits & { readonly minRequests: number; readonly errorPercent: number },
   ): Promise<readonly (TrafficFact & KeyFact)[]>;
@@ -171,9 +174,9 @@ export interface EndUserBudgetQuery extends FactLimits {
 export interface EndUserBudgetFact extends KeyFact {
   /** The day or month of the budget, by `periodAt`. */
   readonly period: string;
-  /** Of each. */
+  /** Budget of each end user. */
   readonly budgetMicroUsd: number;
-  /** How many have spent each share, in the order of the query. */
+  /** Numbers of end users that have spent each share, in the order of the query. */
   readonly reached: readonly { readonly percent: number; readonly endUsers: number }[];
 }
 

@@ -1,4 +1,4 @@
-/** What an alert is about. */
+/** All rules that open alerts. */
 export const RULES = [
   "budget",
   "budget_forecast",
@@ -22,11 +22,11 @@ export type Severity = (typeof SEVERITIES)[number];
 export interface Finding {
   readonly rule: Rule;
   readonly severity: Severity;
-  /** What it holds for, such as `key:key_1`, `account:acct_1`, `model:alpha-haiku-4.5` or `provider:openai`. */
+  /** Subject of the condition, such as `key:key_1`, `account:acct_1`, `model:alpha-haiku-4.5` or `provider:openai`. */
   readonly subject: string;
   /** Distinguishes alerts of the same rule and subject, such as `2026-11/80`; empty where there is one at a time. */
   readonly period: string;
-  /** Its owner, who is told beside the administrators; undefined: administrators only. */
+  /** Account of the owner, who gets messages beside the administrators; undefined: administrators only. */
   readonly accountId: string | undefined;
   /** One line. */
   readonly title: string;
@@ -49,7 +49,7 @@ export interface AlertRecord extends Finding {
   readonly mutedBy: string | undefined;
 }
 
-/** Alerts with the same identity are about the same. */
+/** Identity of a finding: findings with the same one are about one condition. */
 export function identityOf({ rule, subject, period }: Finding): string {
   return JSON.stringify([rule, subject, period] satisfies [Rule, string, string]);
 }
@@ -68,7 +68,7 @@ export const RESOLVE_AFTER_MS: Readonly<Record<Rule, number>> = {
   more_alerts: 60 * 60_000,
 };
 
-/** Rules whose end is told, too: those of outages. */
+/** Rules that also send a message when an alert is resolved: those of outages. */
 export const TELLS_END: ReadonlySet<Rule> = new Set(["error_rate", "latency", "provider_down"]);
 
 /** Where alerts are sent to. */
@@ -102,7 +102,7 @@ export interface ChannelRecord extends ChannelFilter {
 
 /** The secret part of a channel. */
 export interface ChannelSecrets {
-  /** Of a webhook or of Slack: the address is all that posting to it needs. */
+  /** Address of a webhook or of Slack, which is all that posting to it needs. */
   readonly url?: string;
   /** Key of a webhook's signatures: `whsec_…`. */
   readonly signingKey?: string;
@@ -124,11 +124,11 @@ export interface DeliveryRecord {
   /** Name of the channel, or the e-mail address. */
   readonly recipient: string;
   readonly createdAtMs: number;
-  /** Sendings begun. */
+  /** Number of attempts to send that have begun. */
   readonly attempts: number;
-  /** When it is sent next; undefined when it has ended. */
+  /** Time of the next attempt; undefined after the last one. */
   readonly nextAtMs: number | undefined;
   readonly sentAtMs: number | undefined;
-  /** Why the latest sending failed; empty if none did. */
+  /** Why the latest attempt failed; empty if none did. */
   readonly problem: string;
 }

@@ -1,4 +1,4 @@
-/** A receiver of the audit log, and how far it has it. All times are Unix milliseconds. */
+/** A receiver of the audit log with its position. All times are Unix milliseconds. */
 export interface AuditStreamRecord {
   readonly id: string;
   /** For people, without secrets. */
@@ -12,7 +12,7 @@ export interface AuditStreamRecord {
   readonly createdBy: string | undefined;
   /** Failed sendings since the last one that succeeded. */
   readonly failures: number;
-  /** Nothing is sent before. */
+  /** Time of the next attempt to send. */
   readonly nextAtMs: number;
   /** Undefined: nothing was accepted yet. */
   readonly sentAtMs: number | undefined;
@@ -20,11 +20,11 @@ export interface AuditStreamRecord {
   readonly problem: string;
 }
 
-/** What is noted of a sending. */
+/** Fields that an attempt to send changes. */
 export type StreamProgress = Partial<
   Pick<AuditStreamRecord, "sequence" | "failures" | "nextAtMs" | "sentAtMs" | "problem">
 > & {
-  /** Until then no other process sends; 0 gives the stream back. */
+  /** End of the claim, until which no other process sends; 0 releases the stream. */
   readonly claimedUntilMs: number;
 };
 
@@ -39,15 +39,18 @@ export interface AuditStreamStore {
   ): Promise<AuditStreamRecord | undefined>;
   /** Returns the removed receiver; undefined for an unknown one. */
   removeStream(id: string): Promise<AuditStreamRecord | undefined>;
-  /** Claims all streams with entries to send that are due and that no other process has: for `by`, until then. */
+  /**
+   * Claims, for the process `by` until `untilMs`, all streams that are due, have entries to send and are claimed by no other
+   * process.
+   */
   claimStreams(due: {
     readonly nowMs: number;
     readonly untilMs: number;
     readonly by: string;
   }): Promise<readonly AuditStreamRecord[]>;
-  /** Notes progress, unless another process has claimed the stream or it was removed: false. */
+  /** Records progress; false when another process has claimed the stream, or it was removed. */
   noteProgress(id: string, by: string, progress: StreamProgress): Promise<boolean>;
-  /** Encrypts the secrets of all streams anew; those for which `seal` has no other content stay. */
+  /** Encrypts the secrets of all streams again with `seal`; a stream for which it returns undefined stays. */
   resealStreams(seal: (stream: AuditStreamRecord) => string | undefined): Promise<{
     readonly resealed: number;
     readonly unreadable: number;

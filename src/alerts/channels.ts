@@ -18,7 +18,7 @@ const MAX_RECIPIENTS = 20;
 /** Encrypts and decrypts the secrets of channels. */
 export interface ChannelCipher {
   seal(secrets: ChannelSecrets, channelId: string): string;
-  /** Undefined for those of another key or channel. */
+  /** Undefined for secrets that were encrypted with another key or for another channel. */
   open(sealed: string, channelId: string): ChannelSecrets | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface ChannelContext {
   /** Why an address may not be used; undefined when it may. */
   readonly addressProblem: (url: URL) => string | undefined;
   readonly hasMail: () => boolean;
-  /** Why nothing can be sealed here; undefined when it can. */
+  /** Why this process cannot encrypt secrets; undefined when it can. */
   readonly sealProblem: () => string | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface ChannelContext {
 export interface NewChannel extends ChannelFilter {
   readonly kind: ChannelKind;
   readonly name: string;
-  /** Of a webhook or of Slack. */
+  /** Address of a webhook or of Slack. */
   readonly url: string;
   /** Of e-mail. */
   readonly recipients: readonly string[];
@@ -117,7 +117,7 @@ export async function findChannel({ channels }: Pick<AlertStore, "channels">, id
   return found;
 }
 
-/** What a receiver is stored with. */
+/** Fields with which a receiver is stored. */
 interface Checked {
   /** For people, without secrets. */
   readonly target: string;

@@ -21,17 +21,17 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 /** Time in which error rate and latency are measured. */
 const WINDOW_MS = 10 * MINUTE_MS;
-/** Time of the forecast's pace, and of the usual latency. */
+/** Time for the pace of the forecast, and for the usual latency. */
 const USUAL_MS = 7 * DAY_MS;
-/** Days of which the hour is compared. */
+/** Days whose same hour is compared with the latest hour. */
 const SPEND_DAYS = 14;
 /** Time for which the usual latency is kept: reading it takes as long as a report. */
 const USUAL_KEPT_MS = HOUR_MS;
-/** Share of a budget from which its forecast is looked at. */
+/** Share of a budget from which its forecast is evaluated. */
 const FORECAST_SHARE = 0.2;
-/** Facts of each kind of which there are new ones, beside those with open alerts: of an account, and of all. */
+/** Limits of facts of each kind beside those with open alerts: per account, and in total. */
 const FACT_LIMITS = { ofAccount: 100, limit: MAX_OPEN + 1_000 };
-/** Accounts whose spending is looked at. */
+/** Limit of accounts whose spending is evaluated. */
 const MAX_SPENDING = 1_000;
 /** Alerts opened by one evaluation, so that a mistake in a threshold does not send thousands of messages at once. */
 const MAX_OPENED = 50;
@@ -52,8 +52,8 @@ export interface EvaluationPorts {
 }
 
 /**
- * Evaluates the rules. In each minute one process reads the database for all; providers are looked at by every process, because each
- * has its own circuit breakers. Answers the number of opened and resolved alerts.
+ * Evaluates the rules. In each minute one process reads the database for all; every process evaluates providers, because
+ * each has its own circuit breakers. Answers the number of opened and resolved alerts.
  */
 export class Evaluation {
   readonly #ports: EvaluationPorts;
@@ -77,8 +77,8 @@ export class Evaluation {
       openings: await store.openings([...accountIds], nowMs - OPENINGS_MS),
     });
     const changes = compareFindings({ findings, open, nowMs, isComplete: isClaimed });
-    const told = [...changes.opened, ...changes.resolved.filter(({ rule }) => TELLS_END.has(rule))];
-    const receivers = told.length === 0 ? () => [] : await this.#ports.receivers(told);
+    const announced = [...changes.opened, ...changes.resolved.filter(({ rule }) => TELLS_END.has(rule))];
+    const receivers = announced.length === 0 ? () => [] : await this.#ports.receivers(announced);
     const { opened, resolved } = await store.apply({
       nowMs,
       seen: changes.seen,
@@ -98,7 +98,7 @@ export class Evaluation {
     const span = { sinceMs: floor(nowMs - WINDOW_MS, MINUTE_MS), untilMs: floor(nowMs, MINUTE_MS) };
     const hourMs = floor(nowMs, HOUR_MS);
     const { budgetPercent, keyExpiryDays, errorPercent, latencyFactor, spendFactor, minRequests } = thresholds;
-    // One after the other: each is a report, and no visitor of the dashboard should wait for all of them.
+    // In sequence: each query is a report, and readers of the dashboard should not wait for all of them.
     const budgets =
       budgetPercent.length === 0
         ? []
@@ -148,7 +148,10 @@ interface Compared {
   readonly resolved: readonly AlertRecord[];
 }
 
-/** Compares what holds now with the open alerts. `isComplete`: whether all rules were evaluated, so that others have ended. */
+/**
+ * Compares findings with the open alerts. `isComplete`: whether all rules were evaluated, so that alerts without a finding
+ * have ended.
+ */
 export function compareFindings({
   findings,
   open,
@@ -171,10 +174,10 @@ export function compareFindings({
   };
 }
 
-/** Part of RESOLVE_AFTER_MS by which the noted time may be late: so that not every row is written in every minute. */
+/** Part of RESOLVE_AFTER_MS by which `seenAtMs` may be out of date, so that not every row is written in every minute. */
 const LATE = 0.1;
 
-/** Whether it is to be noted that an alert's condition still holds; never where the next evaluation decides alone. */
+/** Whether to update an alert's `seenAtMs`; never for rules whose alerts the next evaluation resolves. */
 function isNoted({ rule, seenAtMs }: AlertRecord, nowMs: number): boolean {
   const afterMs = RESOLVE_AFTER_MS[rule];
   return afterMs > 0 && nowMs - seenAtMs >= afterMs * LATE;

@@ -17,7 +17,7 @@ export interface Mail {
   readonly to: readonly string[];
   readonly subject: string;
   readonly text: string;
-  /** The same for all sendings of a message, so that receivers can recognize a repetition. */
+  /** The same for all attempts to send a message, so that receivers can recognize a repetition. */
   readonly id: string;
 }
 

@@ -1,6 +1,6 @@
 import type { AlertRecord, MessageKind } from "./alert.ts";
 
-/** What a message says. Without secrets, prompts and answers. */
+/** Content of a message, without secrets, prompts and answers. */
 export interface Message {
   /** ID of the delivery: the same for all sendings of a message. */
   readonly id: string;

@@ -3,7 +3,10 @@ import type { Openings } from "./alert-store.ts";
 
 /** Time in which the opened alerts of an account are counted. */
 export const OPENINGS_MS = 60 * 60_000;
-/** Alerts of an account that are opened in that time, so that nobody is sent thousands of messages by one who makes and removes keys. */
+/**
+ * Alerts of an account that are opened in that time, so that an account that makes and removes keys does not cause thousands
+ * of messages.
+ */
 const MAX_OPENED = 20;
 /** Open alerts of an account, so that there is room for those of others. */
 const MAX_OPEN_OF_ACCOUNT = 100;
@@ -15,8 +18,8 @@ export interface Opened {
 }
 
 /**
- * Leaves out new findings of accounts that have too many alerts, and adds one about them for each such account. The accounts' new
- * findings are in turn, because of all only some are opened at once.
+ * Leaves out new findings of accounts that have too many alerts, and adds one about them for each such account. New findings
+ * of different accounts alternate, because one evaluation opens only some of them.
  */
 export function limitOpenings(findings: readonly Finding[], { open, openings }: Opened): Finding[] {
   const known = new Set(open.map(identityOf));

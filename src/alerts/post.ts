@@ -63,7 +63,7 @@ function isForbidden(address: string, allowsPrivate: boolean): boolean {
 
 const turns = new Turns(LOOKUPS);
 const never = new AbortController().signal;
-/** One at a time for each name. A look-up that nobody waits for any more ends by the resolver's own limits. */
+/** One at a time for each name. An abandoned look-up ends by the resolver's own limits. */
 const lookupReceiver = sharedLookup((host, options) => turns.run(host, never, () => lookup(host, options)));
 
 function guardedLookup(allowsPrivate: boolean): LookupFunction {

@@ -2,8 +2,8 @@ import { type Finding, isWanted } from "./alert.ts";
 import type { AlertStore, Receiver } from "./alert-store.ts";
 
 /**
- * Finds who is told about findings: the channels that want them, and where e-mail can be sent every administrator, and the owner of what it
- * is about.
+ * Finds the receivers of messages about findings: the channels that want them and, where e-mail can be sent, every
+ * administrator and the owner of the finding's account.
  */
 export async function findReceivers(
   store: Pick<AlertStore, "channels" | "addresses">,

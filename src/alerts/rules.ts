@@ -62,7 +62,7 @@ function ofForecast(
   };
 }
 
-/** Share of a budget from which the alert about end users looks at the thresholds. */
+/** Lowest threshold that the alert about end users uses. */
 const MIN_END_USER_PERCENT = 80;
 
 /** Thresholds of the budgets of end users. */
@@ -102,14 +102,14 @@ export function findExpiring(facts: readonly ExpiryFact[], nowMs: number, { keyE
       rule: "key_expiring",
       severity: fact.expiresAtMs - nowMs <= DAY_MS ? "critical" : "warning",
       ...ownedBy(fact),
-      // A key whose expiry is changed is told about again.
+      // A changed expiry opens another alert.
       period: String(fact.expiresAtMs),
       title: `The ${nameOf(fact)} expires ${formatDay(fact.expiresAtMs)}`,
       detail: "Requests with it are refused from then on. Rotate it, or change its expiry.",
     }));
 }
 
-/** Models of whose requests too many failed. Refused requests are the callers' matter. */
+/** Models of whose requests too many failed. Refused requests do not count: their callers caused them. */
 export function findModelErrors(facts: readonly TrafficFact[], thresholds: Thresholds): Finding[] {
   return facts
     .filter(({ completions, failed }) => exceeds({ requests: completions, errors: failed }, thresholds))
@@ -149,7 +149,7 @@ function exceeds(
   return errorPercent > 0 && requests >= minRequests && errors * 100 >= requests * errorPercent;
 }
 
-/** Completions of the usual time from which a 95th percentile can be compared with. */
+/** Number of completions in the usual time from which its 95th percentile is used. */
 const MIN_USUAL = 100;
 
 /** Models that take much longer than usual. */
@@ -177,7 +177,7 @@ export function findSlow(
   });
 }
 
-/** What this process knows of one model of a provider. */
+/** State of an upstream model in this process. */
 export interface UpstreamState {
   readonly provider: string;
   readonly isOpen: boolean;

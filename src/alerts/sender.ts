@@ -8,9 +8,11 @@ import { signatureHeaders } from "./webhook.ts";
 
 /** Waiting times before each repetition of a sending that failed. */
 export const RETRY_MS: readonly number[] = [10_000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000, 10_800_000];
-/** E-mails to people that are sent at once, and claimed at once: all go to one server. Of a channel it is one message. */
+/**
+ * E-mails to people that are claimed and sent together: all go to one server. Messages of a channel are claimed one by one.
+ */
 const MAILS = 10;
-/** Time in which a channel's messages are begun, before all channels are looked at again. */
+/** Time in which a channel's messages are begun, before all channels are read again. */
 const ROUND_MS = 10_000;
 /** Longer than any sending takes: then another process may send it. */
 const CLAIM_MS = 120_000;
@@ -46,7 +48,10 @@ export async function sendDue(ports: SenderPorts, signal: AbortSignal): Promise<
   return sent.reduce((sum, count) => sum + count, 0);
 }
 
-/** Those of one channel, or to people, until none is left, all of a batch failed for now, or ROUND_MS are over. */
+/**
+ * Sends the messages of one channel, or those to people, until none is left, a whole batch failed for now, or ROUND_MS is
+ * over.
+ */
 async function sendDueOf(ports: SenderPorts, channelId: string | undefined, signal: AbortSignal): Promise<number> {
   const { store } = ports;
   const limit = channelId === undefined ? MAILS : 1;
@@ -87,7 +92,7 @@ async function sendOne(
   return outcome;
 }
 
-/** What is noted of a sending; a failed one is repeated after a time that grows. */
+/** Fields to store after an attempt; a failed one is repeated after a time that grows. */
 export function toEnd(
   { kind, attempts }: Pick<DeliveryRecord, "kind" | "attempts">,
   { problem, mayRetry }: Outcome,

@@ -8,7 +8,7 @@ export interface Thresholds {
   readonly keyExpiryDays: number;
   /** Share of failed requests in ten minutes. */
   readonly errorPercent: number;
-  /** Requests in ten minutes below which error rate and latency are not looked at. */
+  /** Requests in ten minutes below which error rate and latency are not evaluated. */
   readonly minRequests: number;
   /** Times the usual 95th percentile. */
   readonly latencyFactor: number;
@@ -43,10 +43,10 @@ export const THRESHOLD_RANGES: Readonly<Record<NumberName, readonly [min: number
 const MAX_PERCENTS = 10;
 const MAX_PERCENT = 1_000;
 
-/** Where the thresholds in force are from. */
+/** The thresholds in force, and which of them the configuration file sets. */
 export interface ThresholdsInForce {
   readonly values: Thresholds;
-  /** Those that the configuration file sets: the dashboard cannot change them. */
+  /** Thresholds that the configuration file sets: the dashboard cannot change them. */
   readonly ofFile: ReadonlySet<keyof Thresholds>;
 }
 

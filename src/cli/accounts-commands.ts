@@ -19,7 +19,7 @@ import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeIn
 import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
 import { commandLog, type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
-/** Who makes changes in the audit log: no account and no network. */
+/** Actor of changes in the audit log: no account and no network. */
 export const ACTOR = { actorId: undefined, network: undefined };
 
 const PASSWORD_FLAG = {

@@ -12,7 +12,7 @@ export const adminKeyCreate: Command = {
   summary: "create a key by which programs administer, and print it once",
   positionals: ["NAME"],
   flags: {
-    account: { value: "ID|EMAIL", help: "whose permissions the key may have; required" },
+    account: { value: "ID|EMAIL", help: "account of the key, which has no further permissions; required" },
     permissions: {
       value: "LIST",
       help: `permissions of the key, with commas; required: ${PERMISSIONS_EVERYWHERE.join(", ")}`,

@@ -42,7 +42,7 @@ export const alertsList: Command = {
 
 export const alertsChannels: Command = {
   name: "alerts channels",
-  summary: "list where alerts are sent to",
+  summary: "list the channels to which alerts are sent",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
@@ -136,7 +136,7 @@ export const alertsTest: Command = {
     }),
 };
 
-/** The channels as the dashboard's service has them. */
+/** The context of channels, as for the dashboard's service. */
 function channelsOf({ store, config }: { readonly store: Store; readonly config: Config }, context: DatabaseContext) {
   const credentials = credentialCipherOf({ ...config, providers: [] });
   const log = commandLog(store.audit, context);
@@ -191,7 +191,7 @@ function toJson(alert: AlertRecord): object {
   };
 }
 
-/** Which alerts a channel gets. */
+/** Describes the alerts that a channel gets. */
 function alertsOf({ rules, leastSeverity }: ChannelRecord): string {
   const names = rules.length === 0 ? "all" : rules.join(",");
   return leastSeverity === "warning" ? names : `${names} (${leastSeverity})`;

@@ -31,7 +31,10 @@ export const configCheck: Command = {
   },
 };
 
-/** Throws ConfigError for a file that is probably unfinished. It serves: models can be stored. */
+/**
+ * Throws ConfigError for a file without models, which is probably unfinished. The server starts with it, because models can
+ * be stored.
+ */
 function requireModels({ file, models: all, routes, imports, providers }: Config): void {
   if (all.length + routes.length + imports.length > 0) return;
   const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";

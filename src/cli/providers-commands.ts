@@ -1,6 +1,6 @@
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import type { OfferedModel } from "../config/imports.ts";
-import { unknownProvider } from "../config/resolve.ts";
+import { unknownProvider } from "../config/providers.ts";
 import { systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { listModels } from "../gateway/model-imports.ts";
@@ -10,7 +10,7 @@ import { loadWithStored } from "./with-store.ts";
 
 export const providersTest: Command = {
   name: "providers test",
-  summary: "ask a provider for one token and for its models, and say what is wrong when it does not answer",
+  summary: "ask a provider for one token and for its models, and describe the problem when it does not answer",
   positionals: ["NAME"],
   flags: {
     model: { value: "ID", help: "a model of this provider (default: its first one that makes completions)" },

@@ -6,7 +6,7 @@ import { ACTOR, withAccounts } from "./accounts-commands.ts";
 import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson } from "./command.ts";
 import { formatTable } from "./output.ts";
 
-/** The command line may what owners may. */
+/** The command line has the permissions of an owner. */
 export const BY_COMMAND = {
   holder: { account: { id: DEFAULT_ACCOUNT_ID, role: "owner" }, memberships: [] },
   actor: ACTOR,
@@ -39,7 +39,7 @@ export const rolesCreate: Command = {
     },
     base: {
       value: BASES.join("|"),
-      help: "what its holders are in their own account and in teams (default: developer)",
+      help: "role of its holders in their own account and in teams (default: developer)",
     },
     ...CONFIG_FLAG,
     ...JSON_FLAG,

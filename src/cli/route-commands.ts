@@ -29,7 +29,7 @@ export const routeExplain: Command = {
     }),
 };
 
-/** As of a request over HTTP. */
+/** As for a request over HTTP. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 /** The request with the model of the flag. Throws UsageError for a text that is no JSON object. */
@@ -68,7 +68,7 @@ function formatPlan(plan: Plan): string {
   ].join("\n");
 }
 
-/** What is not known of a model that would not be tried. */
+/** Facts that are not known of a model that would not be tried. */
 const UNKNOWN = { omitted: [], clamped: [], refusal: null, worst_case_usd: null };
 
 function toRow(place: string, step: Plan["steps"][number]): string[] {

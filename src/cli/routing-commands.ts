@@ -132,7 +132,7 @@ export const credentialsReseal: Command = {
     }),
 };
 
-/** Encrypts an account's own credentials anew. Those that cannot be decrypted stay. */
+/** Encrypts an account's own credentials again. Those that cannot be decrypted stay. */
 async function resealOwn(store: AccountStore, cipher: CredentialCipher, accountId: string) {
   const counts = { resealed: 0, unreadable: 0 };
   if ((await findRouting(store, accountId)).credentials.length === 0) return counts;

@@ -37,7 +37,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   let applyReload = (): void => void (isReloadAsked = true);
   process.on("SIGHUP", () => applyReload());
   const models = new ImportedModels(log, role);
-  // Lists that change before the gateway has started are applied at the next look.
+  // Lists that change before the gateway has started are applied when they are read again.
   let apply: (next: Config) => Promise<void> = async () => undefined;
   const stored = await openStored(parsed, role, log);
   const begin = async () => {
@@ -133,7 +133,7 @@ class Sources {
     return this.#inForce;
   }
 
-  /** A file with what is stored now. Throws ConfigError. */
+  /** The file with the present stored configuration. Throws ConfigError. */
   with(file: ConfigSource): ConfigSource {
     if (this.#stored === undefined) return file;
     return { ...file, stored: this.#stored.readBy(parseConfig({ ...file, stored: UNREAD })) };

@@ -27,7 +27,7 @@ export const accountsLink: Command = {
   summary: "link an account to a person of the OpenID provider, by the subject in the event of the refused sign-in",
   positionals: ["ID|EMAIL"],
   flags: {
-    subject: { value: "SUBJECT", help: "who the person is at the provider (required)" },
+    subject: { value: "SUBJECT", help: "the person's subject (sub) at the provider (required)" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },

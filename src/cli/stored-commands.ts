@@ -25,8 +25,8 @@ import { formatTable } from "./output.ts";
 import { commandLog, withStore } from "./with-store.ts";
 
 const CHANGE_FLAGS = {
-  comment: { value: "TEXT", help: "why, for the list of versions" },
-  check: { help: "only say whether the change would be valid" },
+  comment: { value: "TEXT", help: "reason, for the list of versions" },
+  check: { help: "only check the change, and change nothing" },
   ...CONFIG_FLAG,
 } as const;
 
@@ -41,7 +41,7 @@ const NAME = "NAME";
 export const configList: Command = {
   name: "config list",
   summary:
-    "list providers, models, aliases and the settings that can be stored with where they are from: the file, or the stored configuration",
+    "list providers, models, aliases and the settings that can be stored, with their origin: the file, or the stored configuration",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
@@ -64,7 +64,7 @@ export const configSet: Command = {
   summary: "set an entry of the stored configuration, which a running gateway applies within a second",
   positionals: [SECTION, NAME],
   flags: {
-    entry: { value: "FILE", help: "YAML as the configuration file would say it below the name" },
+    entry: { value: "FILE", help: "YAML, as in the configuration file below the name" },
     value: { value: "YAML", help: "the same in place of a file, such as the model of an alias" },
     ...CREDENTIAL_FLAGS,
     ...CHANGE_FLAGS,
@@ -130,7 +130,7 @@ export const configImport: Command = {
 
 export const configVersions: Command = {
   name: "config versions",
-  summary: "list the versions of the stored configuration, or say what one of them has changed",
+  summary: "list the versions of the stored configuration, or show the changes of one of them",
   positionals: [],
   flags: { show: { value: "VERSION", help: "what this version has changed" }, ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
@@ -176,7 +176,7 @@ export const configRollback: Command = {
 
 type Change = (ports: StoredPorts, facts: ChangeFacts) => Promise<ChangeResult>;
 
-/** Makes a change to the latest version, and says what came of it. */
+/** Makes a change to the latest version, and prints the result. */
 function change(invocation: Invocation, context: CliContext, make: Change): Promise<number> {
   return withStore(invocation, { ...context, createsDatabase: true }, async (store, config, source) => {
     const ports = portsOf(store, { config, source, output: context });

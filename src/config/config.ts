@@ -18,7 +18,7 @@ export interface ListenerTls {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
-  /** Revocation lists of these authorities, one of each; undefined: none are looked at. */
+  /** Revocation lists of these authorities, one of each; undefined: revocation is not checked. */
   readonly clientCrlFile: string | undefined;
   /** With authorities: whether each client needs a certificate. */
   readonly clientCertificates: "required" | "optional";
@@ -60,7 +60,7 @@ export interface TokenIssuerConfig {
     readonly claims: Readonly<Record<string, string | number | boolean>>;
     readonly key: string;
   }[];
-  /** Where its public keys are. `caFile`: authorities for the address; undefined: those of Node. */
+  /** Source of its public keys. `caFile`: authorities for the address; undefined: those of Node. */
   readonly keySet: { readonly file: string } | { readonly url: string; readonly caFile: string | undefined };
 }
 
@@ -109,7 +109,7 @@ export interface PriceTier extends TokenPrices {
   readonly abovePromptTokens: number;
 }
 
-/** What a model costs. */
+/** Prices of a model. */
 export interface Price extends TokenPrices {
   /** The shortest prompts first. */
   readonly tiers: readonly PriceTier[];
@@ -151,7 +151,7 @@ export interface RemoteProvider extends ProviderBase {
    * Per process: limit of open connections, age and number of requests of one connection, and whether accounts share them.
    */
   readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
-  /** Time without a call after which a model is asked for a token; undefined: never. */
+  /** Time without a call after which a model is tested by a request for one token; undefined: never. */
   readonly checkedMs: number | undefined;
   /** Provider options that requests may use (`PROVIDER_OPTIONS`); undefined: all. */
   readonly options: readonly ProviderOption[] | undefined;
@@ -279,7 +279,7 @@ export interface Limits {
   readonly monthlyBudgetMicroUsd: number | undefined;
 }
 
-/** Who may make an account: everybody, people with an invitation, or nobody. Unless it is `closed`, the first person may. */
+/** Rule for making an account: open to all people, only with an invitation, or closed. Unless it is `closed`, the first person may. */
 export type SignUp = "open" | "invited" | "closed";
 
 /** A role that groups of an OpenID provider may have, a custom one by its ID; has the values of access' type of the same name. */
@@ -302,7 +302,9 @@ export interface OidcConfig {
   readonly defaultRole: Role | "none";
   /** Domains of addresses that sign in there only, and get accounts there; in lower case. */
   readonly domains: readonly string[];
-  /** Whether the provider has to say when it last asked who a person is, for what needs a fresh proof. */
+  /**
+   * Whether the provider must send the time of the last authentication (`auth_time`), for actions that need a fresh proof.
+   */
   readonly authTime: "required" | "optional";
 }
 
@@ -405,11 +407,14 @@ export interface Config {
    * of the data directory, and another one by which they can be read.
    */
   readonly accountCredentials: { readonly encryptionKey?: string; readonly previousEncryptionKey?: string };
-  /** The keys above that are read of a file or by a command. */
+  /** Sources of the keys above that are read from a file or by a command. */
   readonly keySources: readonly KeySource[];
   /** Whether the stored configuration is used, and may name private addresses. */
   readonly storedConfiguration: { readonly enabled: boolean; readonly allowPrivate: boolean };
-  /** What was used of the stored configuration; undefined where none was looked at. The version is undefined when it is not known. */
+  /**
+   * The stored configuration in force, with the entries that were left out; undefined where none was read. The version is
+   * undefined when it is not known.
+   */
   readonly stored: { readonly version: number | undefined; readonly leftOut: readonly LeftOut[] } | undefined;
   /** Thresholds of alerts that the file sets, and whether webhooks may have private addresses. */
   readonly alerts: { readonly thresholds: AlertThresholds; readonly allowPrivate: boolean };

@@ -76,7 +76,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       stream_above: 21_333,
     },
   },
-  // Models of many makers: what hardly any of them lacks.
+  // Bedrock serves models of many makers: capabilities that nearly all of them have.
   "bedrock-converse": {
     baseUrl: "https://bedrock-runtime.us-east-1.amazonaws.com",
     needsCredential: true,

@@ -14,7 +14,7 @@ export const KEY_SETTINGS = [
 
 export type KeySetting = `${(typeof KEY_SETTINGS)[number][0]}.${(typeof KEY_SETTINGS)[number][1]}`;
 
-/** Where a key is read, in place of its setting. */
+/** Source of a key, in place of its setting. */
 export interface KeySource {
   /** Such as `responses.encryption_key`. */
   readonly setting: string;
@@ -32,9 +32,9 @@ export type ReadKeys = Readonly<Record<string, ReadKey>> | "unread";
 
 /** Longest time of a command. */
 const COMMAND_MS = 10_000;
-/** Larger than any key with what stands around it. */
+/** Larger than any key with the text around it. */
 const MAX_BYTES = 4_096;
-/** Characters of what a command says of its failure. */
+/** Characters of a failed command's standard error that a problem repeats. */
 const MAX_STDERR = 300;
 
 const READ_PROBLEMS: Readonly<Record<string, string>> = {
@@ -74,7 +74,7 @@ async function readOfFile(file: string): Promise<ReadKey> {
   }
 }
 
-/** Runs the program without a shell. What it prints is never part of the problem. */
+/** Runs the program without a shell. Its standard output is never part of the problem. */
 function readByCommand(
   [program = "", ...args]: readonly string[],
   env: Environment,
@@ -92,7 +92,7 @@ function readByCommand(
       if (error === null) return resolve({ key: stdout });
       resolve({ problem: describeFailure(error, { stderr, limitMs }) });
     });
-    // One that asks at a terminal gets no answer, and ends.
+    // Standard input is empty: a program that prompts gets no answer, and ends.
     child.stdin?.on("error", () => undefined).end();
   });
 }
@@ -103,8 +103,8 @@ function describeFailure(
 ): string {
   if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
     return `it printed more than ${MAX_BYTES} bytes; print only the key`;
-  const said = stderr.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
-  const words = said === "" ? "" : `: ${said.length > MAX_STDERR ? `${said.slice(0, MAX_STDERR)}…` : said}`;
+  const output = stderr.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+  const words = output === "" ? "" : `: ${output.length > MAX_STDERR ? `${output.slice(0, MAX_STDERR)}…` : output}`;
   if (killed) return `it did not end within ${limitMs / 1000} s${words}`;
   if (typeof code === "string") return START_PROBLEMS[code] ?? `it cannot be started (${code})`;
   return `it ended with ${signal == null ? `status ${code}` : signal}${words}`;

@@ -38,7 +38,7 @@ const SETTINGS = {
 interface HostParts {
   readonly entry: ProviderInput;
   readonly dialect: Dialect;
-  /** Of the provider. */
+  /** Path of the provider. */
   readonly path: ConfigPath;
   readonly report: Report;
 }

@@ -44,7 +44,7 @@ export interface KnownModel {
   readonly contextWindow: number | undefined;
 }
 
-/** What the package knows of a model of a host. Undefined for unknown hosts and models. */
+/** Returns the package's facts of a model of a host. Undefined for unknown hosts and models. */
 export function knownModel(baseUrl: string, upstreamModel: string): KnownModel | undefined {
   const provider = findProvider({ providerApiUrl: baseUrl });
   if (provider === undefined) return undefined;
@@ -75,12 +75,12 @@ function feesOf(given: ModelPrice): Partial<Record<Fee, number>> {
   const found: Partial<Record<Fee, number>> = {};
   for (const [name, fee] of Object.entries(FEES)) {
     const price = given[name];
-    // The dearest where it has tiers.
+    // The highest price where there are tiers.
     if (price !== undefined)
       found[fee] =
         typeof price === "number" ? price : Math.max(price.base, ...tiersOf(price).map((tier) => tier.price));
   }
-  // A fee for the request is that of hosts that search for each of them.
+  // Hosts with a fee for the request charge it in place of one for each search.
   if (found.request !== undefined) found.web_search ??= 0;
   return found;
 }

@@ -31,15 +31,15 @@ export function loadConfig(options: LoadOptions = {}): Config {
   return parseConfig({ ...readSource(options), keys: "unread" });
 }
 
-/** As `loadConfig`, without a look into the file. */
+/** Reads the configuration file, if any, and does not parse it. */
 export function readSource({ file, env = process.env, unused }: LoadOptions = {}): ConfigSource {
   const chosen = file ?? chooseFile(env);
   return { file: chosen, text: chosen === undefined ? "" : readText(chosen), env, unused };
 }
 
 /**
- * The source with the keys of encryption that are in files, or printed by commands: what is wrong with one is a problem of the
- * configuration. Throws ConfigError where it has others, before a command runs.
+ * The source with the keys of encryption that are in files, or printed by commands: a key that cannot be read is a problem
+ * of the configuration. Throws ConfigError where it has others, before a command runs.
  */
 export async function withKeys(source: ConfigSource): Promise<ConfigSource> {
   const { keySources } = parseConfig({ ...source, stored: UNREAD, keys: "unread" });

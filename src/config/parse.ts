@@ -31,7 +31,7 @@ export interface ConfigSource {
   /** The file's content. Ignored when there is no file. */
   readonly text: string;
   readonly env: Environment;
-  /** What the database has; undefined where none is looked at. */
+  /** The stored configuration of the database; undefined where none is used. */
   readonly stored?: StoredConfiguration | undefined;
   /** Lists of models of the providers that are imported from, by their names. Default: none is known. */
   readonly lists?: ModelLists | undefined;
@@ -84,8 +84,9 @@ function readable(stored: StoredConfiguration, fail: (problems: readonly string[
 }
 
 /**
- * What to leave out because of problems: the stored entries that they are of. Else the entries of the file that need the simulator, which
- * is there by default only while nothing is stored. Else a section, since a stored entry contradicts the file.
+ * Chooses what to leave out because of problems: the stored entries that have them. Else the entries of the file that need
+ * the simulator, which is there by default only while nothing is stored. Else a section, since a stored entry contradicts
+ * the file.
  */
 function chooseLeftOut({ problems, isStored, sections, describe }: Parsed, withoutStored: () => Parsed): LeftOut[] {
   const toLeftOut = (groups: ReturnType<typeof groupByEntry>): LeftOut[] =>
@@ -112,8 +113,8 @@ export interface StoredProblem extends Problem {
 }
 
 /**
- * The configuration with all of a stored document, and what is wrong with it. `before`: the paths of the entries that are stored so far.
- * Throws ConfigError for a document that cannot be read, and for a file that is not valid.
+ * The configuration with all entries of a stored document, and the document's problems. `before`: the paths of the entries
+ * that are stored so far. Throws ConfigError for a document that cannot be read, and for a file that is not valid.
  */
 export function checkStored(
   source: ConfigSource & { readonly stored: StoredConfiguration },
@@ -170,7 +171,7 @@ function parseParts(
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 
   const reportVariable = (variable: string, problem: string): void => {
-    // Some variables are for traces and for metrics.
+    // Variables for both traces and metrics would be reported twice.
     if (problems.some((other) => other.variable === variable && other.text === problem)) return;
     problems.push({ path: [], text: problem, variable });
   };

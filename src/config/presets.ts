@@ -3,7 +3,7 @@ import { isRecord } from "./document.ts";
 import type { HostKind } from "./hosts.ts";
 import type { CapabilitiesInput } from "./schema.ts";
 
-/** What Parley knows of a host. */
+/** Settings of a host that Parley knows. */
 export interface Preset {
   readonly dialect: Dialect;
   /** The cloud, for one with addresses and credentials of its own. */
@@ -14,7 +14,7 @@ export interface Preset {
   readonly credential?: string;
   /** Whether it is a server on this machine. */
   readonly isLocal?: boolean;
-  /** What its models cannot do, other than those of the dialect. */
+  /** Capabilities of its models that differ from those of the dialect. */
   readonly capabilities?: Partial<CapabilitiesInput>;
 }
 

@@ -119,7 +119,7 @@ const capabilities = {
 const inputModalities = z.array(z.enum(["text", "image", "audio", "file", "video"])).min(1);
 const outputModalities = z.array(z.enum(["text", "image", "audio", "embedding"])).min(1);
 
-/** In US dollars per million tokens, beside those of the prompt. */
+/** Prices in US dollars per million tokens, beside those of the prompt. */
 const otherTokenPrices = {
   output: z.exactOptional(usd),
   cached_input: z.exactOptional(usd),

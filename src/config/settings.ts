@@ -178,7 +178,7 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Where keys of encryption are read, by the settings that say so. */
+/** Sources of keys of encryption, by their settings. */
 function keySettings(sources: Config["keySources"]): Readonly<Record<string, string | readonly string[] | undefined>> {
   const settings: Record<string, string | readonly string[] | undefined> = {};
   for (const [section, name] of KEY_SETTINGS) {

@@ -109,7 +109,7 @@ export function readEntryYaml(text: string): ParsedYaml {
 const NOT_PLAIN =
   "aliases (*NAME), tags (!NAME), << and directives (%NAME) are for the configuration file only, because entries are changed one by one; write it out";
 
-/** Throws ConfigError for what could not stand alone in an entry, or is another value than its text. */
+/** Throws ConfigError for YAML that could not stand alone in an entry, or whose value differs from its text. */
 function requirePlain({ tree, placeAt }: ParsedYaml, file: string): void {
   const { yaml, tags } = tree.directives;
   let offset: number | undefined = yaml.explicit === true || Object.keys(tags).length > 1 ? 0 : undefined;

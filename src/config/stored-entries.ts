@@ -7,7 +7,7 @@ import { listSettings } from "./settings.ts";
 import { isOverridden, NOTHING_STORED, STORED_SECTIONS, type StoredSection } from "./stored.ts";
 import { describeEntry, type DocumentEntry, entriesOf } from "./stored-document.ts";
 
-/** A provider, a model, an alias or a general setting, with where it is from. */
+/** A provider, a model, an alias or a general setting, with its origin. */
 export interface ListedEntry {
   readonly section: StoredSection;
   readonly name: string;
@@ -17,7 +17,7 @@ export interface ListedEntry {
   readonly entry: string;
   /** Why it is left out. */
   readonly problems: readonly string[];
-  /** Of a provider: its models in force. */
+  /** Number of a provider's models in force. */
   readonly models: number;
 }
 
@@ -89,7 +89,7 @@ function listed(
   };
 }
 
-/** What is in force without being written down. */
+/** Entries that are in force without being in the file or the document. */
 function others(config: Config, { env }: ConfigSource, section: StoredSection): ListedEntry[] {
   const of = (name: string, origin: ListedEntry["origin"], entry = ""): ListedEntry =>
     listed(config, { section, name, origin, entry });

@@ -12,7 +12,7 @@ export const STORED_SECTIONS = ["providers", "models", "aliases", "timeouts", "l
 
 export type StoredSection = (typeof STORED_SECTIONS)[number];
 
-/** What the database has beside the configuration file. */
+/** The configuration in the database, beside the configuration file. */
 export interface StoredConfiguration {
   /** 0: nothing has ever been stored. Undefined: not known, because the database did not answer. */
   readonly version: number | undefined;
@@ -35,10 +35,10 @@ export const MAX_STORED_LENGTH = 256 * 1024;
 /** Entries of a stored document. */
 export const MAX_STORED_ENTRIES = 2_000;
 
-/** When the database has none. */
+/** The stored configuration of a database without any. */
 export const NOTHING_STORED: StoredConfiguration = { version: 0, document: "", credentials: [] };
 
-/** Before the database is read, and when it does not answer. */
+/** In place of the stored configuration, before the database is read and when it does not answer. */
 export const UNREAD: StoredConfiguration = { version: undefined, document: "", credentials: [] };
 
 /** Whether the database is known to have had no stored configuration. */
@@ -130,7 +130,7 @@ export function mergeStored(part: StoredPart | undefined, { file, patterns, env,
   const imports = takeImports(withPresets({ ...entries, providers: withoutKeys(entries["providers"] ?? {}) }));
   const merged = Object.entries(imports.value as Record<string, Record<string, unknown>>).map(([section, named]) => {
     const before = used[section];
-    // What is no map in the file is left for the schema to refuse.
+    // A value of the file that is not a map is left for the schema to refuse.
     return [section, before === undefined || isRecord(before) ? { ...before, ...named } : before];
   });
   const names = Object.keys(entries["providers"] ?? {});
@@ -197,8 +197,8 @@ interface EntryRules {
 }
 
 /**
- * Reports what a stored entry may not have. Who may change it signs in to the dashboard, and shall not reach the machine's files, its
- * environment and its private network by that.
+ * Reports what a stored entry may not have. Users of the dashboard can change stored entries, which must not give them
+ * access to the machine's files, its environment and its private network.
  */
 function checkEntry(path: ConfigPath, entry: unknown, { allowsPrivate, report }: EntryRules): void {
   for (const place of path[1] === "__proto__" ? [path] : findProtos(entry, path))

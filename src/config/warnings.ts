@@ -20,7 +20,7 @@ export function isExposed({ http }: Pick<Config, "http">): boolean {
   return allowPublic || publicUrl !== undefined || trustedProxies.length > 0 || !isLoopback(listen.host);
 }
 
-/** Lists allowed but unsafe settings. Looks at files and the data directory, and reads none of them. */
+/** Lists allowed but unsafe settings. Checks permissions of files and of the data directory without reading them. */
 export function listWarnings(config: Config): ConfigWarning[] {
   return [
     ...httpWarnings(config),

@@ -57,12 +57,12 @@ export class Settling {
     return this.#open.size;
   }
 
-  /** Resolves when all have been written. */
+  /** Resolves when the ledger entries of all added completions have been written. */
   async idle(): Promise<void> {
     while (this.#open.size > 0) await Promise.all(this.#open.keys());
   }
 
-  /** Stops reading from providers, now and for later completions: entries without a count are booked by their bound. */
+  /** Stops reading from providers, for open and for later completions. Entries without a token count are booked as estimates. */
   cut(): void {
     this.#cut = true;
     for (const giveUp of this.#open.values()) giveUp();
@@ -86,7 +86,7 @@ interface Metered {
 /** A request of completions or embeddings. */
 type MeteredRequest = Capped & Pick<CompletionRequest, "model">;
 
-/** Fields that the record and the ledger entry share. */
+/** Fields that `CompletionRecord` and `NewLedgerEntry` share. */
 type Noted = Omit<
   CompletionRecord,
   "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry" | "trace"
@@ -127,7 +127,7 @@ export class CompletionAccounting {
   #candidates: readonly Model[] = [];
   #reserved: Reserved | undefined;
   #reservedMicroUsd: number | undefined;
-  /** Of the attempt that answers. */
+  /** Size, model and token count of the attempt that answers. */
   #sent: SentSize | undefined;
   #model: Model | undefined;
   #usage: Usage | undefined;
@@ -135,7 +135,7 @@ export class CompletionAccounting {
   #counted: { readonly usage: Usage; readonly booking: Booking } | undefined;
   #firstContentMs: number | undefined;
   #report: Report | undefined;
-  /** Of the first choice. */
+  /** Finish reason of the first choice. */
   #finishReason = FinishReason.UNSPECIFIED;
 
   constructor(ports: AccountingPorts, { request, call, mode }: Metered) {
@@ -171,8 +171,8 @@ export class CompletionAccounting {
   }
 
   /**
-   * Stores the reservation, and notes the completion in the ledger. From now on it must have a ledger entry. A note that takes
-   * longer than MAX_NOTING_MS, or than the call, is stored later.
+   * Keeps the reservation, and notes the completion in the ledger. From now on the completion must have a ledger entry. Waits
+   * for the note for at most MAX_NOTING_MS, and not beyond the end of the call; a slower note is stored later.
    */
   async reserved(reserved: Reserved): Promise<void> {
     this.#reserved = reserved;
@@ -213,7 +213,7 @@ export class CompletionAccounting {
       limits: reservation.facts,
       tokens: booking.tokens,
       costMicroUsd: cost,
-      // All of it is the first attempt's.
+      // The whole cost is that of the first attempt.
       ...(booking.ownCostMicroUsd > 0 && { ownCostMicroUsd: cost }),
       partial: false,
       estimated: true,
@@ -429,7 +429,7 @@ export class CompletionAccounting {
 /** Highest cost of an entry, 100,000 USD: sums of the ledger must stay whole numbers, whatever providers count. */
 const MAX_COST_MICRO_USD = 100_000_000_000;
 
-/** Limit for the wait for the note of a completion: a slow database must not delay calls that need nothing else of it. */
+/** Longest wait for the note of a completion. A slow database must not delay calls that need it for nothing else. */
 const MAX_NOTING_MS = 500;
 
 /** Progress of an attempt that may be billed as a whole. */
@@ -439,7 +439,7 @@ const NOT_STOPPED: UncountedAttempt["progress"] = { unsent: false };
 interface Booking {
   readonly tokens: TokenCounts;
   readonly costMicroUsd: number;
-  /** Part of the cost: with the account's own credential. */
+  /** Part of the cost: of attempts with the account's own credential. */
   readonly ownCostMicroUsd: number;
   readonly estimated: boolean;
 }
@@ -451,15 +451,15 @@ interface UncountedFacts {
   readonly hasBudget: boolean;
   /** Size of the part of its answer that core received. */
   readonly seen: AnswerSize;
-  /** What the provider sent after the end of the attempt; undefined when its connection was closed at once. */
+  /** What the provider sent after the attempt had ended; undefined when the connection was closed at once. */
   readonly outcome: RestOutcome | undefined;
 }
 
 /**
- * What a provider may bill for an attempt: its own count if it came in time, nothing if it refused the request. Otherwise an
- * estimate: the prompt by its size (under a budget: its upper bound; with documents or searches: the context window), and as
- * many answer tokens as the model can generate in the elapsed time, at most those allowed by the request, and at least those
- * received. The kinds of these tokens are not known: they have the price of the dearest one.
+ * What a provider may bill for an attempt: its own count if that came in time, nothing if it refused the request. Otherwise an
+ * estimate. The prompt is estimated by its size (under a budget: its upper bound; with documents or searches: the context
+ * window). The answer has as many tokens as the model can generate in the elapsed time, at most those allowed by the request,
+ * and at least those received. The kinds of these tokens are not known, so all have the price of the dearest kind.
  */
 function bookUncounted(
   { model, sent, progress, ...attempt }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen">,
@@ -489,7 +489,7 @@ function promptTokens(
   // of more tokens than the estimate, again and again.
   const isEstimable = !hasBudget && !prompt.unbounded && sent.unbounded !== "search";
   if (isEstimable) return Math.min(estimateTokens(prompt), most);
-  // A window that is only assumed is a usual one: enough where no budget could be overrun.
+  // An assumed context window (`isWindowAssumed`) is no upper bound, so it serves only where no budget could be overrun.
   return hasBudget ? most : Math.min(most, model.upstream.contextWindow);
 }
 
@@ -503,8 +503,9 @@ function joinSizes(one: AnswerSize, other: AnswerSize): AnswerSize {
 }
 
 /**
- * Tokens of what was received of an answer: text, at most as much as the request allows, and all pictures. One in the
- * making is paid for, also when it never comes, and is the same picture when it does. Under a budget each picture has its largest size: a caller could take large ones and leave before their count, again and again.
+ * Tokens of the received part of an answer: its text, at most as much as the request allows, and all pictures. A picture of
+ * which only a preview came is billed too, and a preview and its finished picture count once. Under a budget each picture has
+ * its largest size, because a caller could leave before the token count of large pictures, again and again.
  */
 function receivedTokens(
   { textTokens, pictures, picturesBegun }: AnswerSize,
@@ -525,7 +526,7 @@ function bookSeen(
   return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, true);
 }
 
-/** Booking of a provider's count, which is completed for the caller too. */
+/** Booking of a provider's count. `completeCounts` completes `usage` in place, so the caller receives the same counts. */
 function bookUsage(usage: Usage, sending: Omit<Sending, "prompt">): Booking {
   completeCounts(usage, sending);
   return book(toTokenCounts(usage), sending, false);

@@ -9,7 +9,7 @@ export interface Attempt {
   /** ID of the model. */
   readonly model: string;
   readonly outcome: "served" | "skipped" | FailureCode;
-  /** Of an `upstream_rejected` outcome. */
+  /** `Failure.detail` of an `upstream_rejected` outcome. */
   readonly detail?: "context_length_exceeded" | undefined;
   /** Whether it was made with the account's own credential. Default: no. */
   readonly ownCredential?: true | undefined;
@@ -20,13 +20,13 @@ export interface Attempt {
   readonly durationMs: number;
   /** Since the request arrived. */
   readonly startMs: number;
-  /** Since the request arrived: a connection was there, and the first byte of the request was written. Default: not known. */
+  /** Since the request arrived: the first byte of the request was written to a connection. Default: not known. */
   readonly sentMs?: number | undefined;
   /** Since the request arrived: the head of the provider's response. Default: not known. */
   readonly headMs?: number | undefined;
   /** Since the request arrived: the first content of a stream. Default: there was none. */
   readonly firstContentMs?: number | undefined;
-  /** What the provider or the connection said of the failure, without credentials; for administrators only. Default: nothing else. */
+  /** Error message of the provider or the connection, without credentials; for administrators only. Default: none. */
   readonly providerError?: string | undefined;
 }
 
@@ -79,7 +79,7 @@ const WORDS: ReadonlyMap<AttemptOutcome, "served" | "skipped"> = new Map([
   [AttemptOutcome.SKIPPED, "skipped"],
 ]);
 
-/** Rounded to microseconds: of a fraction `durationFromMs` makes parts of a nanosecond, which cannot be encoded. */
+/** A duration, rounded to microseconds: `durationFromMs` turns a fraction into parts of a nanosecond, which cannot be encoded. */
 export function toDuration(ms: number): Duration {
   const micros = Math.round(ms * 1000);
   const seconds = Math.floor(micros / 1_000_000);

@@ -3,7 +3,7 @@ import { ownCopy } from "../encoding/own-copy.ts";
 import { MAX_NAME_CHARS } from "./attribution.ts";
 import { invalidField } from "./failure.ts";
 
-/** An end user, session or agent as it is kept; undefined when nothing is left. */
+/** An end user, session or agent as it is stored; undefined when nothing is left. */
 export function toName(text: string | undefined): string | undefined {
   return text === undefined ? undefined : toText(text, MAX_NAME_CHARS);
 }
@@ -12,16 +12,13 @@ export function toName(text: string | undefined): string | undefined {
 export function readName(field: string, text: string): string {
   const kept = toName(text);
   if (kept === text) return text;
-  throw invalidField(
-    field,
-    kept === undefined ? "is empty" : `is kept as ${JSON.stringify(kept)} of calls; write it so`,
-  );
+  throw invalidField(field, kept === undefined ? "is empty" : `is stored as ${JSON.stringify(kept)}; write that`);
 }
 
 /** Most texts: nothing to change. */
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** Characters of a text that are looked at. */
+/** Characters of a text that are read. */
 export const MAX_READ_CHARS = 1_000;
 
 /** Shortened, without control characters and API keys; undefined when nothing is left. */

@@ -1,4 +1,4 @@
-/** Whom and what a request is for, by the caller's own words: usage is added up by it, and calls are stopped by it. */
+/** End user, session, agent and tags that the caller names for a request. Usage is reported by them, and stops apply to them. */
 export interface Attribution {
   readonly endUser?: string | undefined;
   /** The session or conversation. */
@@ -18,7 +18,7 @@ export interface AttributionLimits {
   readonly endUserBudgetMicroUsd?: number | undefined;
   /** Default: a day. */
   readonly endUserBudgetPeriod?: "day" | "month" | undefined;
-  /** Of the whole session, in micro-USD. */
+  /** Budget of the whole session, in micro-USD. */
   readonly sessionBudgetMicroUsd?: number | undefined;
   /** Whether requests that name no end user are refused. Default: they are served, without the limits of end users. */
   readonly requiresEndUser?: boolean | undefined;

@@ -15,7 +15,7 @@ export interface Caller {
   readonly completionId: string;
   /** Called with the limits after the request was counted, before any answer. */
   readonly admitted: (facts: LimitFacts) => void;
-  /** Counts what the call takes of the process as the caller's. Absent: it is not counted. */
+  /** Charges the caller for the memory and event-loop time of the call. Absent: they are not counted. */
   readonly share?: CallerShare | undefined;
 }
 
@@ -24,9 +24,9 @@ export interface Call extends Caller {
   readonly entrance: Entrance;
   /** Name of the wire format, such as `openai-chat`. Absent: the contract's own. */
   readonly format?: string | undefined;
-  /** What the caller says its program is (`User-Agent`), shortened. Absent: nothing. */
+  /** The client's `User-Agent`, shortened. Absent: it sent none. */
   readonly client?: string | undefined;
-  /** Whom and what it is for. Absent: the caller said nothing. */
+  /** Absent: the caller named no end user, session, agent or tag. */
   readonly attribution?: Attribution | undefined;
   /** Aborts when the caller disconnects, the deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
@@ -37,11 +37,11 @@ export interface Call extends Caller {
   /** Number of gateways before this one (`x-parley-hops`). Default: 0. */
   readonly hops?: number | undefined;
   /**
-   * Names of request fields that the contract does not have, at most MAX_UNRECOGNIZED, in the caller's words. A strict request is
-   * refused by them; for others they are the first omissions of the report. Default: none.
+   * Names of request fields that the contract does not have, at most MAX_UNRECOGNIZED, as the caller wrote them. A strict
+   * request with such fields is refused. In other requests they are the first omissions of the report. Default: none.
    */
   readonly unrecognized?: readonly string[] | undefined;
-  /** The body as the caller wrote it. Absent: it is of no dialect, or is not to be sent. */
+  /** The body as the caller wrote it. Absent: its format is not a dialect, or it must not be sent to a provider. */
   readonly body?: CallersBody | undefined;
   /** In a front: the request as the caller wrote it, which the core reads. Absent: the core gets the contract's request. */
   readonly inFormat?: FormatRequest | undefined;
@@ -51,24 +51,24 @@ export interface Call extends Caller {
   readonly trace?: Trace | undefined;
 }
 
-/** The caller's share of the process. */
+/** Counts the memory and event-loop time that the caller takes of this process. */
 export interface CallerShare {
   /**
    * Counts the bytes of a large answer, until the call ends. Throws `rate_limited` or `overloaded` when the caller holds too
    * many.
    */
   holdAnswer(bytes: number): void;
-  /** Counts the bytes of an answer that is there, as far as they exceed what is held. Refuses nothing: later answers may not fit. */
+  /** Counts the bytes of a received answer beyond those already held. Never throws; `holdAnswer` may refuse later answers. */
   answered(bytes: number): void;
-  /** Begins to count a large answer of a provider that is read, until it is sent. Undefined when it is not counted. */
+  /** Counts a large answer from its reading until it is sent to the caller. Undefined when the call's answers are not counted. */
   openAnswer(source: AnswerSource): LargeAnswer | undefined;
-  /** What is read of the providers' answers stays in memory until all is sent. Default: until it was emitted. */
+  /** Keeps counting each part of a provider's answer until the whole answer is sent. Default: until the part was emitted. */
   keepAnswers(): void;
   /** Runs synchronous work and counts its time. */
   work<T>(run: () => T): T;
   /**
-   * The same in a later event loop turn, in which the caller has not had more than its share. Rejects with `rate_limited` when that
-   * takes too long, and with the call's reason when that ends.
+   * As `work`, in a later turn of the event loop, once the caller has not used more than its share of the time. Rejects with
+   * `rate_limited` when that takes too long, and with the reason of the call's signal when the call ends.
    */
   workInTurn<T>(run: () => T): Promise<T>;
 }
@@ -77,27 +77,27 @@ export interface CallerShare {
 export interface AnswerSource {
   /** Identity of the provider. */
   readonly provider: object;
-  /** Reads nothing more: the provider sends too slowly while others wait for memory. */
+  /** Stops reading the answer: the provider sends too slowly while other answers wait for memory. */
   readonly abandon: () => void;
 }
 
 /** A large answer of a provider, whose bytes in memory count for the caller. */
 export interface LargeAnswer {
   /**
-   * Counts the bytes that are read of an unfinished part. Returns a promise when the provider must not be read on before it resolves; it
-   * rejects with the reason of the signal.
+   * Counts the bytes read so far of an unfinished part. If it returns a promise, nothing may be read from the provider until
+   * that resolves. It rejects with the reason of the signal.
    */
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined;
-  /** Nothing is read before the turn that it waits for. */
+  /** Call it when reading stops until a turn of the event loop: the time until `resume` does not count as the provider's delay. */
   pause(): void;
-  /** Its turn has come. */
+  /** Call it when reading goes on after `pause`. */
   resume(): void;
-  /** What was read is given to the caller, who may not have room for it. */
+  /** Call it before a part is emitted: a delay is now the caller's, until `passed`. */
   emitting(): void;
-  /** What was read is emitted. */
+  /** Call it after a part was emitted. */
   passed(): void;
-  /** What was read is dropped, with all that was emitted: the attempt has failed. */
+  /** Call it when the attempt has failed: everything that was read of its answer is dropped. */
   drop(): void;
-  /** Nothing more is read. */
+  /** Call it when nothing more will be read of the answer. */
   read(): void;
 }

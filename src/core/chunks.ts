@@ -59,7 +59,7 @@ export function deltaChunk(
   return toChunk({ case: "partDelta", value });
 }
 
-/** Provider's word for the end of a choice. Anything else is not passed on: it could be a credential or a text. */
+/** A provider's finish reason. Values of another shape are not passed on, because they could be a credential or a text. */
 const NATIVE_REASON = /^[A-Za-z_]{1,64}$/;
 
 /** A chunk that ends a choice. */
@@ -76,9 +76,9 @@ export function finishChunk(choiceIndex: number, ending: Ending): CompletionChun
   return toChunk({ case: "choiceFinish", value });
 }
 
-/** Limit of the events of an answer that the contract has no word for, in UTF-16 units of their JSON. */
+/** Limit of an answer's native events, which the contract has no message for, in UTF-16 units of their JSON. */
 const MAX_EVENT_CHARS = 1024 * 1024;
-/** What an event counts as, beside its JSON. */
+/** Units that an event counts in addition to its JSON. */
 const EVENT_CHARS = 64;
 
 const toBlock = (dialect: string, json: string): NativeBlock => ({ $typeName: "parley.v1.NativeBlock", dialect, json });
@@ -96,7 +96,7 @@ export function toChunk(event: CompletionChunk["event"]): CompletionChunk {
 /** How a choice ended. */
 export interface Ending {
   readonly reason: FinishReason;
-  /** The provider's word for the reason; ignored when it is not a word. */
+  /** The provider's finish reason; left out unless it matches NATIVE_REASON. */
   readonly native: string;
   /** Default: empty. */
   readonly stopSequence?: string;
@@ -108,11 +108,11 @@ export interface Ending {
 interface WholeBlock {
   readonly dialect: string;
   readonly json: string;
-  /** JSON of the events about it that the contract has no word for. Default: none. */
+  /** JSON of the native events about the block. Default: none. */
   readonly events?: readonly string[];
 }
 
-/** What a tool call begins with. */
+/** Facts of a tool call that are known at its start. */
 interface BegunCall {
   readonly id: string;
   readonly name: string;
@@ -122,7 +122,7 @@ interface BegunCall {
   readonly details?: Record<string, string>;
 }
 
-/** What is known of a part at its end only. */
+/** Facts of a part that are known only at its end. */
 interface PartEnding {
   /** Default: empty. */
   readonly signature?: string;
@@ -135,7 +135,7 @@ type InputCase = "argumentsJson" | "customInput";
 /** Kinds of parts that arrive in pieces without an identity: a piece of another kind starts another part. */
 type Flowing = "text" | "reasoning" | "refusal" | "audio";
 
-/** Text of one of the three kinds. */
+/** A piece of text, reasoning or refusal. */
 export interface WrittenText {
   readonly case: "text" | "reasoning" | "refusal";
   readonly value: string;
@@ -162,7 +162,7 @@ export class PartBudget {
     if (++this.#taken > MAX_PARTS) throw tooManyParts();
   }
 
-  /** Counts an event that the contract has no word for. Whether there is room for it. */
+  /** Counts a native event. Returns whether there is room for it. */
   takeEvent(json: string): boolean {
     this.#eventChars += json.length + EVENT_CHARS;
     return this.#eventChars <= MAX_EVENT_CHARS;
@@ -173,7 +173,10 @@ export class PartBudget {
     return events.reduce((chars, { length }) => chars + length + EVENT_CHARS, this.#eventChars) <= MAX_EVENT_CHARS;
   }
 
-  /** Counts JSON, also in pieces; those in strings count too. Throws `upstream_protocol` beyond MAX_ANSWER_VALUES. */
+  /**
+   * Counts the keys and values of JSON, which may come in pieces; punctuation in strings counts too. Throws `upstream_protocol`
+   * beyond MAX_ANSWER_VALUES.
+   */
   takeJson(json: string): void {
     for (let at = 0; at < json.length; at++) {
       const char = json.charCodeAt(at);
@@ -204,7 +207,7 @@ export class ChoiceWriter {
   #flowing: Flowing | undefined;
   /** `Part.provider_details_json` of the text or reasoning that begins next. */
   #next: Record<string, string> | undefined;
-  /** Reads those of the text or reasoning in progress that are known at its end. */
+  /** Reads the details of the text or reasoning in progress that are known only at its end. */
   #atEnd: (() => Record<string, string>) | undefined;
   /** Unfinished tool calls: the kind of their input, by part index. Created with the first call. */
   #calls: Map<number, InputCase> | undefined;
@@ -251,8 +254,8 @@ export class ChoiceWriter {
   }
 
   /**
-   * Appends an event that the contract has no word for, about the answer. It waits for the first part: what comes before that must stay
-   * unseen for a fallback. Left out beyond the budget.
+   * Appends a native event about the answer. An event before the first part is held back until that part starts: nothing may be
+   * emitted while a fallback is possible. Left out beyond the budget.
    */
   event(dialect: string, json: string, out: CompletionChunk[]): void {
     if (!this.#budget.takeEvent(json)) return;
@@ -261,7 +264,7 @@ export class ChoiceWriter {
     else (this.#early ??= []).push(chunk);
   }
 
-  /** The same about an unfinished part. */
+  /** Appends a native event about an unfinished part. Left out beyond the budget. */
   eventOf(
     partIndex: number,
     { dialect, json }: { readonly dialect: string; readonly json: string },
@@ -282,7 +285,7 @@ export class ChoiceWriter {
     this.#next = details;
   }
 
-  /** Sets what is read at the end of the text or reasoning in progress, for its `provider_details_json`. */
+  /** Sets a function that is called at the end of the text or reasoning in progress, for its `provider_details_json`. */
   describeAtEnd(read: () => Record<string, string>): void {
     if (this.#flowing !== undefined) this.#atEnd = read;
   }
@@ -396,7 +399,7 @@ export function nativeDeltas(place: PartPlace, json: string): CompletionChunk[] 
 function* inPieces(text: string): Generator<string> {
   for (let from = 0; from < text.length;) {
     let to = from + NATIVE_PIECE_UNITS;
-    // Not between the two halves of a character.
+    // Does not split a surrogate pair.
     if (text.charCodeAt(to) >> 10 === 0b110111) to -= 1;
     yield text.slice(from, to);
     from = to;
@@ -419,7 +422,7 @@ export const MAX_CITATIONS = 1_000;
 const CHUNK_BYTES = 64;
 const LOGPROB_BYTES = 128;
 
-/** Approximate memory that a chunk adds to an answer. Bytes of a picture that are still encoded belong to a response with its own limit. */
+/** Approximate memory that a chunk adds to an answer. Pictures in base64 are not counted: their response has its own limit. */
 function sizeOfChunk({ event }: CompletionChunk): number {
   if (event.case === "partStart") {
     const { kind, signature = "", providerDetailsJson = {} } = event.value.part ?? {};
@@ -533,7 +536,7 @@ export class AnswerBuilder {
     if (piece.expireTime !== undefined) audio.expireTime = piece.expireTime;
   }
 
-  /** Bytes follow those before them; an address replaces them. */
+  /** Appends bytes to those already received. An address replaces them. */
   #addSource(audio: Audio, source: Audio["source"]): void {
     if (audio.source.case !== "data" || source.case !== "data") {
       this.#pieces?.delete(audio);
@@ -595,7 +598,7 @@ function addContent({ kind, citations }: Part, content: PartDelta["content"]): v
     // `AnswerBuilder` adds recordings; pieces of images are only on the wire, see `inbound/image-pieces.ts`.
     case "audio":
     case "imageData":
-    // They are only in streams.
+    // Native events are only in streams.
     case "nativeEvent":
     case undefined:
       break;

@@ -4,11 +4,11 @@ export interface Clock {
   now(): number;
   /** Monotonic time in milliseconds from an arbitrary origin: for limits and durations. */
   monotonic(): number;
-  /** Calls back once after this many milliseconds. The returned function cancels it. */
+  /** Calls `callback` once after `delayMs`. The returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** Resolves after this many milliseconds, or as soon as the signal aborts. Leaves no timer and no listener behind. */
+/** Resolves after `delayMs`, or as soon as the signal aborts. Leaves no timer and no listener behind. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return waitAtMost(undefined, { clock, limitMs: delayMs, signal });
 }

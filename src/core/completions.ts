@@ -40,20 +40,20 @@ export interface Completions {
    * the first batch the failure ends the stream. To stop it, abort the call's signal.
    */
   stream(request: CompletionRequest, call: Call, emit: Emit): Promise<void>;
-  /** The input tokens of a request, which is not run. Counts as a request. Throws a Failure, but none of the provider's. */
+  /** Counts the input tokens of a request without running it. Counts as a request. Throws a Failure, but none of a provider. */
   count(request: CompletionRequest, call: Call): Promise<TokenCount>;
-  /** What would happen to a request, which is not run. Counts as a request. Throws a Failure, as `create` before it sends the request. */
+  /** Explains the plan of a request without running it. Counts as a request. Throws what `create` throws before sending. */
   explain(request: CompletionRequest, call: Call, mode: Mode): Promise<RoutePlan>;
 }
 
 /** Ports of completions. */
 export interface CompletionPorts extends CorePorts {
   readonly seal: StateSeal;
-  /** Where prompts and answers of keys that store them go. Default: none are stored. */
+  /** Stores prompts and answers of keys with `storesContent`. Default: nothing is stored. */
   readonly contents?: ContentStorage | undefined;
 }
 
-/** The completion service, and the work that its completions leave behind. */
+/** The completion service, and its completions that have ended for the caller but still wait for token counts. */
 export interface OwnedCompletions extends Completions {
   readonly settling: Settling;
 }
@@ -85,7 +85,7 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
     meter.planned(plan);
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
-    // Before the first await, or the bodies of all requests that arrived together would stay in memory.
+    // Released before the first await. Otherwise the bodies of all requests that arrived together would stay in memory.
     if (candidates.length === 1) releaseConversation(request, call);
     return { plan, reserving };
   };
@@ -171,7 +171,7 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
     },
 
     async explain(request, given, mode) {
-      // Before the work: it takes several times as long as that of a completion.
+      // Counted first, because an explanation takes several times the work of a completion.
       await countRequest(ports.limiter, given);
       return explain(ports, request, { call: given, mode });
     },
@@ -186,7 +186,7 @@ function servingModel({ candidates }: Plan, [first]: readonly CompletionChunk[])
   return found;
 }
 
-/** As `Completions.explain`, for others than the holder of the key: takes nothing of its limits. */
+/** As `Completions.explain`, for a viewer who does not hold the key: does not count against the key's limits. */
 export function explainFor(
   ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
   request: CompletionRequest,
@@ -195,7 +195,7 @@ export function explainFor(
   return explain(ports, request, { ...asked, isForOperator: true });
 }
 
-/** Admits and plans a request with reasons, and notes the aliases that it has. Works in several turns of the event loop. */
+/** Admits and plans a request with reasons, and notes its aliases. Works in several turns of the event loop. */
 async function explain(
   ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
   request: CompletionRequest,
@@ -220,16 +220,16 @@ async function explain(
 /** Factor of estimated counts: a client that compacts its conversation by a count that is too low does it too late. */
 const COUNT_MARGIN = 1.1;
 
-/** A call, and how its answer is to come. */
+/** A call, and whether its answer is whole or a stream. */
 export interface CallAndMode {
   readonly call: Call;
   readonly mode: Mode;
 }
 
 /**
- * Empties the messages of a request that is no longer needed: translated for its only model, or its answer has begun. An
- * answer may take minutes, in which the garbage collector would copy the messages again and again. The caller still
- * references the request, so its list is emptied in place.
+ * Empties the messages of a request that no attempt needs any more: it is translated for its only model, or its answer has begun.
+ * An answer may take minutes, in which the garbage collector would copy the messages again and again. The caller still
+ * references the request, so the list is emptied in place.
  */
 function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "body">): void {
   if (request.messages.length === 0) return;
@@ -269,7 +269,7 @@ function admit<P extends Pick<Plan, "candidates">>(
   // An alias is replaced, so that it does not look like a fallback.
   request.model = primary.id;
   const candidates = [primary];
-  // A request with more fallbacks is refused anyway.
+  // `validate` refuses a request with more fallbacks.
   request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
     const model = findModel(router, id, { field: `fallback_models[${index}]`, principal });
     request.fallbackModels[index] = model.id;
@@ -317,7 +317,7 @@ function requireLabels(
   });
 }
 
-/** What rules a candidate out: of a route, whose targets the key allows, what the request requires. */
+/** A requirement that rules a candidate out. A route is ruled out when each target misses one; one of the request is preferred. */
 function unmetBy(candidate: Model | Route, requirements: readonly Requirement[]): Requirement | undefined {
   if (!isRoute(candidate)) return firstUnmet(candidate.labels, requirements);
   const unmet = candidate.targets.map(({ model }) => firstUnmet(model.labels, requirements));

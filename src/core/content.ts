@@ -21,7 +21,7 @@ export interface CompletionContent {
   /** The conversation, the tools and the parameters. */
   readonly request: CompletionRequest;
   readonly choices: readonly Choice[];
-  /** Whether there was more than MAX_CONTENT_BYTES of it. */
+  /** Whether the request exceeded MAX_CONTENT_BYTES. */
   readonly isRequestCut: boolean;
   readonly isAnswerCut: boolean;
   /** Size of the texts. */
@@ -30,7 +30,7 @@ export interface CompletionContent {
 
 /** Stores prompts and answers. */
 export interface ContentStorage {
-  /** Takes the content, which is written later. Returns at once and never throws: what cannot be written is counted. */
+  /** Takes the content and writes it later. Returns at once and never throws: content that cannot be written is counted. */
   store(content: CompletionContent): void;
 }
 
@@ -41,7 +41,7 @@ const PART_BYTES = 16;
 /** Characters of a text beyond the limit that are searched for a credential, which may begin before it. */
 const MARGIN_CHARS = 1_024;
 
-/** Records the content of one completion. What is recorded is bounded, and needs nothing of the request or the answer. */
+/** Records the content of one completion: a bounded copy, which does not keep the request or the answer in memory. */
 export class ContentRecorder {
   readonly #storage: ContentStorage;
   readonly #call: Pick<Call, "principal" | "completionId">;
@@ -62,7 +62,7 @@ export class ContentRecorder {
     this.#request = toStoredRequest(request, this.#prompt);
   }
 
-  /** The completion gets a ledger entry: what was refused before is not stored. */
+  /** Call it when the completion gets a ledger entry: the content of requests refused before that is not stored. */
   admitted(): void {
     this.#isAdmitted = true;
   }
@@ -78,7 +78,7 @@ export class ContentRecorder {
     this.#choices = toStoredChoices(choices, this.#answer);
   }
 
-  /** Hands the content over. */
+  /** Hands the content to the storage. */
   end(): void {
     if (!this.#isAdmitted || this.#request === undefined) return;
     const choices = this.#streamed?.choices() ?? this.#choices;
@@ -114,25 +114,25 @@ class StoredTexts {
     }
     const kept = encoded.subarray(0, this.#left);
     this.cut();
-    // Without the character that was cut in two.
+    // Removes a character that was cut in two.
     return kept.toString().replace(/\uFFFD$/, "");
   }
 
-  /** Counts a part, message or tool. Whether it fits. */
+  /** Counts a part, message or tool. Returns whether it fits. */
   takePart(): boolean {
     if (this.#left > PART_BYTES) this.bytes += PART_BYTES;
     else this.cut();
     return !this.isCut;
   }
 
-  /** Nothing fits any more. */
+  /** Leaves out everything that follows. */
   cut(): void {
     this.isCut = true;
     this.bytes = MAX_CONTENT_BYTES;
   }
 }
 
-/** Parameters of a request that are stored as they are. Those with texts of any length are cut, or left out. */
+/** Parameters of a request that are stored unchanged. Parameters with texts of any length are cut, or left out. */
 const PARAMETERS = [
   "modalities",
   "parallelToolCalls",
@@ -245,7 +245,7 @@ function toStoredParts(parts: readonly Part[], texts: StoredTexts): Part[] {
   return stored;
 }
 
-/** Texts and calls of a part. Of bytes the type and size are stored; signatures, citations and log probabilities are not. */
+/** Texts and calls of a part. Media are stored as type and size. Signatures, citations and log probabilities are left out. */
 function toStoredKind(kind: Part["kind"], texts: StoredTexts, streamedBytes?: number): Part["kind"] {
   const take = (text: string): string => texts.take(text);
   switch (kind.case) {
@@ -285,7 +285,7 @@ function toStoredKind(kind: Part["kind"], texts: StoredTexts, streamedBytes?: nu
 
 type Media = Extract<Part["kind"], { case: "image" | "audio" | "video" | "file" }>;
 
-/** In place of a picture, a recording, a video or a document: `[image/png, 34 KB: not stored]`. */
+/** Text in place of a picture, a recording, a video or a document: `[image/png, 34 KB: not stored]`. */
 function describeMedia({ case: kind, value: { mediaType, source } }: Media, streamedBytes = 0): string {
   if (source.case === "url" || source.case === "id") return `[${kind} ${source.value}: not stored]`;
   const bytes = source instanceof EncodedSource ? sizeOf(source) : (source.value?.length ?? streamedBytes);

@@ -8,14 +8,14 @@ import { boundTokens, estimatePictures, estimateTokens, type PromptSize } from "
 /** Facts of a request that change the price of its tokens. */
 export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
 
-/** The facts of most requests. */
+/** Pricing of a request without a service tier and without cached prefixes. */
 export const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 
 /**
- * Cost of a completion in micro-USD, rounded half up: each kind of token at its price, and the fees beside them. Writes to a
- * cache without their lifetimes all have the price of the longest that was asked for. The length of the prompt decides the
- * tier of all prices. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000
- * USD per million.
+ * Cost of a completion in micro-USD, rounded half up: each kind of token at its price, and the fees. Cache writes whose
+ * lifetime the provider does not state have the price of the longest requested lifetime. The length of the prompt selects the
+ * tier of all prices. With whole price factors the arithmetic is in integers, exact below 2^53: nine million tokens at
+ * 1,000 USD per million.
  */
 export function costOf(tokens: TokenCounts, price: Price, pricing: Pricing = PLAIN): number {
   const prices = pricesFor(tokens.prompt, price);
@@ -29,7 +29,7 @@ export function costOf(tokens: TokenCounts, price: Price, pricing: Pricing = PLA
   return toMicroUsd(millionths * pricing.priceFactor + feesOf(tokens, price.fees));
 }
 
-/** In millionths of a micro-USD. Counts that contradict each other are cut in this order, so that each token is charged once. */
+/** Cost in millionths of a micro-USD. Contradictory counts are cut in the order below, so that each token is charged once. */
 function costOfPrompt(tokens: TokenCounts, prices: TokenPrices, { cacheWrite }: Pricing): number {
   const { prompt } = tokens;
   const cached = Math.min(tokens.cached, prompt);
@@ -57,8 +57,8 @@ function pricesFor(promptTokens: number, price: Price): TokenPrices {
 }
 
 /**
- * Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded half up, but to one at least: any number of calls
- * below half of one would cost nothing.
+ * Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded half up, but to 1 at least. Otherwise any number
+ * of calls that cost less than half a micro-USD would be free.
  */
 function toMicroUsd(millionths: number): number {
   return millionths > 0 ? Math.max(Math.round(millionths / 1_000_000), 1) : 0;
@@ -72,7 +72,7 @@ interface WorstCase {
   readonly costMicroUsd: number | undefined;
 }
 
-/** A request, whose messages may have been removed already. */
+/** The fields of a request that bound its answer. They stay when the messages have been removed. */
 export type Capped = Pick<CompletionRequest, "maxOutputTokens" | "choiceCount">;
 
 /**
@@ -92,7 +92,7 @@ export function worstCase(
   );
   const costs = candidates.map((model, index) => {
     const sending = { prompt, sent, model };
-    // What a fallback's tools may cost is known when it is translated for.
+    // The fees of a fallback's tools are known once the request is translated for it.
     return index === 0 ? boundCost(request, sending) : dearestTokens(mostTokens(request, sending), sending);
   });
   const pictures = sent.pictureTokens === undefined ? 0 : choices;
@@ -117,7 +117,7 @@ interface AttemptTokens {
 
 /** Token bounds of one attempt, and of a part of them. */
 export interface MostTokens extends AttemptTokens {
-  /** Those of the completion without `SentSize.pictureTokens`. */
+  /** Part of `completion` without `SentSize.pictureTokens`. */
   readonly text: number;
 }
 
@@ -133,10 +133,13 @@ export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sen
   };
 }
 
-/** The longest prompt of unknown length that is held for a model whose context window is not known: that of the longest windows. */
+/** Prompt tokens that are reserved when neither prompt nor context window has a known length: the longest windows of models. */
 const LONGEST_PROMPT = 2_000_000;
 
-/** A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings. */
+/**
+ * Upper bound of the prompt tokens. Providers refuse a prompt beyond the context window at no cost; such an input of
+ * embeddings they cut or refuse.
+ */
 function mostPromptTokens({ prompt, sent, model }: Sending): number {
   const most = sent.unbounded === "no" ? boundTokens(prompt, sent.textBytes) : Infinity;
   if (model.isWindowAssumed !== true) return Math.min(most, model.upstream.contextWindow * prompt.windows);
@@ -178,7 +181,7 @@ export function dearestTokens(tokens: AttemptTokens, { prompt, sent, model }: Se
   };
   let most = costAt(price);
   for (const tier of price.tiers ?? []) if (tokens.prompt > tier.abovePromptTokens) most = Math.max(most, costAt(tier));
-  // Rounded up: a hold of nothing would be granted on a spent budget.
+  // Rounded up, because a reservation of 0 would be granted on a spent budget.
   return Math.ceil((most * sent.priceFactor) / 1_000_000);
 }
 

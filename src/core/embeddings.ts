@@ -45,7 +45,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
     async create(request, call) {
       const metered = {
         ...NO_OUTPUT,
-        // Without its alias from `admit` on.
+        // `admit` replaces an alias in `request.model`.
         get model() {
           return request.model;
         },
@@ -62,7 +62,8 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
           call,
         );
         const isLeftOut = request.inputs.map(isOfLaterVersion);
-        // Translated for its only model. Before the first await, or the inputs of all waiting requests would stay in memory.
+        // Translated for its only model, so no attempt needs the inputs. Removed before the first await: otherwise the inputs of
+        // all waiting requests would stay in memory.
         if (plan.candidates.length === 1) request.inputs = [];
         await meter.reserved(await reserving);
         const { model, answer, report } = await plan.create(meter.routerCall);
@@ -87,17 +88,17 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
   };
 }
 
-/** The length of the vectors, as far as it is known before they are there: a model that takes none ignores the request's. */
+/** The requested length of the vectors. Undefined when it is unknown before the answer: a model without `embeddingDimensions` ignores it. */
 function dimensionsOf({ dimensions }: EmbeddingRequest, { upstream }: Model): number | undefined {
   return upstream.capabilities.embeddingDimensions ? dimensions : undefined;
 }
 
-/** Bytes of vectors of a length, or of the largest usual one, while they are sent. */
+/** Bytes of the vectors in memory while they are sent. Without `dimensions`, of vectors of the largest usual length. */
 export function vectorBytes(vectors: number, dimensions = USUAL_DIMENSIONS): number {
   return vectors * dimensions * NUMBER_BYTES;
 }
 
-/** The vectors with an empty one in each place of an input that was left out. */
+/** The vectors with an empty one in place of each input that was left out. */
 function inPlaces(vectors: EmbeddingAnswer["vectors"], isLeftOut: readonly boolean[]): EmbeddingAnswer["vectors"] {
   let next = 0;
   return isLeftOut.includes(true) ? isLeftOut.map((left) => (left ? [] : vectors[next++]!)) : vectors;
@@ -128,7 +129,7 @@ function admit(
   return router.planEmbeddings(request, candidates);
 }
 
-/** The models that may serve in place of `model`. The key needs no permission for them, as for the targets of a name. */
+/** The models that may serve in place of `model`. The key needs no permission for them, as for the targets of a route. */
 function interchangeable(
   router: Pick<Router, "find">,
   { interchangeable: ids = [] }: Model,
@@ -142,7 +143,7 @@ function interchangeable(
   });
 }
 
-/** Throws `permission_denied` or `invalid_request` when the model lacks a label that key or request requires. */
+/** Throws `permission_denied` or `invalid_request` when the model lacks a label that the key or the request requires. */
 function requireLabels(model: Model, requirements: readonly Requirement[]): void {
   const unmet = firstUnmet(model.labels, requirements);
   if (unmet !== undefined) throw ruledOut("model", model.id, unmet);

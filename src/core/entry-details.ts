@@ -4,7 +4,7 @@ import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import type { OmissionReason, Report } from "../../gen/parley/v1/report_pb.js";
 import type { Call } from "./call.ts";
 
-/** Facts of a completion that are shown with it, and that nothing filters by or adds up. */
+/** Facts of a completion that are only shown with it. Nothing filters by them or sums them. */
 export interface EntryDetails {
   /** As `Call.format`. */
   readonly format?: string | undefined;
@@ -12,17 +12,17 @@ export interface EntryDetails {
   readonly client?: string | undefined;
   /** 32 hexadecimal digits; undefined for a completion that is not traced. */
   readonly traceId?: string | undefined;
-  /** Of the first choice. */
+  /** Finish reason of the first choice. */
   readonly finishReason?: FinishReason | undefined;
   /** Request fields that were not honoured, the first MAX_FIELDS. */
   readonly omitted?: readonly { readonly field: string; readonly reason: OmissionReason }[] | undefined;
-  /** Number of all of them, where there are more. */
+  /** Number of all omitted fields; undefined when `omitted` has them all. */
   readonly omittedCount?: number | undefined;
   /** Request fields with another value than the request's, the first MAX_FIELDS. */
   readonly clamped?: readonly ClampedField[] | undefined;
 }
 
-/** A value that was changed into one that the provider has. */
+/** A request field whose value was replaced by one that the provider supports. */
 export interface ClampedField {
   readonly field: string;
   readonly requested: JsonValue;
@@ -32,7 +32,7 @@ export interface ClampedField {
 const MAX_FIELDS = 20;
 const MAX_FIELD_CHARS = 200;
 
-/** The details of a completion: what the call and its report have. Undefined without any. */
+/** The details of a completion, from its call and its report. Undefined without any. */
 export function toEntryDetails(
   { format, client, trace }: Pick<Call, "format" | "client" | "trace">,
   report: Pick<Report, "omitted" | "clamped"> | undefined,

@@ -1,7 +1,7 @@
 import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
 import type { Failure, FailureCode } from "./failure.ts";
 
-/** What a reason says: a failure code, and whether the request exceeds the model's context window. */
+/** The parts of a failure that its reason in the contract stands for. */
 type Cause = Pick<Failure, "code" | "detail">;
 
 const REASONS: Readonly<Record<FailureCode, ErrorReason>> = {

@@ -24,7 +24,7 @@ export interface Explained {
   readonly plan: PlanExplanation;
 }
 
-/** The contract's message about a plan that is not run. Asks the limiter, without taking anything. */
+/** The contract's message about a plan that is not run. Previews the limits without reserving anything. */
 export async function toRoutePlan(
   { limiter }: { readonly limiter: Pick<Limiter, "preview"> },
   { request, aliases, plan }: Explained,
@@ -55,14 +55,14 @@ export async function toRoutePlan(
   });
 }
 
-/** Work of a call in a turn of the event loop of its own. */
+/** Runs work of a call in its own turn of the event loop. */
 export async function inTurn<T>({ share }: Pick<Call, "share">, run: () => T): Promise<T> {
   return share === undefined ? run() : share.workInTurn(run);
 }
 
 type Translations = ReadonlyMap<ExplainedModel["translate"], ExplainedTranslation | Failure>;
 
-/** Makes each of the translations once, each in a turn of the event loop of its own. */
+/** Makes each distinct translation once, each in its own turn of the event loop. */
 async function translateEach(steps: readonly ExplainedModel[], call: Pick<Call, "share">): Promise<Translations> {
   const made = new Map<ExplainedModel["translate"], ExplainedTranslation | Failure>();
   for (const { translate } of steps)

@@ -36,8 +36,8 @@ export type FailureDetail =
   | "unsupported_value";
 
 /**
- * What is unavailable when the gateway itself answers `overloaded`: for the log and metrics. `load`: refused by admission;
- * `ledger`: too many entries wait to be written; `busy`: too much work of this kind is waiting.
+ * Why the gateway itself answers `overloaded`, for the log and metrics. `load`: refused by admission; `ledger`: too many
+ * entries wait to be written; `busy`: too much work of this kind is waiting.
  */
 export type Unavailable =
   | "load"
@@ -62,7 +62,7 @@ export interface FailureOptions {
   readonly violations?: readonly FieldViolation[];
   /** How long to wait before trying again. */
   readonly retryAfterMs?: number;
-  /** Whether a retry of the same upstream model may help. Default: by the code. */
+  /** Whether a retry of the same upstream model may help. Default: depends on the code. */
   readonly transient?: boolean;
   /** Whether the request may have caused it, so that it does not count against the upstream's health. Default: false. */
   readonly requestBound?: boolean;
@@ -76,7 +76,7 @@ export interface FailureOptions {
   readonly limits?: LimitFacts;
   /** What is unavailable, of `overloaded`. Default: `unknown`. */
   readonly unavailable?: Unavailable;
-  /** What the provider or its connection said, without credentials: for administrators, never shown to a caller. Default: nothing. */
+  /** Error message of the provider or the connection, without credentials. For administrators, never shown to a caller. Default: none. */
   readonly providerError?: string;
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;
@@ -88,8 +88,8 @@ const MAX_FIELD_CHARS = 256;
 const MAX_VIOLATIONS = 20;
 
 /**
- * Shortens a text that a caller or provider may have written, and replaces lone surrogates: they have no UTF-8 encoding, and
- * encoding them would throw where nothing may throw. A copy, because it may have slices of large texts in it.
+ * Shortens a text that a caller or provider may have written. Replaces lone surrogates, which have no UTF-8 encoding, so that
+ * encoding the text cannot throw. Returns a copy, because the text may hold slices of large texts in memory.
  */
 function toShownText(text: string, maxChars: number): string {
   return ownCopy(text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`);
@@ -101,7 +101,7 @@ const TRANSIENT: ReadonlySet<FailureCode> = new Set([
   "upstream_rate_limited",
 ]);
 
-/** Codes with which a provider has generated nothing. */
+/** Codes of failures for which the provider has generated nothing. */
 const REFUSALS: ReadonlySet<FailureCode> = new Set([
   "upstream_rejected",
   "upstream_rate_limited",
@@ -176,8 +176,8 @@ export class Failure extends Error {
   }
 
   /**
-   * Returns `reason` if it is a Failure, an `overloaded` one for an error of an unavailable database, and else an `internal` failure,
-   * both with `reason` as their cause only.
+   * Returns `reason` if it is a Failure, `overloaded` for the error of an unavailable database, and `internal` otherwise. In both
+   * latter cases `reason` is only the cause.
    */
   static from(reason: unknown): Failure {
     if (reason instanceof Failure) return reason;

@@ -4,21 +4,21 @@ import type { TokenCounts } from "./ledger.ts";
 import type { Model } from "./model.ts";
 import type { SentSize } from "./provider.ts";
 
-/** What a provider's own tools are billed by, beside tokens; with the names of the counts in the ledger. */
+/** Units by which a provider bills its own tools, beside tokens. The names are those of the counts in the ledger. */
 export const FEE_UNITS = ["webSearches", "fileSearches", "codeExecutions"] as const;
 
 export type FeeUnit = (typeof FEE_UNITS)[number];
 
-/** Fees beside the prices of tokens, in millionths of a micro-USD for each. Undefined: the price is not known. */
+/** Fees beside the prices of tokens, in millionths of a micro-USD per use. Undefined: the price is not known. */
 export type Fees = { readonly [Unit in FeeUnit]: number | undefined } & {
   readonly requests: number;
-  /** For a request with searches of the web, however many they are. */
+  /** Once per request with at least one search of the web. */
   readonly searchedRequests: number;
 };
 
 /**
- * Most uses of the provider's own tools that a request can cause, by unit; Infinity where the request does not bound them. Default of
- * each: none.
+ * Largest number of uses of the provider's own tools that a request can cause, by unit; Infinity where the request does not bound
+ * them. Default of each: 0.
  */
 export type ToolUses = { readonly [Unit in FeeUnit]?: number | undefined } & {
   /** Name of a tool with unknown fees. */
@@ -27,24 +27,25 @@ export type ToolUses = { readonly [Unit in FeeUnit]?: number | undefined } & {
   readonly uncounted?: boolean | undefined;
 };
 
-/** Most uses that one request causes, as the operator states. */
+/** Largest number of uses per request that the operator has configured, by unit. */
 export type MaxToolUses = { readonly [Unit in FeeUnit]?: number | undefined };
 
-/** The fees of what a provider counted, in millionths of a micro-USD. Units without a known price cost nothing. */
+/** The fees of the uses that a provider counted, in millionths of a micro-USD. Units without a known price cost nothing. */
 export function feesOf(counts: Pick<TokenCounts, FeeUnit>, fees: Fees): number {
   let sum = fees.requests + ((counts.webSearches ?? 0) > 0 ? fees.searchedRequests : 0);
   for (const unit of FEE_UNITS) sum += (counts[unit] ?? 0) * (fees[unit] ?? 0);
   return sum;
 }
 
-/** Names of units that were counted and have no known price. */
+/** Names of counted units without a known price. */
 function unpricedUnits(counts: Pick<TokenCounts, FeeUnit>, fees: Fees): readonly string[] {
   return FEE_UNITS.filter((unit) => (counts[unit] ?? 0) > 0 && fees[unit] === undefined).map(toWords);
 }
 
 /**
- * Completes the counts of a provider for the ledger and the caller: searches that it does not count are all that there may have been,
- * and units without a price are among the unknown ones, as searches without a bound are.
+ * Completes the counts of a provider in place, for the ledger and the caller. Searches that the provider does not count become
+ * the largest number that the request may have caused. Units without a price, and uncounted searches without a bound, are added to
+ * `unknownUnits`.
  */
 export function completeCounts(usage: Usage, sending: SentTools): void {
   const { model, sent } = sending;
@@ -58,7 +59,7 @@ export function completeCounts(usage: Usage, sending: SentTools): void {
   usage.unknownUnits = [...new Set([...unpriced, ...usage.unknownUnits])].slice(0, MAX_UNKNOWN_UNITS);
 }
 
-/** Most names in `Usage.unknown_units`. */
+/** Limit of names in `Usage.unknown_units`. */
 const MAX_UNKNOWN_UNITS = 16;
 
 /** A model and what is sent to it. */
@@ -68,7 +69,7 @@ export interface SentTools {
 }
 
 /**
- * Upper bound of the fees of one attempt, in millionths of a micro-USD: of the uses that the request bounds, or the operator. Undefined
+ * Upper bound of the fees of one attempt, in millionths of a micro-USD. The request or the operator bounds the uses. Undefined
  * without a bound or a price.
  */
 export function boundFees(sending: SentTools): number | undefined {
@@ -87,7 +88,7 @@ export function boundFees(sending: SentTools): number | undefined {
   return sum;
 }
 
-/** The uses that an attempt caused at most, for one whose provider counted nothing; 0 where nothing bounds them. */
+/** Upper bound of the uses of an attempt whose provider counted nothing; 0 where nothing bounds them. */
 export function boundedUses(sending: SentTools): Record<FeeUnit, number> {
   const bounded = (unit: FeeUnit): number => {
     const most = mostUses(unit, sending);
@@ -100,7 +101,7 @@ export function boundedUses(sending: SentTools): Record<FeeUnit, number> {
   };
 }
 
-/** More uses than this are no bound: no service makes so many for one request, and all of them are booked for one without a count. */
+/** Larger bounds are ignored: no service makes more uses for one request, and an attempt without a count is booked with all of them. */
 const MAX_USES = 10_000;
 
 function mostUses(unit: FeeUnit, { model, sent }: SentTools): number {
@@ -114,10 +115,10 @@ const IN_CONFIGURATION = {
   codeExecutions: "code_execution",
 } as const satisfies Record<FeeUnit, string>;
 
-/** Such as `web searches`. */
+/** Name of a unit in words, such as `web searches`. */
 const toWords = (unit: FeeUnit): string => unit.replace(/[A-Z]/, (letter) => ` ${letter.toLowerCase()}`);
 
-/** The failure, under a budget, of a request whose tools may cost any amount: `boundFees` has none. */
+/** The failure, under a budget, of a request whose tools may cost any amount: `boundFees` returned undefined. */
 export function unboundedFees(sending: SentTools): Failure {
   const { model, sent } = sending;
   const because = "so it is not allowed under a budget";

@@ -1,24 +1,24 @@
-/** What one process has lately met at upstream models, by `provider/upstream model`. */
+/** Health of upstream models as one process sees it, each named `provider/upstream model`. */
 export interface HealthNote {
-  /** With an open circuit breaker. */
+  /** Models with an open circuit breaker. */
   readonly down: readonly string[];
-  /** That served it in the last seconds, the latest first. */
+  /** Models that served this process in the last seconds, the latest first. */
   readonly up: readonly string[];
 }
 
 /** Port: the latest note of each process of an installation. */
 export interface HealthNotes {
   /**
-   * Replaces this process's note. Resolves with those of the others that were written in the last NOTE_LASTS_MS. Rejects while they
-   * cannot be exchanged.
+   * Replaces this process's note. Resolves with the notes of other processes that are younger than NOTE_LASTS_MS. Rejects while
+   * the store is unavailable.
    */
   exchange(note: HealthNote): Promise<readonly HealthNote[]>;
 }
 
-/** Life of a note: that of a process that has ended, or cannot write any more, counts no longer. */
+/** TTL of a note: the note of a process that has ended, or cannot write any more, expires. */
 export const NOTE_LASTS_MS = 10_000;
 
-/** Notes that are read, models in each of their lists, and characters of a model. */
+/** Limits: notes that are read, models in each list of a note, and characters of a model's name. */
 export const MAX_NOTES = 256;
 const MAX_MODELS = 256;
 const MAX_CHARS = 256;
@@ -28,7 +28,7 @@ export function writeHealthNote({ down, up }: HealthNote): string {
   return JSON.stringify({ down: bounded(down), up: bounded(up) });
 }
 
-/** Reads notes, without those that another version may have written. */
+/** Reads notes. Leaves out those without the expected shape, which another version may have written. */
 export function readHealthNotes(texts: readonly string[]): HealthNote[] {
   return texts.slice(0, MAX_NOTES).flatMap((text) => {
     try {

@@ -6,7 +6,7 @@ import { Failure } from "./failure.ts";
  */
 export const HOPS_HEADER = "x-parley-hops";
 
-/** One gateway behind another is intended. More are most likely a `base_url` that leads back to this gateway. */
+/** One gateway behind another is supported. A longer chain is most likely a `base_url` that leads back to this gateway. */
 const MAX_HOPS = 2;
 
 /** Number of gateways that a request has passed. 0 for a header that is missing or not a number. */

@@ -27,7 +27,7 @@ export interface Requirement {
 
 const NONE: readonly Requirement[] = [];
 
-/** What key and request require; the key's first. */
+/** The requirements of the key, then those of the request. */
 export function requirementsOf(
   key: LabelRequirements | undefined,
   request: Message | undefined,
@@ -49,13 +49,13 @@ export function firstUnmet(labels: Labels, requirements: readonly Requirement[])
   return requirements.find(({ label, values }) => !values.includes(labels[label] ?? ""));
 }
 
-/** In words, such as `region eu or ch, as this API key requires`. */
+/** A requirement in words, such as `region eu or ch, as this API key requires`. */
 export function describeRequirement({ by, label, values }: Requirement): string {
   const who = by === "key" ? "this API key" : "the request";
   return `${label} ${values.join(" or ")}, as ${who} requires`;
 }
 
-/** The failure of a request whose `field` names a model that a requirement rules out: the rule is the key's or the request's. */
+/** The failure of a request whose `field` names a model that a requirement of the key or the request rules out. */
 export function ruledOut(field: string, id: string, requirement: Requirement): Failure {
   const description = `must be a model of ${describeRequirement(requirement)}; ${id} is not`;
   const violations: FieldViolation[] = [{ field, description }];
@@ -63,7 +63,7 @@ export function ruledOut(field: string, id: string, requirement: Requirement): F
   return new Failure(code, `${field}: ${description}.`, { violations });
 }
 
-/** Why these are not values of a label or tags; undefined for valid ones. */
+/** Why `values` are invalid as values of a label or as tags; undefined when they are valid. */
 export function valuesProblem(values: readonly string[]): string | undefined {
   if (values.length > MAX_VALUES) return `must have at most ${MAX_VALUES} values`;
   return values.every((value) => VALUE.test(value)) ? undefined : "must be 1 to 64 of a-z, 0-9, ., _ and - each";

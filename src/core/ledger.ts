@@ -30,11 +30,11 @@ export interface CompletionRecord {
   readonly costMicroUsd: number | undefined;
   /** Reserved for budgets, an upper bound of the cost; undefined without a reservation or a price. */
   readonly reservedMicroUsd?: number | undefined;
-  /** From the arrival of the request to its end. */
+  /** Time from the arrival of the request to its end. */
   readonly durationMs: number;
-  /** From the arrival to the first content of a stream. */
+  /** Time from the arrival to the first content of a stream. */
   readonly firstContentMs: number | undefined;
-  /** As `Call.attribution`. Default: nothing is known. */
+  /** `Call.attribution`. Default: the caller named nothing. */
   readonly attribution?: Attribution | undefined;
   /** Its message was sent to the caller; its cause is for the log. */
   readonly failure: Failure | undefined;
@@ -76,12 +76,12 @@ export interface TokenCounts {
   readonly image: number;
   /** Part of the prompt: written to the provider's cache. Default: 0. */
   readonly cacheWrite?: number | undefined;
-  /** Part of what was written: for an hour. Default: as the request says. */
+  /** Part of `cacheWrite`: with a lifetime of an hour. Default: by the lifetime that the request asks for. */
   readonly cacheWriteHour?: number | undefined;
   /** Part of the prompt: speech and pictures. Default: 0. */
   readonly promptAudio?: number | undefined;
   readonly promptImage?: number | undefined;
-  /** Part of what was read from a cache: speech and pictures. Default: 0. */
+  /** Part of `cached`: speech and pictures. Default: 0. */
   readonly cachedAudio?: number | undefined;
   readonly cachedImage?: number | undefined;
   /** Part of the answer: speech. Default: 0. */
@@ -121,7 +121,7 @@ export function toTokenCounts(usage: Usage): TokenCounts {
   };
 }
 
-/** Outcome of a completion whose process ended without it: nothing is known of its answer, and it is charged its bound. */
+/** Outcome of a completion whose process ended before it. Its answer is unknown, so it is charged its upper bound. */
 export const PROCESS_LOST = "process_lost";
 
 /** Outcome of an entry. */
@@ -150,13 +150,13 @@ export interface LedgerEntry {
   readonly tokens: TokenCounts;
   /** 0 without a price. */
   readonly costMicroUsd: number;
-  /** Part of the cost: of attempts with the account's own credential, which the operator is not billed for. Default: 0. */
+  /** Part of the cost: of attempts with the account's own credential, which the provider does not bill to the operator. Default: 0. */
   readonly ownCostMicroUsd?: number | undefined;
   readonly durationMs: number;
   readonly firstContentMs: number | undefined;
-  /** Ended early, after part of the answer had been sent to the caller. */
+  /** Whether it ended early, after part of the answer had been sent to the caller. */
   readonly partial: boolean;
-  /** The provider sent no token counts: they are estimated. */
+  /** Whether the token counts are estimated, because the provider sent none. */
   readonly estimated: boolean;
   /** The limits at admission, this completion included; undefined for entries written before they were stored. */
   readonly limits: LimitFacts | undefined;
@@ -173,11 +173,11 @@ export interface AttributedBudget {
   readonly period: BudgetPeriod;
 }
 
-/** A new entry, with what its settlement needs. */
+/** A new entry, with the facts that its settlement needs. */
 export interface NewLedgerEntry extends LedgerEntry {
   /** Key family whose budget is charged. Default: `keyId`. */
   readonly keyFamilyId?: string;
-  /** Month of spending that it is added to, of a lost process's entry. Default: that of its hold, or of its start. */
+  /** Of a lost process's entry: the month whose spending it is added to. Default: the month of its reservation, or of its start. */
   readonly spendingMonth?: string | undefined;
   /** Budgets that are charged beside those of the key and its account. Default: none. */
   readonly budgets?: readonly AttributedBudget[] | undefined;
@@ -187,8 +187,8 @@ export interface NewLedgerEntry extends LedgerEntry {
 export interface Ledger {
   /**
    * Notes a completion before it is sent to a provider, with the entry that it gets if this process ends without `append`.
-   * Resolves when the note is stored; while the database is unavailable after a short time, and it is stored as soon as that
-   * is possible. Undefined when the completion need not wait for it. Never rejects.
+   * Resolves when the note is stored. While the database is unavailable it resolves after a short time, and the note is stored
+   * as soon as that is possible. Undefined when the completion need not wait for it. Never rejects.
    */
   begin(entry: NewLedgerEntry): Promise<void> | undefined;
   /**

@@ -6,7 +6,7 @@ import type { Principal } from "./principal.ts";
 /** The worst case of a request, reserved before anything is sent to a provider. */
 export interface Demand {
   readonly principal: Principal;
-  /** As `Call.attribution`. */
+  /** `Call.attribution`. */
   readonly attribution?: Attribution | undefined;
   /** ID of the reservation: unique, and never chosen by the caller. */
   readonly completionId: string;
@@ -25,7 +25,7 @@ export interface Reservation {
   readonly budgets?: readonly AttributedBudget[] | undefined;
   /**
    * Releases the concurrency lease and the unused tokens. Call it once at the end of the completion. Money is settled with
-   * the ledger entry. Never fails: what cannot be released expires.
+   * the ledger entry. Never throws: a lease that cannot be released expires.
    */
   release(usedTokens: number): void;
   /**

@@ -2,7 +2,7 @@ import type { ListModelsRequest } from "../../gen/parley/v1/model_pb.js";
 import { invalidField } from "./failure.ts";
 import { type ListedModel, makes } from "./model.ts";
 
-/** Models of a page by default, and at most. */
+/** Default and largest number of models in a page. */
 const DEFAULT_PAGE = 100;
 export const MAX_PAGE = 1_000;
 

@@ -15,7 +15,7 @@ export interface Timeouts {
   readonly idleMs: number;
   /** All attempts together, to the end of the answer. */
   readonly totalMs: number;
-  /** Time in which the token count is still read after the caller left or the deadline passed; 0: none. */
+  /** How long the provider's token count is still read after the caller left or the deadline passed. 0: the connection is closed. */
   readonly settleMs: number;
 }
 
@@ -41,14 +41,14 @@ export interface PriceTier extends TokenPrices {
   readonly abovePromptTokens: number;
 }
 
-/** What a model costs. */
+/** The price of a model. */
 export interface Price extends TokenPrices {
   /** Prices for longer prompts, the shortest first. Default: none. */
   readonly tiers?: readonly PriceTier[];
   readonly fees: Fees;
 }
 
-/** When a second attempt of a request starts, beside a first one without content. */
+/** When a second attempt of a request starts while the first one has no content. */
 export interface Hedge {
   /** Milliseconds without content, or that percentile of the model's own times, 50 to 99. */
   readonly after: { readonly ms: number } | { readonly percentile: number };
@@ -56,7 +56,7 @@ export interface Hedge {
   readonly budget: number;
 }
 
-/** What lists of models show: the public facts of a model, or of a route (`route.ts`). Immutable. */
+/** The public facts of a model, or of a route (`route.ts`), for lists of models. Immutable. */
 export interface ListedModel {
   readonly id: string;
   readonly description: string;
@@ -70,7 +70,7 @@ export interface ListedModel {
   /** Unix seconds; undefined when it is not known. */
   readonly shutdown: number | undefined;
   readonly price: Price | undefined;
-  /** Of a route those that all its targets share. */
+  /** The labels of a route are those that all its targets share. */
   readonly labels: Labels;
   readonly upstream: ListedFacts;
 }
@@ -81,17 +81,17 @@ export type ListedFacts = Omit<UpstreamModel, "name" | "defaultMaxTokens">;
 /** A configured model: its public facts and its upstream. Immutable. */
 export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
-  /** Of requests for this model itself. Default: none. */
+  /** Hedging of requests that name this model itself. Default: none. */
   readonly hedge?: Hedge | undefined;
   /** IDs of models that make the same vectors, in the order in which they serve when this one fails. Default: none. */
   readonly interchangeable?: readonly string[] | undefined;
-  /** Whether the context window is only assumed: then it bounds no prompt. Default: no. */
+  /** Whether the context window is only assumed; then it is no upper bound of a prompt. Default: no. */
   readonly isWindowAssumed?: boolean | undefined;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
-  /** What budgets reserve for tools whose uses a request does not bound. Default: such a request is refused under a budget. */
+  /** Uses that budgets reserve for tools whose uses the request does not bound. Default: such a request is refused under a budget. */
   readonly maxToolUses?: MaxToolUses | undefined;
-  /** The options that may be sent to its provider; undefined: all. */
+  /** The options that may be sent to its provider. Undefined: all. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
   readonly upstream: UpstreamModel;
   readonly provider: Provider;
@@ -113,19 +113,19 @@ export function upstreamKey(model: Model): string {
 }
 
 /**
- * Whose state a model's answers have: that of its provider's operator, or of the account's own contract with the provider, which a
- * further credential of the account keeps.
+ * The owner of the provider's state in a model's answers: the operator's contract with the provider, or the account's own. Another
+ * credential of the same account has the same owner.
  */
 export function stateOwner({ providerName, ownCredential }: Model): string {
   return ownCredential === undefined ? providerName : `${providerName} by the account's own credential`;
 }
 
-/** Whether a model may make pictures, also for requests that do not ask for them. */
+/** Whether a model may make pictures, even when the request does not ask for them. */
 export function mayDraw({ outputModalities, pricesPictures }: UpstreamModel): boolean {
   return outputModalities.has(Modality.IMAGE) || pricesPictures === true;
 }
 
-/** Whether the model can answer a completion of one token: pictures cost more, and embeddings are no completions. */
+/** Whether the model can answer a test completion of one token. Image models would charge a picture; embedding models answer none. */
 export function canAnswerOneToken(model: Model): boolean {
   return !makes(model, Modality.EMBEDDING) && !makes(model, Modality.IMAGE);
 }

@@ -26,13 +26,13 @@ import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 /** The model service. Each call counts as a request. */
 export interface Models {
   /**
-   * The models that the key may use. Neither the list nor its messages may be changed: other calls get them, too. Throws
+   * The models that the key may use. The list and its messages are shared with other calls and must not be changed. Throws
    * `rate_limited`.
    */
   list(caller: Caller): Promise<readonly ModelMessage[]>;
-  /** A page of them, of which the same is true. Throws `invalid_request`, `rate_limited`. */
+  /** A page of these models, whose messages are shared as well. Throws `invalid_request`, `rate_limited`. */
   page(request: ListModelsRequest, caller: Caller): Promise<ListModelsResponse>;
-  /** One of them. Throws `model_not_found`, `rate_limited`. */
+  /** One of these models. Throws `model_not_found`, `rate_limited`. */
   get(id: string, caller: Caller): Promise<ModelMessage>;
 }
 
@@ -43,10 +43,10 @@ export async function countRequest(limiter: Limiter, { principal, completionId, 
   admitted(reservation.facts);
 }
 
-/** Sets of models that keys may use whose lists are kept. */
+/** Number of lists that `KeptLists` holds. */
 const MAX_LISTS = 16;
 
-/** Lists of the models in force, by the sets of models that keys may use; undefined: all. */
+/** Lists of the configured models by the set of models that a key may use (undefined: all). A reload empties it. */
 class KeptLists {
   #all: readonly ListedModel[] | undefined;
   readonly #lists = new Map<ReadonlySet<string> | undefined, readonly ModelMessage[]>();
@@ -63,7 +63,7 @@ class KeptLists {
   }
 }
 
-/** Answers from the router's registry. What it makes is kept until the models are replaced, and is the caller's work. */
+/** Answers from the router's registry. Lists are kept until the models are replaced; the work for a new one is charged to the caller. */
 export function createModels(router: Router, limiter: Limiter): Models {
   const messages = new WeakMap<ListedModel, ModelMessage>();
   const messageOf = (model: ListedModel): ModelMessage => {
@@ -175,7 +175,7 @@ function toFee(name: `${string}MicroUsd`, millionths = 0): Readonly<Record<strin
   return millionths > 0 ? { [name]: BigInt(Math.round(millionths / 1_000_000)) } : {};
 }
 
-/** Capabilities in the contract: details of what a model cannot do at all are left out. */
+/** Capabilities in the contract. Details of an unsupported capability are left out. */
 export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitShape<typeof ModelCapabilitiesSchema> {
   const { tools, forcedTools, jsonSchema, reasoning, reasoningByDefault, reasoningCanBeDisabled } = capabilities;
   const { sampling, maxTemperature, temperatureWithTopP, penalties, seed, logprobs, multipleChoices } = capabilities;
@@ -187,7 +187,7 @@ export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitSh
     jsonSchema,
     reasoning: reasons,
     ...(reasons && { reasoningByDefault, reasoningCanBeDisabled }),
-    // A budget is chosen by the effort too, by its share of the range.
+    // For `budget` models the effort selects a share of the budget's range.
     reasoningEfforts: reasons ? capabilities.reasoningEfforts.map(toEffort) : [],
     ...(sampling && { sampling, maxTemperature, temperatureWithTopP }),
     penalties,
@@ -201,7 +201,7 @@ export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitSh
   };
 }
 
-/** Efforts are configured by the names of the enum in lower case. */
+/** Converts a configured effort, which is a name of the enum in lower case. */
 function toEffort(word: string): ReasoningEffort {
   return ReasoningEffort[word.toUpperCase() as keyof typeof ReasoningEffort] ?? ReasoningEffort.UNSPECIFIED;
 }

@@ -3,30 +3,30 @@ import type { Message, NativeBlock, Part } from "../../gen/parley/v1/message_pb.
 import type { Tool } from "../../gen/parley/v1/tool_pb.js";
 
 /*
- * Tools that a provider may run for a request: native tools, and those within native parts, such as the output of a search for tools.
- * Wherever a tool is, it needs the same permissions and the same hold.
+ * Tools that a provider may run for a request: native tools, and tools within native parts, such as the output of a tool search.
+ * Both need the same permissions, and the same reservation under a budget.
  */
 
-/** A tool in its dialect's words. */
+/** The JSON object of a tool in its dialect. */
 export type NativeTool = Readonly<Record<string, unknown>>;
 
 type Messages = Pick<CompletionRequest, "messages">["messages"];
 type Given = Pick<CompletionRequest, "messages" | "tools">;
 
-/** Types of tools that the caller runs, and of names that stand for a tool of the request. What is within them is no tool. */
+/** Types of tools that the caller runs, and of references to a tool of the request. Their fields hold no tools. */
 const OF_THE_CALLER: ReadonlySet<unknown> = new Set(["function", "custom", "tool_reference"]);
-/** The type of a group, whose tools count one by one. */
+/** Type of a group of tools. The group itself is no tool. */
 const GROUP = "namespace";
 
 /** Names of fields that have a tool or a list of tools. Some servers ignore the case of names. */
 const HAS_TOOLS = /tools?$/i;
 const TYPE = /^type$/i;
-/** What a tool is called with, and its schemas: words of a model or of the caller in which such names mean something else. */
+/** Arguments and schemas of a tool. In these, field names are chosen by the model or the caller, and hold no tools. */
 const HAS_NO_TOOLS = /^(?:input|args|arguments|parameters)$|(?:schema|examples)$/i;
 /** JSON with a field of tools, whose name may have escapes. */
 const MAY_HAVE_TOOLS = /tools?"|\\u/i;
 
-/** Parts and tools that are listed at most, as of fields that a provider does not support. */
+/** Limit of reported paths of parts and tools. */
 const MAX_LISTED = 1_000;
 
 /** The tools of a provider anywhere within a value from JSON. */
@@ -47,17 +47,17 @@ export function toolsWithin(value: unknown): readonly NativeTool[] {
   return tools;
 }
 
-/** Undefined for a tool with two of them: a server that ignores the case of names could take the other one. */
+/** The type of a tool. Undefined for two fields such as `type` and `Type`: a server that ignores case could read either. */
 function typeOf(tool: NativeTool): unknown {
   return Object.keys(tool).some((name) => name !== "type" && TYPE.test(name)) ? undefined : tool["type"];
 }
 
-/** Numbers and texts that kept their characters are objects of other kinds. */
+/** Whether a value is a JSON object. Numbers and texts that were read exactly are instances of classes, not plain objects. */
 function isFields(value: unknown): value is NativeTool {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
-/** The tools within the native parts of a dialect, also of those in results of tools. */
+/** The tools within the native parts of a dialect, including native parts in tool results. */
 export function toolsInParts(messages: Messages, dialect: string): readonly NativeTool[] {
   const toolsIn = (parts: readonly Part[]): NativeTool[] =>
     parts.flatMap(({ kind }) => {
@@ -80,8 +80,8 @@ interface Without<R> {
 }
 
 /**
- * Leaves out the native tools, and the native parts with tools, that `isRefused` names. One without a kind takes the place of each, so
- * that the others keep their paths. Shares what stays.
+ * Leaves out the native tools, and the native parts with tools, for which `isRefused` returns true. Each is replaced by an element
+ * without a kind, so that the others keep their paths. Messages without such parts are shared with the given request.
  */
 export function withoutNativeTools<R extends Given>(
   request: R,
@@ -115,7 +115,7 @@ export function withoutNativeTools<R extends Given>(
   return paths.length === 0 ? { request, paths } : { request: { ...request, messages, tools }, paths };
 }
 
-/** Whether a tool makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
+/** Whether a tool makes pictures: OpenAI's `image_generation`, and tools of other hosts whose type contains that name. */
 export function makesPictures(tool: NativeTool): boolean {
   const types = Object.entries(tool).flatMap(([name, value]) => (TYPE.test(name) ? [value] : []));
   return types.some((type) => typeof type === "string" && type.includes("image_generation"));
@@ -123,7 +123,7 @@ export function makesPictures(tool: NativeTool): boolean {
 
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";
 
-/** The tool and those within it. */
+/** A native tool and the tools within it. */
 function toolsOfTool({ json }: NativeBlock): readonly NativeTool[] {
   const tool = JSON.parse(json) as NativeTool;
   return [tool, ...toolsWithin(tool)];
@@ -133,7 +133,7 @@ function toolsOfPart({ json }: NativeBlock): readonly NativeTool[] {
   return MAY_HAVE_TOOLS.test(json) ? toolsWithin(JSON.parse(json)) : [];
 }
 
-/** Without reading JSON. */
+/** Whether a part may have tools; a quick check that parses no JSON. */
 function mayHaveTools({ kind }: Part): boolean {
   return kind.case === "native" || kind.case === "toolResult";
 }

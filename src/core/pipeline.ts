@@ -28,12 +28,12 @@ export interface CorePorts {
   readonly clock: Clock;
 }
 
-/** Ports of core, with the work that ended calls leave behind. */
+/** Ports of core, with the completions that have ended for the caller but still wait for token counts. */
 export interface PipelinePorts extends CorePorts {
   readonly settling: Settling;
 }
 
-/** Time after the deadline in which a call is recorded. */
+/** Allowance after the deadline for recording the call, before its reservation expires. */
 const SETTLING_MS = 60_000;
 
 /** The model or route of a request's `field`. Throws `model_not_found`. */
@@ -57,7 +57,7 @@ export function requirePermission(
   permitted?.(needs);
 }
 
-/** The failure of a request for a model that makes something else. `isAble`: which models could serve it. */
+/** The failure of a request for a model with other output. `isAble`: selects the models that could serve the request. */
 export function wrongModel(
   router: Router,
   { field, model, principal }: { readonly field: string; readonly model: ListedModel; readonly principal: Principal },
@@ -79,7 +79,7 @@ export function requireKnownFields(
   throw new Failure("invalid_request", `${unrecognized[0]}: ${description}.`, { violations });
 }
 
-/** Charges the caller for the work of `admit`, and counts a request that is not admitted against the request rate of its key. */
+/** Charges the caller for the work of `admit`. A request that is not admitted counts against the request rate of its key. */
 export function admitOrCount<P>(
   { limiter }: Pick<CorePorts, "limiter">,
   { principal, share }: Call,
@@ -94,8 +94,8 @@ export function admitOrCount<P>(
 }
 
 /**
- * Requires, under a budget, that the tools of the first model have a bound and a price. Throws `invalid_request`. Other models' are
- * known when they are tried.
+ * Under a budget, requires that the provider's tools have a bound and a price for the first model. Throws `invalid_request`. The
+ * tools of a fallback are checked when it is tried.
  */
 export function requireBoundedFees(
   { limiter }: { readonly limiter: Pick<Limiter, "hasBudget"> },
@@ -124,7 +124,7 @@ export async function reserve(
 ): Promise<Reserved> {
   ledger.admit();
   const { principal, completionId, attribution } = call;
-  // The first one's deadline ends all attempts; the one that is in flight then has its own time to settle.
+  // The total time of the first candidate ends all attempts. The attempt in flight at that time then has its own `settleMs`.
   const settleMs = Math.max(...candidates.map(({ timeouts }) => timeouts.settleMs));
   const lastsMs = candidates[0]!.timeouts.totalMs + settleMs + SETTLING_MS;
   const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);

@@ -27,17 +27,17 @@ export const NO_LIMITS: Limits = {
 
 /** A credential that an account has for a provider, encrypted. */
 export interface SealedCredential {
-  /** Another one for each credential: it is never used for two. */
+  /** Unique: a replaced credential gets a new ID. */
   readonly id: string;
   /** Ciphertext, bound to the account and the provider. */
   readonly sealed: string;
 }
 
-/** What an account has set for the requests of its keys. */
+/** Routing settings of an account, for the requests of its keys. */
 export interface AccountRouting {
   /** Own credentials by the names of providers. */
   readonly credentials: ReadonlyMap<string, SealedCredential>;
-  /** Before those of the configuration; as `Config.aliases`. */
+  /** Aliases as in `Config.aliases`; they take precedence over those of the configuration. */
   readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
 }
 
@@ -53,13 +53,13 @@ export interface Principal {
   readonly capabilities: ReadonlySet<Capability>;
   /** Permitted provider options; undefined: all without a budget, none with one. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
-  /** Labels that a model must have to be sent its requests. Default: none. */
+  /** Labels that a model must have to serve requests of the key. Default: none. */
   readonly requiredLabels?: LabelRequirements | undefined;
   /** Default: none. */
   readonly tags?: ReadonlySet<string> | undefined;
   /** Whether prompts and answers of its completions are stored. Default: no. */
   readonly storesContent?: boolean | undefined;
-  /** What its account has set. Default: nothing. */
+  /** Routing settings of its account. Default: none. */
   readonly routing?: AccountRouting | undefined;
   /** Sessions and end users of its account that are stopped. Default: none. */
   readonly stops?: readonly Stop[] | undefined;
@@ -73,11 +73,11 @@ export interface Principal {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** Permissions that a call needs: all its models, fallbacks included, the capability, and that nothing it is for is stopped. */
+/** Permissions that a call needs: its models with all fallbacks, the capability, and no stop of its end user or session. */
 export interface Needs {
   readonly models: readonly string[];
   readonly capability: Capability;
-  /** Labels of the models that it may be sent to. Default: they are not known yet. */
+  /** Labels of the models that may serve the call. Default: they are not known yet. */
   readonly labels?: readonly Labels[] | undefined;
   /** As `Call.attribution`. */
   readonly attribution?: Attribution | undefined;

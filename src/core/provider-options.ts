@@ -7,10 +7,13 @@ import type { Asked } from "./router.ts";
 import { MAX_UNRECOGNIZED } from "./validate.ts";
 
 /**
- * Request options that cost money beyond tokens, or let a provider keep data; operators permit them per provider and key.
- * `service_tier` changes the price of all tokens, `web_search` has a fee per search, `store` lets the provider keep the
- * conversation, `prompt_cache_retention` its prefixes, `provider_tools` are native tools, which the provider runs itself, at any place,
- * `other_fields` are fields of the provider's dialect that the contract does not know, which may do any of this.
+ * Request options that cost money beyond tokens, or let a provider keep data. Operators permit them per provider and key.
+ * - `service_tier` changes the price of all tokens.
+ * - `web_search` has a fee per search.
+ * - `store` lets the provider keep the conversation.
+ * - `prompt_cache_retention` lets the provider keep prefixes of prompts.
+ * - `provider_tools` are native tools, which the provider runs itself, among the tools or within native parts.
+ * - `other_fields` are fields of the provider's dialect that the contract does not have; they may do any of this.
  */
 export const PROVIDER_OPTIONS = [
   "service_tier",
@@ -41,12 +44,12 @@ const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
   "openai.web_search_options",
   "gemini.safety_settings",
 ]);
-/** Any other field of a dialect whose requests are open to further fields. */
+/** Another field of a dialect that accepts the caller's own fields. */
 const OTHER_FIELD = /^anthropic\.[a-z][a-z0-9_]{0,63}$/;
 /** Characters of an unknown name that a report repeats. */
 const MAX_NAME_CHARS = 64;
 
-/** Whether a format may pass a field on as `provider_options_json`, by its dialect and name. */
+/** Whether a format may pass a field on in `provider_options_json`. `name` has the dialect, such as `anthropic.thinking`. */
 export function isOtherField(name: string): boolean {
   return OTHER_FIELD.test(name) && !DIALECT_OPTIONS.has(name);
 }
@@ -64,7 +67,7 @@ export function leaveOutUnknownOptions(request: CompletionRequest, call: Call): 
   return { ...call, unrecognized: [...(call.unrecognized ?? []), ...fields].slice(0, MAX_UNRECOGNIZED) };
 }
 
-/** What a call's report says of fields that the contract does not have. */
+/** Omissions for the fields of a call that the contract does not have. */
 export function unknownOmissions({ unrecognized = [] }: Pick<Call, "unrecognized">): Omission[] {
   return unrecognized.map((field) => omission(field, OmissionReason.UNKNOWN));
 }
@@ -136,8 +139,8 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
 }
 
 /**
- * The request as it is measured for all candidates: without native tools when none of them gets these, because the results of each
- * would be any number of tokens.
+ * The request whose prompt is measured for all candidates. Native tools are left out when no candidate may get them, because their
+ * results add an unknown number of tokens.
  */
 export function toMeasured(
   request: CompletionRequest,
@@ -158,12 +161,12 @@ export function isNamed(option: ProviderOption, model: Model, rules: SendingRule
   return isPermitted(option, model, rules) && (rules.options ?? model.options) !== undefined;
 }
 
-/** The options of a request without which a provider only answers. */
+/** Options with which a provider still does nothing but answer. */
 const EFFECTLESS: ReadonlySet<ProviderOption> = new Set(["service_tier", "prompt_cache_retention"]);
 
 /**
- * Whether a provider does nothing with a request but answer it, as far as this gateway knows, so that it may be sent to two at the
- * same time: nothing is stored, searched or run for it, and no field of it is unknown.
+ * Whether a request has no effect at a provider beyond its answer, so that hedging may send it to two providers at the same time:
+ * the provider stores, searches and runs nothing for it, and it has no unknown field.
  */
 export function onlyAnswers(
   request: CompletionRequest,

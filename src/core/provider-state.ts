@@ -8,12 +8,12 @@ import { omission } from "./provider-options.ts";
 import type { CallersBody } from "./provider.ts";
 
 /*
- * State of a provider (signatures, encrypted reasoning) leaves with 32 characters before it: a mark, a tag of the provider that gave it,
- * and an HMAC over account, provider and state. They are letters and digits, whose length is a multiple of four, so that base64 stays
- * base64 in either alphabet. docs/decisions/0041-own-dialect.md.
+ * State of a provider (signatures, encrypted reasoning) is sent to callers with a seal of 32 characters before it: a mark, a tag of
+ * the provider, and an HMAC over account, provider and state. The seal has only letters and digits, and its length is a multiple of
+ * four, so that base64 stays valid in both alphabets. docs/decisions/0041-own-dialect.md.
  */
 
-/** Most lost state that is listed, as of fields that a provider does not support. */
+/** Limit of reported omissions of lost state. */
 const MAX_LISTED = 1_000;
 
 const MARK = "PLY1";
@@ -24,14 +24,14 @@ const PREFIX_CHARS = MARK.length + TAG_CHARS + MAC_CHARS;
 /** Name of the key among the secrets of a database. */
 export const STATE_SECRET = "provider_state";
 
-/** Whose state it is. */
+/** The owner of state. */
 interface Owner {
   readonly accountId: string;
-  /** As `stateOwner` names it. */
+  /** The result of `stateOwner`. */
   readonly provider: string;
 }
 
-/** State whose seal is right. */
+/** State with a valid seal. */
 interface Opened {
   readonly state: string;
   /** See `StateSeal.tagOf`. */
@@ -41,9 +41,9 @@ interface Opened {
 /** Seals the state of providers, and opens it again. */
 export interface StateSeal {
   seal(state: string, owner: Owner): string;
-  /** Undefined for state of another account, and for what was not sealed here, or changed. */
+  /** Undefined for state of another account, without a seal, or changed after it was sealed. */
   open(sealed: string, accountId: string): Opened | undefined;
-  /** What stands for a provider in the seal of its state. */
+  /** The tag of a provider in the seal of its state. */
   tagOf(provider: string): string;
 }
 
@@ -72,7 +72,7 @@ export function createStateSeal(key: Buffer): StateSeal {
   };
 }
 
-/** The same text for both alphabets of base64, with or without padding: some clients send another one back. */
+/** Returns the same text for both alphabets of base64, with or without padding: some clients send state back in another form. */
 function canonical(state: string): string {
   return state
     .replace(/={1,2}$/, "")
@@ -80,7 +80,7 @@ function canonical(state: string): string {
     .replaceAll("_", "/");
 }
 
-/** Some of the characters of a digest in base64 as letters and digits. */
+/** The first characters of a base64 digest, as letters and digits. */
 function letters(digest: string, chars: number): string {
   return digest.slice(0, chars).replaceAll("+", "p").replaceAll("/", "s");
 }
@@ -105,7 +105,7 @@ export class AnswerSeal {
     }
   }
 
-  /** Seals the chunks of a stream in place. Native blocks are given whole, at their end: the result may be empty. */
+  /** Seals the chunks of a stream in place. Native blocks are held back and returned whole at their end, so the result may be empty. */
   chunks(batch: readonly CompletionChunk[]): readonly CompletionChunk[] {
     let out: CompletionChunk[] | undefined;
     batch.forEach((chunk, at) => {
@@ -116,7 +116,7 @@ export class AnswerSeal {
     return out ?? batch;
   }
 
-  /** The chunks in place of one; undefined for itself. */
+  /** The chunks that replace `event`; undefined when it stays. */
   #chunk({ event }: CompletionChunk): readonly CompletionChunk[] | undefined {
     if (event.case === "partStart") {
       const { part } = event.value;
@@ -152,10 +152,10 @@ export class AnswerSeal {
 const placeOf = ({ choiceIndex, partIndex }: { readonly choiceIndex: number; readonly partIndex: number }): string =>
   `${choiceIndex} ${partIndex}`;
 
-/** Fields of native blocks that hold state: those of the block itself, and those at any place. */
+/** Names of fields that hold state: OWN_STATE at the top level of a native block, ANY_STATE at any depth. */
 const OWN_STATE = /^(?:signature|thoughtSignature)$/;
 const ANY_STATE = /^encrypted_[a-z_]+$/;
-/** What tools are called with is the model's. */
+/** Arguments of tools: they are the model's output and hold no state. */
 const OF_TOOLS: ReadonlySet<string> = new Set(["input", "args", "arguments"]);
 const MAY_HAVE_STATE = /"(?:signature|thoughtSignature|encrypted_[a-z_]+)"/;
 
@@ -181,7 +181,7 @@ function mapState(value: unknown, at: { readonly map: (state: string) => string;
 const isPlain = (value: unknown): value is object =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 
-/** What Google documents in place of a signature that is lost, also as its clients encode it. */
+/** Values that Google documents as placeholders for a lost signature, plain and in base64 as its clients encode them. */
 const NO_STATE: ReadonlySet<string> = new Set(
   ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"].flatMap((words) => [
     words,
@@ -193,20 +193,20 @@ const NO_STATE: ReadonlySet<string> = new Set(
 interface Found {
   readonly message: number;
   readonly part: number;
-  /** The provider that gave it; undefined for what no provider gave to this account. */
+  /** Tag of the provider whose state it is; undefined for state without a valid seal, or of several providers. */
   readonly tag: string | undefined;
 }
 
 /** A request for one provider. */
 interface ForProvider {
   readonly request: CompletionRequest;
-  /** State that the provider did not give to this account. */
+  /** State that was removed, because this provider did not send it to this account. */
   readonly omitted: readonly Omission[];
 }
 
 /**
- * Opens the state in a request and in its caller's body, in place. Undefined for a request without any. The state of each part is that of
- * one provider; what has no right seal is removed for all.
+ * Opens the state in a request and in its caller's body, in place. Undefined for a request without state. A part is sent to one
+ * provider at most: that of all its state. State without a valid seal is sent to none.
  */
 export function openState(
   request: CompletionRequest,
@@ -230,7 +230,7 @@ export function openState(
   return new RequestState(request, found, seal);
 }
 
-/** Most parts of a conversation have none. */
+/** Whether a part may have state; most parts of a conversation have none. */
 function mayHaveState({ kind, signature }: Part): boolean {
   return signature !== "" || kind.case === "reasoning" || kind.case === "native" || kind.case === "toolResult";
 }
@@ -247,7 +247,7 @@ class Opener {
     this.#accountId = accountId;
   }
 
-  /** Opens the state of a part, and returns the tags of the providers that it is of. */
+  /** Opens the state of a part, and returns the tags of the providers that sent it. */
   part(part: Part, role: Role): ReadonlySet<string | undefined> {
     const tags = new Set<string | undefined>();
     const open = (sealed: string): string => {
@@ -261,13 +261,13 @@ class Opener {
     const { kind } = part;
     if (kind.case === "reasoning") kind.value.redacted = open(kind.value.redacted);
     else if (kind.case === "native" && role === Role.ASSISTANT) kind.value.json = mapNative(kind.value.json, open);
-    // What callers write has no state of a provider.
+    // Tool results are written by the caller and have no state of a provider.
     else if (kind.case === "toolResult") for (const inner of kind.value.parts) inner.signature = "";
     return tags;
   }
 }
 
-/** Replaces sealed state in a body; shares what has none. */
+/** Replaces sealed state in a body. Values without state are shared with the given body. */
 function openBody(value: unknown, known: ReadonlyMap<string, string>): unknown {
   if (typeof value === "string") return value.startsWith(MARK) ? (known.get(value) ?? value) : value;
   if (Array.isArray(value)) {
@@ -317,13 +317,13 @@ export class RequestState {
 
 const toOmission = (field: string): Omission => omission(field, OmissionReason.FOREIGN_STATE);
 
-/** Removes the state of a part from a list of parts. Returns what is lost, such as `[3].signature`. */
+/** Removes the state of a part from a list of parts. Returns the paths of the removed state, such as `[3].signature`. */
 function removeState(parts: Part[], index: number): string[] {
   const part = parts[index]!;
   const { kind } = part;
   switch (kind.case) {
     case "native": {
-      // The work of a tool and its result belong together: one without the other would be refused.
+      // Providers refuse a native tool call without its result, and a result without its call, so all native parts go.
       const natives = parts.flatMap((each, at) => (each.kind.case === "native" ? [at] : []));
       for (const at of natives) parts[at] = { ...parts[at]!, signature: "", kind: { case: undefined } };
       return natives.map((at) => `[${at}]`);
@@ -332,7 +332,7 @@ function removeState(parts: Part[], index: number): string[] {
       parts[index] = { ...part, signature: "", kind: { case: "reasoning", value: { ...kind.value, redacted: "" } } };
       return [`[${index}]`];
     case undefined:
-      // With another native block of its message.
+      // Was removed together with another native block of its message.
       return [];
     default:
       parts[index] = { ...part, signature: "" };

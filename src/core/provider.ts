@@ -70,7 +70,7 @@ export interface UpstreamModel {
   readonly defaultMaxTokens: number;
   readonly inputModalities: ReadonlySet<Modality>;
   readonly outputModalities: ReadonlySet<Modality>;
-  /** Whether it may make pictures, though they are not among its output modalities: its price has them. Default: no. */
+  /** Whether the price covers pictures that the model may make, though its output modalities lack them. Default: no. */
   readonly pricesPictures?: boolean | undefined;
   readonly capabilities: Capabilities;
 }
@@ -82,21 +82,21 @@ export interface SentSize {
   /** Token limit per choice in the body; undefined without one. */
   readonly maxTokens: number | undefined;
   /**
-   * Largest picture that each choice may have, in tokens that do not count towards `maxTokens`: providers make pictures with a model of
-   * their own, or do not say that the limit holds for them. Default: none is expected.
+   * Tokens of the largest picture that each choice may have. They do not count towards `maxTokens`: some providers make pictures with
+   * another model, others do not document that the limit applies to pictures. Default: no picture is expected.
    */
   readonly pictureTokens?: number | undefined;
   /** Largest price factor of the requested service tier. Usually 1. */
   readonly priceFactor: number;
-  /** Why the provider may add any number of tokens to the prompt: it searches the web, or reads an address of a picture. */
+  /** Why the provider may add an unknown number of tokens to the prompt: it searches the web, or fetches an image URL. */
   readonly unbounded: "no" | "search" | "address";
   /** Requested lifetime of cached prefixes. */
   readonly cacheWrite: "none" | "minutes" | "hour";
-  /** What it may cause beside tokens. Default: nothing that costs. */
+  /** Uses of the provider's own tools that the request may cause. Default: none with a fee. */
   readonly uses?: ToolUses | undefined;
 }
 
-/** The text of a body in which no object has two fields of one name, and what it says. */
+/** The JSON text of a body, and its parsed value. No object in it has two fields of the same name. */
 export interface BodyText {
   readonly text: string;
   /** A format may change the spelling of its fields in place. */
@@ -107,22 +107,22 @@ export interface BodyText {
 
 /** The body of a request as its caller wrote it, in the format of a dialect. */
 export interface CallersBody {
-  /** Such as `anthropic`. */
+  /** Name of the dialect, such as `anthropic`. */
   readonly dialect: string;
   /** Whether it may have fields or headers that are neither in the contract nor among `Call.unrecognized`. */
   readonly mayHaveMore: boolean;
   /**
-   * Whether its dialect can send a part of it: what may not be sent is left out. Fields that the contract does not have are only sent
-   * where the configuration or the key names the option `other_fields`. Default: it is sent as a whole or not at all.
+   * Whether its dialect can send a part of it, leaving out the fields that are not permitted. Fields that the contract does not have
+   * are only sent where the configuration or the key names the option `other_fields`. Default: it is sent whole or not at all.
    */
   readonly inPart?: boolean | undefined;
-  /** Headers that go with it, names in lower case. Default: none. */
+  /** The caller's headers that are sent with it, names in lower case. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Why providers of other dialects cannot serve the request. Default: they can. */
   readonly notElsewhere?: (() => Failure) | undefined;
-  /** The text that `json` is from. Undefined for a large one, and after the plan: it may be as large as the rest of the request. */
+  /** The text from which `json` was parsed. Undefined for a large one, and after the plan, because it may double the memory. */
   source?: BodyText | undefined;
-  /** Undefined when no further attempt needs it. */
+  /** The parsed body; undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -139,13 +139,13 @@ export interface Translation {
   readonly streamed: boolean;
   /** Kept when `body` is emptied. */
   readonly sent: SentSize;
-  /** Whether `body` holds JSON as the caller wrote it, such as native parts: then a refusal may be about that. */
+  /** Whether `body` contains JSON as the caller wrote it, such as native parts. A refusal may then be the caller's fault. */
   readonly verbatim: boolean;
-  /** Whether `body` is the caller's own, with all fields that the contract does not have. Default: no. */
+  /** Whether `body` is the caller's own, including the fields that the contract does not have. Default: no. */
   readonly isCallers?: boolean | undefined;
-  /** Anthropic's dialect: headers of the caller that go with its body. Default: none. */
+  /** Anthropic's dialect: headers of the caller that are sent with the body. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Anthropic's dialect: the caller's names for the header `anthropic-beta`. Default: none. */
+  /** Anthropic's dialect: names from the caller's `anthropic-beta` header. Default: none. */
   readonly betas?: readonly string[] | undefined;
 }
 
@@ -167,10 +167,10 @@ export interface EmbeddingAnswer {
 export interface CallProgress {
   /** True until the first byte of the request was written: then the provider bills nothing. */
   unsent: boolean;
-  /** By the clock's `monotonic`: a connection was there, and the first byte of the request was written; the head of the response. */
+  /** By the clock's `monotonic`: when the first byte of the request was written, and when the head of the response arrived. */
   sentMs?: number;
   headMs?: number;
-  /** Called when the provider is not read until the promise settles: its time does not count. Default: it counts. */
+  /** Called when reading pauses until the promise settles: the pause does not count as the provider's time. Default: it counts. */
   readonly paused?: (until: Promise<void>) => void;
 }
 
@@ -184,15 +184,15 @@ export interface UpstreamCall {
   readonly idleMs: number;
   /** Default: the call is treated as sent. */
   readonly progress?: CallProgress | undefined;
-  /** Key family of the caller, for fair scheduling. Default: one shared by all calls without. */
+  /** Key family of the caller, for fair scheduling. Calls without one share a queue. */
   readonly keyFamilyId?: string | undefined;
-  /** Account of the caller. Default: one shared by all calls without. */
+  /** Account of the caller. Calls without one count as one account. */
   readonly accountId?: string | undefined;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
   /** Counts the work of reading a whole answer, and the bytes of a large one. Default: they are not counted. */
   readonly share?: Pick<CallerShare, "work" | "openAnswer" | "keepAnswers"> | undefined;
-  /** Sent to providers that may have it. Default: the call is not traced. */
+  /** Sent to providers that are configured to receive trace headers. Default: the call is not traced. */
   readonly trace?: AttemptTrace | undefined;
 }
 
@@ -203,14 +203,14 @@ export interface UpstreamCall {
  */
 export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefined;
 
-/** What a translation depends on beside the request and the model. */
+/** Further inputs of a translation, beside the request and the model. */
 export interface TranslateOptions {
   readonly mode: "whole" | "stream";
   /** The caller's body, if it may be sent. */
   readonly callers?: CallersBody | undefined;
-  /** Whether all fields of a body that can be sent in part may be sent. Default: only those of the contract. */
+  /** Of a caller's body with `inPart`: whether fields that the contract does not have may be sent. Default: no. */
   readonly others?: boolean | undefined;
-  /** Whether a budget limits the request, so that all that the provider makes for it must be bounded. Default: no. */
+  /** Whether a budget limits the request, so that the cost of everything the provider does for it must be bounded. Default: no. */
   readonly capped?: boolean | undefined;
 }
 
@@ -219,9 +219,8 @@ export interface TranslateOptions {
  */
 export interface Provider {
   /**
-   * Translates a request into the provider's dialect: a pure function. Throws `invalid_request` for what the model does not
-   * support and what must not be omitted. A caller's body of this dialect in which nothing has to be changed is sent
-   * as it is.
+   * Translates a request into the provider's dialect: a pure function. Throws `invalid_request` for a field that the model does
+   * not support and that must not be omitted. A caller's body of this dialect that needs no change is sent unchanged.
    */
   translate(request: CompletionRequest, model: UpstreamModel, { mode, callers }: TranslateOptions): Translation;
 
@@ -248,8 +247,8 @@ export interface Provider {
   readonly count?: (call: UpstreamCall) => Promise<number>;
 
   /**
-   * The service's own list of models that make completions. Absent where it has none. Throws a Failure, or the signal's reason, which
-   * is the only limit of time.
+   * The service's own list of models that make completions. Absent where the service has no list. Throws a Failure, or the signal's
+   * reason. It has no time limit but the signal.
    */
   readonly list?: (signal: AbortSignal) => Promise<readonly OfferedModel[]>;
 
@@ -257,16 +256,16 @@ export interface Provider {
   close(): Promise<void>;
 }
 
-/** A model in a service's own list. Undefined facts are not in the list. */
+/** A model in a service's own list. Facts that the list lacks are undefined. */
 export interface OfferedModel {
   readonly name: string;
   readonly contextWindow: number | undefined;
   readonly maxOutputTokens: number | undefined;
-  /** Those that are known here. */
+  /** The listed output modalities that this gateway knows. */
   readonly outputModalities?: readonly OfferedOutput[] | undefined;
 }
 
-/** What a model of a list makes. */
+/** An output modality of a listed model. */
 export type OfferedOutput = "text" | "image" | "audio";
 
 /** The embeddings of a configured upstream service. */
@@ -275,8 +274,8 @@ export interface EmbeddingProvider {
   translate(request: EmbeddingRequest, model: UpstreamModel): Translation;
 
   /**
-   * Posts and returns a vector for each of so many inputs. Throws a Failure (`upstream_protocol` for vectors of another number
-   * or of unequal lengths), or the signal's reason.
+   * Posts and returns a vector for each input; `inputs` is their number. Throws a Failure (`upstream_protocol` for another number
+   * of vectors or unequal lengths), or the signal's reason.
    */
   create(call: UpstreamCall, inputs: number): Promise<EmbeddingAnswer>;
 }

@@ -6,7 +6,7 @@ import type { Capabilities, UpstreamModel } from "./provider.ts";
 /** How a route orders its targets. docs/routing.md describes them. */
 export type RoutePolicy = "ordered" | "weighted" | "least_latency" | "cheapest";
 
-/** Which requests a target is used for: all that is given must hold. */
+/** Requests for which a target is used: each condition that is defined must hold. */
 export interface TargetCondition {
   /** Estimated tokens of the prompt, both ends included. */
   readonly promptTokens: { readonly min: number; readonly max: number } | undefined;
@@ -25,16 +25,16 @@ export interface Target {
   readonly weight: number;
   /** Undefined: it is used for all requests. */
   readonly when: TargetCondition | undefined;
-  /** The same for targets whose translations of a request lose the same: models with the same facts at one provider. */
+  /** `kindOf` the model: targets of the same kind omit and clamp the same fields of a request. */
   readonly kind: string;
 }
 
-/** A name with several models behind it, one of which serves each request. Immutable. */
+/** A name with several models, one of which serves each request. Immutable. */
 export interface Route extends ListedModel {
   readonly policy: RoutePolicy;
   /** Whether the requests of a conversation go to the same target while that is possible. */
   readonly affinity: boolean;
-  /** Second attempts, of the next target. Default: none. */
+  /** Hedging, with the next target. Default: none. */
   readonly hedge?: Hedge | undefined;
   /** At least one, in the order of the configuration. */
   readonly targets: readonly Target[];
@@ -46,7 +46,7 @@ interface RouteParts extends Pick<Route, "id" | "description" | "created" | "pol
   readonly targets: readonly Omit<Target, "kind">[];
 }
 
-/** A route whose listed facts hold for all its targets. It has no price: that is the serving model's. */
+/** A route whose listed facts hold for all its targets. It has no price, because each target has its own. */
 export function createRoute(parts: RouteParts): Route {
   const models = parts.targets.map(({ model }) => model);
   const upstreams = models.map(({ upstream }) => upstream);
@@ -72,7 +72,7 @@ export function isRoute(found: ListedModel): found is Route {
   return "targets" in found;
 }
 
-/** The same for models whose translations of a request lose the same. */
+/** Equal for models at one provider with the same options and facts, whose translations omit and clamp the same fields. */
 export function kindOf({ providerName, options, upstream }: Model): string {
   const modalities = [[...upstream.inputModalities], [...upstream.outputModalities]];
   return JSON.stringify([providerName, options && [...options], modalities, { ...upstream, name: "" }]);
@@ -100,7 +100,7 @@ function commonFacts(upstreams: readonly UpstreamModel[]): ListedFacts {
   };
 }
 
-/** What both can do. What only a dialect asks for is the first one's: no request is translated by these. */
+/** The capabilities that both have. Those that only a dialect reads are taken from `one`, because no request is translated by them. */
 function commonCapabilities(one: Capabilities, other: Capabilities): Capabilities {
   const both = Object.fromEntries(
     Object.entries(one).map(([name, value]) => [

@@ -46,7 +46,7 @@ export interface Plan {
   count(call: Pick<RouterCall, "signal" | "keyFamilyId" | "accountId" | "hops">): Promise<number | undefined>;
 }
 
-/** The attempts of one embedding request: its model with that model's retries, then those that make the same vectors. Runs once. */
+/** The attempts of one embedding request: its model with retries, then the models that make the same vectors. Runs once. */
 export interface EmbeddingPlan extends Pick<Plan, "candidates" | "sent"> {
   /** Makes attempts until one returns vectors. Throws the final Failure with all attempts. */
   create(call: RouterCall): Promise<Routed<EmbeddingAnswer>>;
@@ -94,7 +94,7 @@ export interface AttemptInFlight {
   readonly translation: { readonly sent: SentSize };
 }
 
-/** What the router needs to know of a call. */
+/** The facts of a call that the router needs. */
 export interface RouterCall {
   readonly completionId: string;
   /** When the request arrived, by the clock's `monotonic`. */
@@ -109,7 +109,7 @@ export interface RouterCall {
   readonly accountId: string;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
-  /** Counts work for the call. Default: it is not counted. */
+  /** Charges the caller for the work of the call. Default: it is not counted. */
   readonly share?: CallerShare | undefined;
   /** `Call.trace`. */
   readonly trace?: Trace | undefined;
@@ -120,8 +120,8 @@ export interface RouterCall {
   /** Called at the end of each attempt that may be billed and has no token count. */
   uncounted(attempt: UncountedAttempt): void;
   /**
-   * Reserves the cost of another attempt, in addition to what earlier attempts, and the one in flight `beside` it, may be
-   * billed. Resolves with the Failure when it is refused. Called before every attempt but the first.
+   * Reserves the cost of another attempt, in addition to the cost of earlier attempts and of the attempt in flight `beside` it.
+   * Resolves with the Failure when it is refused. Called before every attempt but the first.
    */
   reserveAnother(model: Model, sent: SentSize, beside?: AttemptInFlight): Promise<Failure | undefined>;
 }
@@ -137,7 +137,7 @@ export interface Routed<A = Answer> {
 export interface Asked {
   readonly mode: Mode;
   readonly rules: SendingRules;
-  /** What the contract does not have of the request: omitted by every translation, but not by the caller's own body. Default: nothing. */
+  /** Fields that the contract does not have: every translation omits them, except the caller's own body. Default: none. */
   readonly unknown?: readonly Omission[];
   /** State of providers in the request. Default: there is none. */
   readonly state?: RequestState | undefined;
@@ -146,17 +146,17 @@ export interface Asked {
   /** Charged for translations after the plan: those for other candidates. */
   readonly share?: CallerShare | undefined;
   /**
-   * The caller, whose conversations a route keeps at one target, and by whose tags it may choose. Default: one shared by all plans
-   * without.
+   * The caller. A route keeps the caller's conversations at one target, and may select targets by the key's tags. Plans without
+   * a caller count as one caller.
    */
   readonly caller?: Pick<Principal, "keyFamilyId" | "accountId" | "tags"> | undefined;
-  /** What targets of a route must meet. Of other candidates the caller of `plan` has checked it. Default: nothing. */
+  /** Requirements for the targets of a route. The caller of `plan` has checked other candidates. Default: none. */
   readonly requirements?: readonly Requirement[] | undefined;
 }
 
 /** Requirements of an explanation. */
 export interface ExplainAsked extends Asked {
-  /** Whether it may name the tags of other keys and count their calls. Default: false. */
+  /** Whether the explanation may show tags of other keys and the number of their calls. Default: false. */
   readonly isForOperator?: boolean | undefined;
 }
 
@@ -164,18 +164,18 @@ export interface ExplainAsked extends Asked {
 export interface ExplainedModel {
   readonly model: Model;
   readonly reason: RouteReason;
-  /** In words. */
+  /** The reason in words. */
   readonly message: string;
-  /** Undefined for a model that is asked for by its ID. */
+  /** Undefined for a model that the request names by its ID. */
   readonly figures: MessageInitShape<typeof RouteFiguresSchema> | undefined;
   /**
-   * Returns a Failure for a model that cannot take the request. Reads the whole request. The same function for models for which it
-   * returns the same; undefined for those of further kinds.
+   * Translates the whole request; returns a Failure when the model cannot serve it. Models with the same result share one function.
+   * Undefined for models beyond the limit of kinds that are translated.
    */
   readonly translate: (() => ExplainedTranslation | Failure) | undefined;
 }
 
-/** A translation without what would be sent. */
+/** A translation without its body. */
 export type ExplainedTranslation = Pick<Translation, "omitted" | "clamped" | "sent">;
 
 /** A plan that is not run, with its reasons. */
@@ -191,23 +191,23 @@ export interface PlanExplanation extends Pick<Plan, "prompt" | "candidates" | "s
 /** Port of the router: models, and plans that answer requests. */
 export interface Router {
   /**
-   * The model or route with this name; undefined when there is none. With a caller also by the aliases of its account, and with its
-   * account's own credentials.
+   * The model or route with this name; undefined when there is none. A caller's account adds its aliases, and its own credentials
+   * for providers.
    */
   find(name: string, caller?: Pick<Principal, "accountId" | "routing">): Model | Route | undefined;
-  /** All models, then all routes, in the order of the configuration: the same list until they are replaced. */
+  /** All models, then all routes, in the order of the configuration. Returns the same array until a reload. */
   list(): readonly ListedModel[];
 
   /**
-   * Plans the attempts. A route stands for its targets; of the first route's the primary is the first that is not known to be
-   * down and loses nothing of the request, if there is one. Throws `invalid_request` when the primary does not support the
-   * request, or, for a strict request, when a field would be omitted or clamped; of a route, when no target is left.
+   * Plans the attempts. A route is replaced by its targets. If the first candidate is a route, the primary is its first target that
+   * is not known to be down and loses no field of the request, if there is one. Throws `invalid_request` when the primary does not
+   * support the request, when no target of a route is left, or, for a strict request, when a field would be omitted or clamped.
    */
   plan(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked): Plan;
 
-  /** The plan that `plan` would make now, and why. Changes nothing, so that the next plan is the same. Throws what `plan` throws. */
+  /** The plan that `plan` would make now, with reasons. Changes no state of the router. Throws what `plan` throws. */
   explain(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: ExplainAsked): PlanExplanation;
 
-  /** The same for embeddings. Throws `invalid_request` for more inputs than the provider takes, too. */
+  /** Plans the attempts of an embedding request, as `plan`. Also throws `invalid_request` for more inputs than the provider takes. */
   planEmbeddings(request: EmbeddingRequest, candidates: readonly Model[]): EmbeddingPlan;
 }

@@ -10,7 +10,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ["pcm16", "audio/pcm"],
 ]);
 
-/** Sets the media type of spoken answers from the requested format where the provider does not say it. */
+/** Sets the media type of spoken answers from the requested format when the provider does not state it. */
 export class SpeechType {
   readonly #mediaType: string | undefined;
 
@@ -25,7 +25,7 @@ export class SpeechType {
         if (kind.case === "audio" && kind.value.source.case === "data") kind.value.mediaType ||= this.#mediaType;
   }
 
-  /** Each delta with bytes has it: the first of a part counts. */
+  /** Sets the media type of every delta with bytes; consumers use the first one of a part. */
   completeChunks(chunks: readonly CompletionChunk[]): void {
     if (this.#mediaType === undefined) return;
     for (const { event } of chunks) {

@@ -1,7 +1,7 @@
 import type { Attribution } from "./attribution.ts";
 import { Failure } from "./failure.ts";
 
-/** What a stop is for. */
+/** Kind of subject that a stop refuses. */
 export type StopKind = "session" | "end_user";
 
 /** A session or end user of an account whose calls are refused. */

@@ -16,7 +16,7 @@ export interface PromptSize {
   readonly windows: number;
   /** Whether tools or a schema are given: providers add instructions for them. */
   readonly instructed: boolean;
-  /** Bytes of a predicted answer: tokens of it that the model rejects are billed as the answer's. */
+  /** Bytes of a predicted answer: its tokens that the model rejects are billed as output. */
   readonly predictedBytes: number;
   /**
    * Whether only the context window bounds the tokens: a small document may have many pages, and the size of files that are
@@ -29,18 +29,18 @@ export interface PromptSize {
 export interface AnswerSize {
   /** Estimated tokens of its text. May be a fraction. */
   textTokens: number;
-  /** Pictures that came. */
+  /** Finished pictures. */
   pictures: number;
-  /** Pictures of which one in the making came, whether or not they came themselves. */
+  /** Pictures of which a first preview was received, finished or not. */
   picturesBegun: number;
 }
 
-/** The size of an answer of which nothing came. */
+/** The size of an answer before anything was received. */
 export const NOTHING_RECEIVED: Readonly<AnswerSize> = { textTokens: 0, pictures: 0, picturesBegun: 0 };
 
 /** Tokens for role and end of a message. */
 const MESSAGE_TOKENS = 4;
-/** Upper bound of tokens that a model adds to an input of embeddings, such as its beginning and end. */
+/** Upper bound of the tokens that a model adds to an embedding input, such as begin and end tokens. */
 const INPUT_TOKENS = 4;
 /**
  * Tokens of an image: the highest documented count of the three dialects, which is that of eight tiles for gpt-4o-mini (2,833 and
@@ -192,7 +192,7 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       for (const part of kind.value.parts) addPart(size, part);
       return;
     case "native":
-      // It may name a document at the provider.
+      // A native part may reference a document at the provider.
       size.unbounded = true;
       return addTexts(size, kind.value.json);
     case undefined:
@@ -203,8 +203,9 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7]);
 
 /**
- * Whether an audio part is WAV with at least 1,000 bytes per second, by its type and first bytes. Compressed ones may have hours of
- * silence in some kilobytes, also behind a tag, a frame of MP3 or a head of WAV. A part with an ID stands for an earlier answer.
+ * Whether an audio part is WAV with at least 1,000 bytes per second, by its media type and first bytes. Compressed audio may hold
+ * hours of silence in a few kilobytes, even after a tag, an MP3 frame or a WAV header. A part with an ID references an earlier
+ * answer, whose length is unknown.
  */
 function isDense({ id, source, mediaType }: Audio): boolean {
   if (id !== "" || source.case !== "data" || !/^audio\/(?:x-|vnd\.)?wave?\b/i.test(mediaType)) return false;
@@ -218,8 +219,8 @@ function isDense({ id, source, mediaType }: Audio): boolean {
 const PICTURE = /^(?:\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP)/s;
 
 /**
- * Whether an image part is a picture, by its type and first bytes. Some servers read documents and videos in place of one, also behind
- * the head of a picture. What an address leads to is judged by the dialect.
+ * Whether an image part is a picture, by its media type and first bytes. Some servers accept documents and videos in an image part,
+ * even after the header of a picture. Image URLs are checked by the dialect.
  */
 function isPicture({ source, mediaType }: Image): boolean {
   if (source.case !== "data") return true;

@@ -8,14 +8,14 @@ import type { CompletionRecord } from "./ledger.ts";
 export const TRACEPARENT_HEADER = "traceparent";
 export const TRACESTATE_HEADER = "tracestate";
 
-/** A span of a trace, as its callers and callees name it. */
+/** The identity of a span, as the trace headers carry it. */
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly traceId: string;
   /** 16 hexadecimal digits. */
   readonly spanId: string;
   readonly isSampled: boolean;
-  /** A valid `tracestate`, which is handed on unchanged; undefined without one. */
+  /** A valid `tracestate`, which is propagated unchanged; undefined without one. */
   readonly state: string | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface TraceContext {
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})($|-)/;
 const MAX_TRACEPARENT = 256;
 
-/** What every implementation has to hand on. */
+/** Limits up to which the specification requires a `tracestate` to be propagated. */
 const MAX_TRACESTATE = 512;
 const MAX_MEMBERS = 32;
 const MEMBER = /^([a-z0-9][a-z0-9_\-*/@]{0,255})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{1,256}$/;
@@ -80,34 +80,34 @@ export interface Arrival {
 /** One attempt of a traced call. */
 export interface AttemptTrace {
   readonly context: TraceContext;
-  /** By the clock's `monotonic`: a connection was there, and the first byte of the request was written. Set by the transport. */
+  /** By the clock's `monotonic`: the first byte of the request was written to a connection. Set by the transport. */
   sentMs?: number;
   /** By the clock's `monotonic`: the first content of a stream. */
   firstContentMs?: number;
 }
 
-/** When a traced call was written down. */
+/** When the ledger entry of a traced call was written. */
 export interface TraceEnding {
-  /** By the clock's `monotonic`: when the ledger was given the entry, and when it was durable. */
+  /** By the clock's `monotonic`: when the ledger received the entry, and when it was durable. */
   readonly ledgerMs: readonly [began: number, ended: number];
-  /** Whether the call ended before, and only its count of tokens was waited for. */
+  /** Whether the call had ended before, and the entry only waited for the provider's token count. */
   readonly isSettled: boolean;
 }
 
 /**
- * The trace of one call: its identity, and the times that no record has. Spans are made of it and of the record when the call has
+ * The trace of one call: its identity, and the times that `CompletionRecord` lacks. Spans are created from both when the call has
  * ended. Times are by the clock's `monotonic`.
  */
 export class Trace {
   /** The span of the inbound call. */
   readonly context: TraceContext;
-  /** When the call had its slot. */
+  /** When the call got its slot. */
   enteredMs: number | undefined;
-  /** When the request was planned, and when the limits had room for it. */
+  /** When the request was planned, and when its reservation was made. */
   plannedMs: number | undefined;
   reservedMs: number | undefined;
   isEmbedding = false;
-  /** At the places of their attempts in the record, set when these are noted; none for those that were skipped. */
+  /** By index in `CompletionRecord.attempts`, set when the attempt is appended there; undefined for a skipped attempt. */
   readonly attempts: (AttemptTrace | undefined)[] = [];
   readonly #ended: ((record: CompletionRecord, ending: TraceEnding) => void) | undefined;
 

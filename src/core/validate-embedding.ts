@@ -21,7 +21,7 @@ export function validateEmbedding({ inputs, dimensions, task, requiredLabels }: 
   wrong.throwIfAny();
 }
 
-/** Whether an input has a kind that this version does not know. */
+/** Whether an input has a kind of a later version of the contract. */
 export function isOfLaterVersion({ kind, $unknown }: EmbeddingInput): boolean {
   return kind.case === undefined && $unknown !== undefined;
 }

@@ -21,7 +21,7 @@ import type { UpstreamModel } from "./provider.ts";
 
 /** Limit of messages per request. */
 export const MAX_MESSAGES = 2000;
-/** Limit of parts per message, those of tool results included: more than the images that any provider accepts in one request. */
+/** Limit of parts per message, parts of tool results included. Larger than the number of images that any provider accepts per request. */
 export const MAX_PARTS = 4000;
 /** Limit of tools per request, and of the tools that `tool_choice` allows. */
 export const MAX_TOOLS = 2000;
@@ -49,7 +49,7 @@ export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as
 export const MAX_PROVIDER_OPTIONS = 64;
 /** Limit of characters of a session ID. */
 const MAX_SESSION_ID_CHARS = 256;
-/** Most pictures of a video that are looked at in a second. */
+/** Limit of `frames_per_second` of a video. */
 const MAX_FRAMES_PER_SECOND = 24;
 /** Limit of characters of an end user ID. */
 export const MAX_SAFETY_IDENTIFIER_CHARS = 128;
@@ -159,7 +159,7 @@ function checkPart(
   wrong: Violations,
 ): void {
   if (kind.case === undefined) {
-    // Of a later version: it is left out, and its field is among `Call.unrecognized`.
+    // A part of a later version of the contract is left out, and its field is in `Call.unrecognized`.
     if ($unknown === undefined) wrong.add(path, "must have content");
     return;
   }
@@ -186,7 +186,7 @@ function checkImage({ source, detail }: Image, at: string, wrong: Violations): v
   } else if (source.case === undefined) wrong.add(at, "must have its data or an address");
 }
 
-/** The dialect knows which types there are. An earlier recording of the provider has its own. */
+/** The dialect checks the media type. A recording with an ID is an earlier answer of the provider and needs none. */
 function checkAudio({ id, source, mediaType }: Audio, at: string, wrong: Violations): void {
   if (source.case === "url" && !HTTPS.test(source.value)) wrong.add(`${at}.audio.url`, "must be an https address");
   if (id === "" && source.case === "data" && source.value.length > 0 && mediaType === "")
@@ -207,7 +207,7 @@ function checkFile({ source }: File, at: string, wrong: Violations): void {
 
 const DIALECT = /^[a-z][a-z0-9-]{0,31}$/;
 
-/** Which dialects there are is known to providers: a block of an unknown one is left out as one of another dialect is. */
+/** Accepts any name of a dialect: providers leave out blocks of other dialects, whether known or not. */
 function checkNative({ dialect, json }: NativeBlock, at: string, wrong: Violations): void {
   if (!DIALECT.test(dialect)) wrong.add(`${at}.native.dialect`, "must be the name of a dialect, such as openai");
   if (!isJsonObject(json)) wrong.add(`${at}.native.json`, "must be the text of a JSON object");

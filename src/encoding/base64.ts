@@ -1,9 +1,9 @@
-/** Characters checked at once: small temporary strings are collected while young. */
+/** Characters that are checked at once. Small, so that the temporary strings are collected in V8's young generation. */
 const STEP = 32 * 1024;
 
 /**
- * Bytes in base64, in the pieces in which they arrived: a picture is passed on without a copy. Its characters are those that
- * Node's encoder would write for its bytes.
+ * Bytes in base64, in the pieces in which they arrived, so that a picture is passed on without a copy. The characters are
+ * canonical: those that Node's encoder would write for the bytes.
  */
 export class Base64 {
   /** Characters, one byte each. */
@@ -13,7 +13,7 @@ export class Base64 {
     this.pieces = pieces;
   }
 
-  /** Adopts base64 characters; undefined for others, and for those that Node's encoder would write differently. */
+  /** Adopts the pieces; undefined when they are not canonical base64. */
   static read(pieces: readonly Buffer[]): Base64 | undefined {
     return isCanonical(pieces) ? new Base64(pieces) : undefined;
   }
@@ -47,8 +47,8 @@ export class EncodedSource {
 }
 
 /**
- * Whether decoding and encoding returns the same characters. Groups of four characters of the alphabet always do, so each piece is
- * checked alone, and the rests of all pieces together.
+ * Whether decoding and encoding returns the same characters. That is true for any groups of four characters of the alphabet, so the
+ * groups of each piece are checked alone, and the remaining characters of all pieces together.
  */
 function isCanonical(pieces: readonly Buffer[]): boolean {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);

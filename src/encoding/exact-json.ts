@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { endOfString } from "./json-size.ts";
 
-/** Texts up to this length parse within a few milliseconds, whatever is in them. */
+/** Texts up to this length parse within a few milliseconds, whatever their content. */
 export const SMALL_CHARS = 16 * 1024;
 
-/** Numbers of one text that keep their characters at most: each costs ten times as much as another one. */
+/** Limit of numbers per text that keep their characters. Each costs ten times as much as an ordinary number. */
 export const MAX_KEPT_NUMBERS = 10_000;
 
 /** Functions of `JSON` that every supported Node has and TypeScript's library does not declare yet. */
@@ -16,11 +16,12 @@ interface ExactJson {
 const exact = JSON as unknown as ExactJson;
 
 /**
- * What a number that may not survive a round trip looks like: 16 or more characters, an exponent, a trailing zero in a fraction, or
- * negative zero. Also found in strings. Most small texts have none; a large one costs less character by character.
+ * Matches a number that may not survive a round trip: 16 or more characters, an exponent, a trailing zero in a fraction, or
+ * negative zero. Also matches within strings. A quick check of small texts, most of which have no match; for large texts, reading
+ * character by character is cheaper.
  */
 const SUSPECT = /\d[\d.]{15}|\d[eE]|\.\d*0(?!\d)|-0(?![.\d])/;
-/** A number of fewer characters survives a round trip, unless it has an exponent, a zero at the end of its fraction, or is -0. */
+/** A number with fewer characters survives a round trip, unless it has an exponent or a trailing zero in a fraction, or is -0. */
 const SURELY_EXACT_CHARS = 16;
 
 const QUOTE = 0x22;
@@ -33,9 +34,9 @@ const UPPER_E = 0x45;
 const LOWER_E = 0x65;
 
 /**
- * Parses JSON text. Numbers that would change (an ID of 19 digits, `1e400`, `1.50`) keep their characters: they are
- * opaque objects that `JSON.stringify` writes unchanged, so that they survive in a tool's arguments both ways. `revive`
- * may replace a string. Beyond MAX_KEPT_NUMBERS of them, or about a thousand levels, numbers may be rounded. Throws what `JSON.parse` throws.
+ * Parses JSON text. Numbers that would change (an ID of 19 digits, `1e400`, `1.50`) become opaque objects that `JSON.stringify`
+ * writes unchanged, so that they survive in a tool's arguments both ways. `revive` may replace a string. Numbers beyond
+ * MAX_KEPT_NUMBERS, or below about a thousand levels, may be rounded. Throws what `JSON.parse` throws.
  */
 export function parseExactly(text: string, revive?: (key: string, value: string) => unknown): unknown {
   const first = findInexactNumber(text);
@@ -43,18 +44,19 @@ export function parseExactly(text: string, revive?: (key: string, value: string)
   const kept = new KeptNumbers(revive);
   try {
     const value = kept.restore("", JSON.parse(first < 0 ? text : kept.mark(text, first)));
-    // A number in place of a key would be taken as one.
+    // A marked number in place of a key would be accepted as a string, so the original text is parsed for its error.
     if (!kept.areRestored) JSON.parse(text);
     return value;
   } catch {
-    // Nested deeper than the stack, which must not decide what is valid; or broken, and the error is that of the text itself.
+    // Either the text is nested deeper than `restore` can recurse, which must not make it invalid, or it is invalid, and then the error
+    // must be that of the original text.
     return JSON.parse(text);
   }
 }
 
 /**
- * The numbers of one text that keep their characters. They are parsed as strings with a mark, and replaced afterwards: a reviver of
- * `JSON.parse` is called for each value, of which a request may have 100,000 and a response 2,000,000.
+ * The numbers of one text that keep their characters. They are parsed as strings with a mark, and replaced afterwards. A reviver of
+ * `JSON.parse` would be called for each value: up to 100,000 in a request and 2,000,000 in a response.
  */
 class KeptNumbers {
   /** Random, so that a string in the text cannot begin with it. */
@@ -66,7 +68,7 @@ class KeptNumbers {
     this.#revive = revive;
   }
 
-  /** Whether every marked number was found. Numbers of duplicate keys are not. */
+  /** Whether every marked number was restored. Numbers in overwritten values of duplicate keys are not. */
   get areRestored(): boolean {
     return this.#unrestored === 0;
   }
@@ -84,7 +86,7 @@ class KeptNumbers {
     return marked + text.slice(done);
   }
 
-  /** Restores the numbers of a value, in place. Throws for one that is not a number of JSON. */
+  /** Restores the numbers of a value, in place. Throws when a marked text is no JSON number. */
   restore(key: string, value: unknown): unknown {
     if (typeof value === "string") {
       if (!value.startsWith(this.#mark)) return this.#revive === undefined ? value : this.#revive(key, value);
@@ -111,8 +113,8 @@ class KeptNumbers {
 }
 
 /**
- * Position of the first number from `from` on that would not survive a round trip, or -1. Random IDs often look like such a number, so
- * strings are skipped.
+ * Position of the first number, from `from` on, that would not survive a round trip, or -1. Skips strings, because random IDs often
+ * look like such a number.
  */
 function findInexactNumber(text: string, from = 0): number {
   if (from === 0 && text.length <= SMALL_CHARS && !SUSPECT.test(text)) return -1;
@@ -147,7 +149,7 @@ function isExact(text: string, from: number, end: number): boolean {
   return String(Number(source)) === source;
 }
 
-/** Character by character: a response may have a million numbers. */
+/** Whether a number certainly survives a round trip. Reads single characters, for speed: a response may have a million numbers. */
 function isSurelyExact(text: string, from: number, end: number): boolean {
   const length = end - from;
   if (length >= SURELY_EXACT_CHARS) return false;

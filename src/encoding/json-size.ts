@@ -1,4 +1,4 @@
-/** Nesting depth of a JSON text, and its keys and values; arrays and objects count twice. */
+/** Nesting depth of a JSON text, and the number of its keys and values. Arrays and objects count twice. */
 export interface JsonSize {
   readonly depth: number;
   readonly values: number;
@@ -19,7 +19,7 @@ export const MAX_PARSED_DEPTH = 128;
  */
 export const MAX_RESPONSE_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
 
-/** Limits of one event of a stream, which has a token, some calls or a picture: what it holds is sent on in one turn of the event loop. */
+/** Limits of one event of a stream, which holds a token, some calls or a picture, and is sent on in one turn of the event loop. */
 export const MAX_EVENT_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 100_000 };
 
 const QUOTE = 0x22;
@@ -64,8 +64,8 @@ export function measureJson(json: string, max: JsonSize, outermost?: number[]): 
 }
 
 /**
- * Keys and values of parsed JSON, as `measureJson` counts those of its text. That counts more when an object in the text has two fields of
- * one name, of which the last one is parsed.
+ * Number of keys and values of parsed JSON, equal to that of `measureJson` for its text, unless an object in the text has two fields
+ * of the same name: only the last one is parsed.
  */
 export function countValues(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
@@ -94,7 +94,7 @@ export function exceedsJsonSize(json: string, max: JsonSize): boolean {
   return depth > max.depth || values > max.values;
 }
 
-/** Characters that are checked one by one: a call of `indexOf` costs as much, and most strings and pauses between escapes are shorter. */
+/** Characters that are checked one by one before `indexOf` is called. Most strings are shorter, and a call costs as much. */
 const SHORT_STRING = 40;
 
 /** Position of the quote that closes the string opened at `from`, or of the end. */

@@ -1,14 +1,14 @@
-/** Longest text that is compared. */
+/** Longest text that is compared, in characters. */
 const MAX_CHARS = 64;
-/** Edits of a misspelling at most: with more, each candidate would be compared in full. */
+/** Largest number of edits of a misspelling. A larger limit would compare each candidate in full. */
 const MAX_EDITS = 8;
-/** Candidates that are compared. A comparison takes some ten microseconds, and requests are refused with one. */
+/** Limit of compared candidates. A comparison takes some ten microseconds, and runs for each request with an unknown name. */
 const MAX_COMPARED = 64;
 
 /**
- * The candidate that `word` is probably a misspelling of: the one with the fewest edits, at most a third of the word and MAX_EDITS, at
- * least one allowed. Undefined without one, and for words of more than MAX_CHARS. Of many candidates those are compared that begin and
- * end most like the word.
+ * The candidate of which `word` is probably a misspelling: the one with the fewest edits. A third of the word's length is allowed, at
+ * least one edit and at most MAX_EDITS. Undefined without such a candidate, and for words longer than MAX_CHARS. Of more than
+ * MAX_COMPARED candidates, only those with the most similar beginning and end are compared.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > MAX_CHARS) return undefined;
@@ -17,7 +17,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   let bestEdits = Math.min(Math.max(1, Math.floor(word.length / 3)), MAX_EDITS) + 1;
   const near = [...candidates].filter(({ length }) => Math.abs(length - word.length) < bestEdits);
   for (const candidate of likeliest(lower, near)) {
-    // No longer than a row, too.
+    // This also keeps the candidate within the length of a row.
     if (Math.abs(candidate.length - word.length) >= bestEdits) continue;
     const edits = editDistance(lower, candidate.toLowerCase(), bestEdits);
     if (edits < bestEdits) [best, bestEdits] = [candidate, edits];
@@ -36,7 +36,7 @@ function likeliest(lower: string, candidates: readonly string[]): readonly strin
     .map((place) => candidates[place]!);
 }
 
-/** Characters of the common beginning and end. */
+/** Number of characters of the common beginning and end. */
 function sharedEnds(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   let start = 0;
@@ -48,12 +48,13 @@ function sharedEnds(a: string, b: string): number {
 
 /** Rows of a comparison: the current one and the two before. */
 const ROWS = [0, 1, 2].map(() => new Uint8Array(MAX_CHARS + MAX_EDITS + 1));
-/** Stands for a cell that is not compared. */
+/** Value of a cell that is not computed. */
 const FAR = 2 * MAX_CHARS;
 
 /**
- * Levenshtein distance, with a swap of two neighbours as one edit, as far as it is below `limit`, at most MAX_EDITS + 1: one row at a
- * time, and of a row only the part that may be. FAR or any number from `limit` on otherwise.
+ * Edit distance (optimal string alignment: Levenshtein with a swap of two neighbours as one edit) if it is below `limit`, which is at
+ * most MAX_EDITS + 1; otherwise FAR or any number from `limit` on. Computes one row at a time, and only the cells of a row that can
+ * be below `limit`.
  */
 function editDistance(a: string, b: string, limit: number): number {
   let [row, above, next] = ROWS as [Uint8Array, Uint8Array, Uint8Array];
@@ -73,7 +74,7 @@ function editDistance(a: string, b: string, limit: number): number {
       next[j] = edits;
       least = Math.min(least, edits);
     }
-    // A later row is at least this one, or by a swap one more than the row before.
+    // All later rows are at least this row's minimum, or, with a swap, the minimum of the row before plus one.
     if (least >= limit && leastBefore + 1 >= limit) return FAR;
     leastBefore = least;
     [row, above, next] = [next, row, above];

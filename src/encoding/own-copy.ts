@@ -1,6 +1,6 @@
 /**
- * A copy of a text that is kept after its call, well-formed. V8's slice of a text keeps the whole text in memory: that of a name with
- * 30 MB, for example.
+ * Returns a well-formed copy of a text that outlives its call. A slice in V8 would keep its whole source text in memory, such as a
+ * name of 30 MB.
  */
 export function ownCopy(text: string): string {
   return Buffer.from(text).toString();

@@ -1,8 +1,8 @@
-/** Pieces that are joined before the end when they are small. */
+/** JOINED_PIECES small pieces, of JOINED_BYTES together at most, are joined before the end. */
 const JOINED_PIECES = 128;
 const JOINED_BYTES = 64 * 1024;
 
-/** Pieces of bytes to be joined. They may come one by one in single bytes, and each takes some hundred bytes more than its content. */
+/** Collects pieces of bytes to be joined. Pieces may be single bytes, and each Buffer takes some hundred bytes beside its content. */
 export class Pieces {
   readonly #earlier: Buffer[] = [];
   #latest: Buffer[] = [];

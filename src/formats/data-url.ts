@@ -13,7 +13,7 @@ const MAGIC: readonly (readonly [mediaType: string, offset: number, bytes: strin
   ["application/pdf", 0, "%PDF-"],
 ];
 
-/** Most characters before the comma: 30 million semicolons there took six seconds and a gigabyte. */
+/** Limit of characters before the comma. 30 million semicolons there took six seconds and a gigabyte. */
 const MAX_HEAD_CHARS = 1024;
 
 /**
@@ -44,7 +44,7 @@ export function readBase64(text: string): Buffer | undefined {
   return digits > 0 && digits % 4 !== 1 && data.length === Math.floor((digits * 3) / 4) ? data : undefined;
 }
 
-/** Characters without white space and padding. Removing the white space takes seconds when every other character is one. */
+/** Number of characters without white space and padding. Removing the white space would take seconds if every other character is one. */
 function countDigits(text: string): number {
   let count = 0;
   let pads = 0;
@@ -57,7 +57,7 @@ function countDigits(text: string): number {
   return count - Math.min(pads, 2);
 }
 
-/** The media type by the first bytes; undefined for one that is not known. */
+/** The media type by the first bytes; undefined for an unknown one. */
 export function sniff(data: Buffer): string | undefined {
   return MAGIC.find(([, offset, bytes]) => data.toString("latin1", offset, offset + bytes.length) === bytes)?.[0];
 }

@@ -18,9 +18,9 @@ export interface Format {
   /** Name in logs, such as `openai-chat`. */
   readonly name: string;
   readonly routes: readonly FormatRoute[];
-  /** Whether an error at a path without a route is written in this format. The first format that says so writes it. */
+  /** Whether an error at a path without a route is written in this format. The first format that returns true writes it. */
   readonly owns: (path: string, headers: RequestHeaders) => boolean;
-  /** Writes a failure before anything else was sent. `retry-after` and the caller's limits are added. */
+  /** Writes a failure before anything else was sent. The HTTP server adds `retry-after` and the headers of the caller's limits. */
   readonly writeError: (failure: Failure, requestId: string) => ErrorResponse;
   /** Headers of every response of this format, beside Parley's own. Default: none. */
   readonly responseHeaders?: (requestId: string) => HeaderList;
@@ -44,17 +44,17 @@ export interface ErrorResponse {
 /** A route of a format. */
 export interface FormatRoute {
   readonly method: "GET" | "POST" | "DELETE";
-  /** An exact path, or one with `{name}`, which stands for any text, and what may follow: `/v1beta/models/{model}:countTokens`. */
+  /** An exact path, or a path with one placeholder for any text, such as `/v1beta/models/{model}:countTokens`. */
   readonly path: string;
-  /** Whether a request is of this format, where several formats have the path. Default: always. */
+  /** Whether a request is of this format, if several formats have the path. Default: always. */
   readonly accepts?: (headers: RequestHeaders) => boolean;
-  /** Whether a text may stand in place of `{name}`. Default: any. */
+  /** Whether a text may replace the placeholder. Default: any text. */
   readonly isName?: (name: string) => boolean;
-  /** The operation; `name`: the decoded text in place of `{name}`, empty for an exact path. */
+  /** Returns the operation. `name`: the decoded text in place of the placeholder, empty for an exact path. */
   readonly operation: (name: string) => Operation;
 }
 
-/** What a route does. */
+/** The operation of a route. */
 export type Operation =
   | {
       readonly name: "completion";
@@ -67,7 +67,7 @@ export type Operation =
   | { readonly name: "embedding"; readonly read: (input: FormatInput) => ReadEmbedding }
   | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
   | { readonly name: "model"; readonly id: string; readonly write: (model: Model) => object }
-  /** Works on answers that are kept; not found where none are. The returned function is synchronous work of the key. */
+  /** Works on stored answers; not found on a gateway that stores none. The returned function is synchronous work, charged to the key. */
   | { readonly name: "kept"; readonly find: (input: KeptInput) => Promise<() => object> }
   /** An answer that needs no key and no body, such as the refusal of a WebSocket. */
   | { readonly name: "fixed"; readonly status: number; readonly headers: HeaderList };
@@ -97,7 +97,7 @@ export interface FormField {
   /** Not empty; a form may have several fields of one name. */
   readonly name: string;
   readonly data: Buffer;
-  /** As declared; empty without one. */
+  /** The declared media type; empty without one. */
   readonly mediaType: string;
 }
 
@@ -124,7 +124,7 @@ export interface ReadCompletion extends Read<CompletionRequest> {
   readonly writeWhole: (completion: Completion) => JsonText;
   /** Called once, when `stream` is true. */
   readonly writeStream: () => AnswerStream;
-  /** Present for a request that continues a kept answer: it is not whole without that. */
+  /** Present for a request that continues a kept answer; the request is incomplete without that answer. */
   readonly previous?: PreviousAnswer<ReadCompletion> | undefined;
   /** Present when the answer is to be kept. */
   readonly keeping?: Keeping | undefined;
@@ -133,30 +133,30 @@ export interface ReadCompletion extends Read<CompletionRequest> {
 /** The kept answer that a request continues. */
 export interface PreviousAnswer<R> {
   readonly id: string;
-  /** The whole request; `content` is undefined for an answer that is not found. Throws `invalid_request`, `request_too_large`. */
+  /** Returns the complete request. `content`: undefined if the answer is not found. Throws `invalid_request`, `request_too_large`. */
   readonly join: (content: Buffer | undefined) => R;
 }
 
-/** How an answer is kept. The end of its text says that it is. */
+/** How an answer is kept. The end of the answer's text states that it was kept. */
 export interface Keeping {
-  /** What is kept of a whole answer, and of its text. Must not hold on to them. */
+  /** Returns the content to keep of a whole answer and its text. The result must not reference them. */
   readonly whole: (completion: Completion, text: JsonText) => KeptResponse;
-  /** Length of the end of a whole answer that says it. */
+  /** Length of the end of a whole answer with that statement. */
   readonly endBytes: number;
-  /** The end of an answer that could not be kept, of the same length. */
+  /** Returns the end, of the same length, for an answer that could not be kept. */
   readonly withdraw: (end: string) => string;
 }
 
 /** Writes the chunks of one answer. */
 export interface AnswerStream {
   readonly contentType: string;
-  /** Keeps proxies from closing a silent stream; sent between events, also before the first one. Read each time. Empty: nothing is sent. */
+  /** Text that keeps proxies from closing a silent stream, sent between events and before the first one. Read each time. Empty: none. */
   readonly keepAlive: string;
   /** Whether the last text was the end of the stream. */
   readonly ended: boolean;
-  /** Whether its last text has the pictures of the whole answer. Default: no. */
+  /** Whether its last text repeats the pictures of the whole answer. Default: no. */
   readonly repeatsPictures?: boolean;
-  /** What is kept of an answer, once it has ended. Default: nothing. */
+  /** The content to keep of an answer, once it has ended. Default: none. */
   readonly kept?: KeptResponse | undefined;
   /** Converts chunks into text; empty when nothing can be sent yet. The first chunk is `start`, the last `report`. */
   write(chunks: readonly CompletionChunk[]): string;
@@ -167,7 +167,7 @@ export interface AnswerStream {
 /** A read request to count tokens. */
 export interface ReadCount extends Read<CompletionRequest> {
   readonly write: (inputTokens: number) => object;
-  /** Present for a request that continues a kept answer: it is not whole without that. */
+  /** Present for a request that continues a kept answer; the request is incomplete without that answer. */
   readonly previous?: PreviousAnswer<ReadCount> | undefined;
 }
 
@@ -178,6 +178,6 @@ export interface ReadExplanation extends Read<CompletionRequest> {
 
 /** A read request for embeddings. */
 export interface ReadEmbedding extends Read<EmbeddingRequest> {
-  /** The pieces of the answer's JSON; each is made when the ones before it have been sent. */
+  /** The pieces of the answer's JSON. Each piece is created when the earlier ones have been sent. */
   readonly write: (embeddings: Embeddings) => Iterable<Buffer>;
 }

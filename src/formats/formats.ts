@@ -6,7 +6,7 @@ import { openaiEmbeddings } from "./openai-embeddings/format.ts";
 import { openaiImages } from "./openai-images/format.ts";
 import { openaiResponses } from "./openai-responses/format.ts";
 
-/** All formats. Of those that share a path, the first that accepts a request has it; the last one owns what no other does. */
+/** All formats. If several share a path, the first that accepts the request handles it. The last one owns all other paths. */
 export const FORMATS: readonly Format[] = [
   gemini,
   anthropic,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Base64 } from "../encoding/base64.ts";
 
-/** JSON as text, or as buffers where it has long strings. */
+/** JSON as text, or as buffers if it has long strings. */
 export type JsonText = string | readonly Buffer[];
 
 /**

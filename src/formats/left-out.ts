@@ -2,11 +2,11 @@ import type { Choice, CompletionChunk, PartDelta } from "../../gen/parley/v1/com
 import type { Citation } from "../../gen/parley/v1/message_pb.js";
 import { readObject } from "./native.ts";
 
-/** Names that are listed, and their length: they come from the provider. */
+/** Limits of the number of listed names, which come from the provider, and of their length. */
 const MAX_NAMES = 64;
 const MAX_NAME_CHARS = 64;
 
-/** Names what an answer has in the words of dialects that are not the format's: for `parley.left_out`. */
+/** Names the content of an answer that only other dialects can express, for `parley.left_out`. */
 export class LeftOut {
   readonly #dialect: string;
   readonly #names = new Set<string>();
@@ -18,7 +18,7 @@ export class LeftOut {
     this.#dialect = dialect;
   }
 
-  /** Such as `anthropic.server_tool_use`, for a block, and `gemini.safety_ratings`, for what was said of the answer. */
+  /** Names such as `anthropic.server_tool_use` for a block, and `gemini.safety_ratings` for a detail of the answer. */
   get names(): readonly string[] {
     return [...this.#names];
   }

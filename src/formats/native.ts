@@ -4,7 +4,7 @@ import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../encoding/json-size.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** A native block of a dialect as the provider wrote it, with the digits of its numbers; undefined for one of another dialect. */
+/** A native block of a dialect in the provider's JSON, with exact numbers; undefined for a block of another dialect. */
 export function readNative(
   { dialect, json }: Pick<NativeBlock, "dialect" | "json">,
   own: string,
@@ -12,7 +12,7 @@ export function readNative(
   return dialect === own ? readObject(json) : undefined;
 }
 
-/** A citation or an event of a dialect as the provider wrote it; undefined for one of another dialect, and for one without a type. */
+/** A citation or an event of a dialect in the provider's JSON; undefined for another dialect, and without a type. */
 export function readTyped(
   block: Pick<NativeBlock, "dialect" | "json">,
   own: string,
@@ -22,7 +22,7 @@ export function readTyped(
   return typeof type === "string" && TYPE.test(type) ? { ...words, type } : undefined;
 }
 
-/** The type of an event is a line of its own. */
+/** A valid type. The type of an event is sent as a separate line. */
 const TYPE = /^[A-Za-z0-9_.-]{1,128}$/;
 
 /** An object from the JSON of an answer; undefined for any other text, and for one beyond the size of a response. */
@@ -46,8 +46,8 @@ export type FurtherFields = Readonly<Record<string, unknown>>;
 const NONE: FurtherFields = {};
 
 /**
- * The fields of a dialect in `Choice.provider_details_json`. `place`: the object that they are of, such as `message`; empty for the answer
- * itself. They must not take the place of the format's own fields: put those after them.
+ * The fields of a dialect in `Choice.provider_details_json`. `place`: the object to which they belong, such as `message`; empty for the
+ * answer itself. They must not replace the format's own fields, so write those after them.
  */
 export function readFurther(
   details: Readonly<Record<string, string>>,
@@ -64,7 +64,7 @@ export function readFurther(
   return fields ?? NONE;
 }
 
-/** The name of a field, which is not in a place of its own. */
+/** The name of a field without a place, which would be separated by a dot. */
 const FIELD = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
 function isObject(value: unknown): value is JsonObject {

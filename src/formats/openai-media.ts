@@ -12,12 +12,12 @@ import { invalidField } from "../core/failure.ts";
 import { readBase64, readDataUrl } from "./data-url.ts";
 import { DETAILS } from "./openai-words.ts";
 
-/* Pictures, recordings and documents as OpenAI's formats write them. `field`: the place in the request, for errors. */
+/* Readers of pictures, recordings and documents in OpenAI's formats. `field`: the path in the request, for errors. */
 
-/** Media types of an audio format, where they are not named like the format. */
+/** Media types of audio formats whose names differ from the subtype. */
 const AUDIO_TYPES: Readonly<Partial<Record<string, string>>> = { mp3: "audio/mpeg", pcm16: "audio/L16" };
 
-/** A picture: a data URL, or an address. */
+/** Reads a picture: a data URL, or an https URL. */
 export function readImage(url: string, detail: keyof typeof DETAILS | null | undefined, field: string): Image {
   const image = create(ImageSchema, { detail: detail == null ? ImageDetail.UNSPECIFIED : DETAILS[detail] });
   if (!/^data:/i.test(url)) {
@@ -31,7 +31,7 @@ export function readImage(url: string, detail: keyof typeof DETAILS | null | und
   return image;
 }
 
-/** A recording. */
+/** Reads a recording. */
 export function readAudio(recording: { readonly data: string; readonly format: string }, field: string): Audio {
   const data = readBase64(recording.data);
   if (data === undefined) throw invalidField(`${field}.data`, "must be base64");
@@ -46,7 +46,7 @@ interface GivenFile {
   readonly file_id?: string | null | undefined;
 }
 
-/** A document, by its content or its ID. */
+/** Reads a document, by its content or its ID. */
 export function readFile(given: GivenFile, field: string): File {
   const file = create(FileSchema, { name: given.filename ?? "" });
   if (given.file_id != null) {

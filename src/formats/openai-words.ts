@@ -3,7 +3,7 @@ import { ImageDetail } from "../../gen/parley/v1/message_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { ToolMode } from "../../gen/parley/v1/tool_pb.js";
 
-/* Words that OpenAI's formats share. */
+/* Enum values that OpenAI's formats share. */
 
 export const VERBOSITIES = { low: Verbosity.LOW, medium: Verbosity.MEDIUM, high: Verbosity.HIGH } as const;
 

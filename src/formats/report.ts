@@ -5,8 +5,8 @@ import { type Attempt, fromAttemptMessage } from "../core/attempt.ts";
 import type { NameOf } from "./format.ts";
 
 /**
- * The `parley` object of an answer: facts that no vendor's format has a field for. `nameOf`: the caller's names of request fields;
- * `leftOut`: what of the answer the format has no place for.
+ * The `parley` object of an answer: facts for which no vendor's format has a field. `nameOf`: the caller's names of request fields;
+ * `leftOut`: names of the answer's content that the format cannot express.
  */
 export function writeReport(report: Report, nameOf: NameOf, leftOut: readonly string[] = []): object {
   return {
@@ -27,7 +27,7 @@ export interface LossesJson {
 /** Writes the request fields that were not honoured. */
 export function writeLosses({ omitted, clamped }: Pick<Report, "omitted" | "clamped">, nameOf: NameOf): LossesJson {
   return {
-    // Fields of the contract may be one in the format.
+    // Several fields of the contract may be one field in the format.
     omitted: omitted.length === 0 ? [] : [...new Set(omitted.map(({ field }) => nameOf(field)))],
     clamped: clamped.map(({ field, requested, sent }) => ({
       field: nameOf(field),
@@ -50,7 +50,7 @@ export function writeAttempt(of: Attempt): object {
   };
 }
 
-/** A clamped value in the words of the format: efforts in lower case, times in minutes or hours. */
+/** A clamped value as the format writes it: efforts in lower case, times in minutes or hours. */
 function clampedValue(value: Value | undefined): unknown {
   const json = value === undefined ? null : toJson(ValueSchema, value);
   if (typeof json !== "string") return json;

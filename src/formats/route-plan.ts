@@ -45,7 +45,7 @@ export interface LeftOutJson {
   readonly output_usd_per_mtok?: number | null;
 }
 
-/** Writes a plan, the same for all formats but for the names of request fields. */
+/** Writes a plan. Formats differ only in the names of request fields. */
 export function writeRoutePlan(plan: RoutePlan, nameOf: NameOf): RoutePlanJson {
   const { model, aliases, policy, affinity, steps, leftOut, promptTokens, reservedTokens, reservedMicroUsd } = plan;
   return {
@@ -98,7 +98,7 @@ function writeFacts({ model, reason, message, provider, region, retention, figur
   };
 }
 
-/** A value of an enum; a core of a later version may send others. */
+/** The name of an enum's value in lower case. A core of a later version may send unknown values. */
 function toWord(name: string | undefined): string {
   return (name ?? "UNSPECIFIED").toLowerCase();
 }

@@ -3,8 +3,8 @@ import { Failure, type FieldViolation } from "../core/failure.ts";
 import { MAX_VIOLATIONS } from "../core/validate.ts";
 
 /**
- * The reader of requests of one shape; it returns them as they are, with unknown keys. Throws `invalid_request` with the first 20
- * fields of a wrong type, in time proportional to the request's own size. `name`: what a request is, in messages.
+ * Creates a reader of requests of one shape. The reader returns a request unchanged, with unknown keys. It throws `invalid_request`
+ * with the first MAX_VIOLATIONS fields of a wrong type, in time proportional to the request's size. `name`: a request's name in messages.
  */
 export function shapeReader<T extends z.ZodType>(schema: T, name: string): (json: unknown) => z.output<T> {
   const isRequest = toCheck(schema);
@@ -17,24 +17,24 @@ export function shapeReader<T extends z.ZodType>(schema: T, name: string): (json
 }
 
 /**
- * Whether a value has a shape. With `findings`, what is wrong is noted there, as far as there is room. The schema's own
- * parser would look for each of forty keys in every request, copy all of it, and make a tree of issues of each wrong
- * element: 190,000 numbers in place of parts took it 0.6 s. This looks at the keys that are there.
+ * Whether a value has a shape. Violations are noted in `findings`, up to its limit. The schema's own parser would look for each of forty
+ * keys in every request, copy the whole request, and create a tree of issues for each wrong element: 190,000 numbers in place of parts
+ * took it 0.6 s. A check visits only the keys that are present.
  */
 type Check = (value: unknown, findings: Findings | undefined) => boolean;
 
-/** What is wrong with a request: paths in the caller's format, in our words. */
+/** Collects the violations of a request, with paths in the caller's format. */
 class Findings {
   readonly list: FieldViolation[] = [];
   readonly #path: (string | number)[];
-  /** How deep the first violation is; what is wrong with all that is inside a value is below the value. */
+  /** Depth of the first violation. A violation that concerns the inside of a value counts as one level below the value. */
   depth = 0;
 
   constructor(path: readonly (string | number)[] = []) {
     this.#path = [...path];
   }
 
-  /** Whether no more are noted, so that nothing more needs to be looked at. */
+  /** Whether MAX_VIOLATIONS is reached, so that checking can stop. */
   get full(): boolean {
     return this.list.length >= MAX_VIOLATIONS;
   }
@@ -49,7 +49,7 @@ class Findings {
     this.list.push(...list.slice(0, MAX_VIOLATIONS - this.list.length));
   }
 
-  /** Looks at what is below a key or an index. */
+  /** Checks a value below a key or an index. */
   below(key: string | number, value: unknown, check: Check): boolean {
     this.#path.push(key);
     const isRight = check(value, this);
@@ -57,7 +57,7 @@ class Findings {
     return isRight;
   }
 
-  /** For another reading of the same place. */
+  /** Empty findings for the same path, to try another schema. */
   fork(): Findings {
     return new Findings(this.#path);
   }
@@ -69,7 +69,7 @@ class Findings {
   }
 }
 
-/** A leaf: `description` says what it must be. */
+/** The check of a leaf. `description`: what the value must be, for messages. */
 function leaf(isRight: (value: unknown) => boolean, description: string): Check {
   return (value, findings) => {
     if (isRight(value)) return true;
@@ -82,7 +82,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a double cannot count is a whole number too. */
+/** The check of an integer. Integers beyond the safe ones are reported as out of range. */
 const isInteger: Check = (value, findings) => {
   if (Number.isSafeInteger(value)) return true;
   if (Number.isInteger(value)) findings?.add("is out of range");
@@ -93,12 +93,12 @@ const isInteger: Check = (value, findings) => {
 const isAnObject = leaf(isObject, "an object");
 const isAList = leaf(Array.isArray, "a list");
 
-/** Checks of schemas that let through more than the schema says. */
+/** Checks that accept more than their schema. */
 const OWN_CHECKS = new WeakMap<z.core.$ZodType, Check>();
 
 /**
- * A union of objects told apart by `type`, which lets through objects of other types; the reader of the request decides about them.
- * `kinds`: schemas by type. `typeOf`: the type of an object, which may have no such key.
+ * A union of objects by `type` that also accepts objects of other types, which the reader of the request handles. `kinds`: schemas by
+ * type. `typeOf`: returns the type of an object, which may lack the key.
  */
 export function openUnion<T extends z.ZodType>(
   schema: T,
@@ -117,7 +117,7 @@ export function openUnion<T extends z.ZodType>(
   return schema;
 }
 
-/** The check that a schema means. Throws for kinds of schemas that requests do not have. */
+/** Creates the check for a schema. Throws for kinds of schemas that requests do not have. */
 function toCheck(schema: z.core.$ZodType): Check {
   const own = OWN_CHECKS.get(schema);
   if (own !== undefined) return own;
@@ -204,14 +204,14 @@ function recordOf(check: Check): Check {
   };
 }
 
-/** The same text for names that parsers without regard to case, such as that of Go, take for the same: `ſ` is an `s` for them. */
+/** Folds a name: equal for names that case-insensitive parsers, such as Go's, treat as the same. For them `ſ` is an `s`. */
 function toFolded(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
 /**
- * Finds the key that a server might take an unknown one for. A caller's own body has its unknown keys, and `Model` beside `model` would
- * be another model than the one that was checked.
+ * Finds the known key for which a server might take an unknown one. A caller's own body is sent with its unknown keys, and `Model` beside
+ * `model` could select another model than the checked one.
  */
 function likenessOf(shape: z.core.$ZodShape): (key: string) => string | undefined {
   const names = new Map(Object.keys(shape).map((name) => [toFolded(name), name]));
@@ -219,7 +219,7 @@ function likenessOf(shape: z.core.$ZodShape): (key: string) => string | undefine
   return (key) => (key.length > longest ? undefined : names.get(toFolded(key)));
 }
 
-/** An object that has these keys, of which some may be missing, and any others that do not look like these. */
+/** The check of an object with these keys. Other keys are allowed unless a server might take them for one of these. */
 function objectOf(shape: z.core.$ZodShape): Check {
   const checks = new Map(Object.entries(shape).map(([key, schema]) => [key, toCheck(schema)]));
   const required = Object.keys(shape).filter((key) => shape[key]!._zod.optin !== "optional");
@@ -227,7 +227,7 @@ function objectOf(shape: z.core.$ZodShape): Check {
 
   const explain = (value: Readonly<Record<string, unknown>>, findings: Findings): boolean => {
     let isRight = true;
-    // Not by the keys that are there, of which there may be 50,000.
+    // Iterates over the schema's keys, because the object may have 50,000.
     for (const [key, check] of checks) {
       if (findings.below(key, Object.hasOwn(value, key) ? value[key] : undefined, check)) continue;
       isRight = false;
@@ -259,7 +259,7 @@ function objectOf(shape: z.core.$ZodShape): Check {
   };
 }
 
-/** The check of a union of known kinds of objects with an object of any other kind; undefined for other unions. */
+/** The check of a union of known kinds of objects and an object of any other kind; undefined for other unions. */
 function unionWithOthers([known, other]: readonly z.core.$ZodType[]): Check | undefined {
   const def = known && (known as z.core.$ZodTypes)._zod.def;
   const isOpen = other !== undefined && (other as z.core.$ZodTypes)._zod.def.type === "object";
@@ -267,7 +267,7 @@ function unionWithOthers([known, other]: readonly z.core.$ZodType[]): Check | un
   return byDiscriminator(def.discriminator as string, def.options, toCheck(other));
 }
 
-/** Objects of several kinds, told apart by the value of one key. `other`: the check of all other kinds. */
+/** The check of objects of several kinds, distinguished by the value of one key. `other`: the check of all other kinds. */
 function byDiscriminator(key: string, options: readonly z.core.$ZodType[], other?: Check): Check {
   const checks = new Map<unknown, Check>();
   for (const option of options) {
@@ -285,7 +285,7 @@ function byDiscriminator(key: string, options: readonly z.core.$ZodType[], other
   };
 }
 
-/** The values that tell a kind of objects apart. */
+/** The discriminating values of a kind of objects. */
 function valuesOf(schema: z.core.$ZodType): readonly unknown[] {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   if (def.type === "optional") return [undefined, ...valuesOf(def.innerType)];
@@ -293,7 +293,7 @@ function valuesOf(schema: z.core.$ZodType): readonly unknown[] {
   return (def as z.core.$ZodLiteralDef<z.core.util.Literal>).values;
 }
 
-/** Of several shapes, the one that came furthest is the one that was meant; otherwise all of them are named. */
+/** The check of alternatives. Reports the violations of the alternative that matched deepest; otherwise names all alternatives. */
 function anyOf(checks: readonly Check[]): Check {
   return (value, findings) => {
     if (findings === undefined) return checks.some((check) => check(value, undefined));

@@ -1,17 +1,17 @@
 import type { Embedding } from "../../gen/parley/v1/embedding_pb.js";
 
-/** Length of the pieces in which vectors are written. */
+/** Length in characters of the pieces in which vectors are written. */
 const PIECE_CHARS = 64 * 1024;
 
-/** What surrounds the vectors of an answer. */
+/** The text around the vectors of an answer. */
 export interface Frame {
   readonly head: string;
   readonly tail: string;
 }
 
 /**
- * Writes embeddings as the elements of a JSON list within a frame. Each piece is made when it is asked for, and the numbers in it are
- * released: an answer may have millions, of which the text is twice as large.
+ * Writes embeddings as the elements of a JSON list within a frame. Each piece is created when it is requested, and its numbers are
+ * released: an answer may have millions of numbers, whose text is twice as large.
  */
 export function* writeVectors(
   embeddings: readonly Embedding[],

@@ -24,7 +24,7 @@ interface AccessPorts {
   readonly log: Logger;
 }
 
-/** What changes with a reload. */
+/** The configuration in force, and its cipher, which a reload changes. */
 interface InForce {
   readonly inForce: () => Config;
   readonly cipher: () => Pick<CredentialCipher, "sealTotp" | "openTotp">;
@@ -64,7 +64,7 @@ export function accessOf(config: Config, { store, clock, log, inForce, cipher }:
   };
 }
 
-/** What second factors are kept with. */
+/** Encryption of second factors, and the key of challenges. */
 export function factorSecretsOf({ store, inForce, cipher }: Pick<AccessPorts, "store"> & InForce): FactorSecrets {
   let key: Promise<Buffer> | undefined;
   return {
@@ -83,7 +83,10 @@ export function factorSecretsOf({ store, inForce, cipher }: Pick<AccessPorts, "s
   };
 }
 
-/** What sends a link for a new password; undefined without a server for e-mail, and without an address for the link. */
+/**
+ * Returns the function that sends a link for a new password; undefined without a server for e-mail, and without an address
+ * for the link.
+ */
 function resetMailOf({ smtp, http: { publicUrl } }: Config, log: Logger): ReturnType<AccessContext["resetMail"]> {
   if (smtp === undefined || publicUrl === undefined) return undefined;
   return async (to, token) => {
@@ -103,12 +106,12 @@ function resetMailOf({ smtp, http: { publicUrl } }: Config, log: Logger): Return
   };
 }
 
-/** How people sign in, by the configuration. */
+/** Sign-in rules of a configuration. */
 export function signInRulesOf({ signIn: { oidc, ...rules } }: Pick<Config, "signIn">): SignInRules {
   return { ...rules, provider: oidc && { name: oidc.name, domains: new Set(oidc.domains) } };
 }
 
-/** What callers without the secret of a key may show in its place, by the configuration in force. */
+/** Certificates and tokens that stand for keys, by the configuration in force. */
 export class CallerBindings {
   readonly #ports: AccessPorts;
   #issuers = "[]";
@@ -123,8 +126,8 @@ export class CallerBindings {
   }
 
   /**
-   * Prepares a configuration; the returned function puts it in force. Unchanged issuers keep their keys and verified tokens. Prepare
-   * none before that of another is in force or given up.
+   * Prepares a configuration; the returned function puts it in force. Unchanged issuers keep their keys and verified tokens.
+   * Prepare another configuration only when the one before is in force or given up.
    */
   async prepare({ access }: Pick<Config, "access">): Promise<() => void> {
     const certificates = new Map(access.certificates.map(({ name, key }) => [name, key]));
@@ -147,7 +150,10 @@ export class CallerBindings {
   }
 }
 
-/** What a caller shows. A front's header may have the names of its caller's certificate; its own end then applies. */
+/**
+ * Credentials that a caller presents. A front's header may have the names of its caller's certificate; its own end then
+ * applies.
+ */
 export function toShown({ authorization, certificate }: Credentials, { fronts }: Bindings): ShownCredentials {
   if (authorization === undefined) return { token: undefined, certificate };
   const names = readNames(authorization);

@@ -5,7 +5,7 @@ import { type Cipher, cipherOf, createCipher, readKey } from "../store/cipher.ts
 /** Decrypts an account's own credential; undefined for one of another key, account or provider. */
 export type OpenCredential = (sealed: string, place: CredentialPlace) => string | undefined;
 
-/** Where the credential of a stored provider belongs. */
+/** The place to which the credential of a stored provider is bound. */
 export interface ProviderPlace {
   readonly provider: string;
   /** Origin of the only address that it may be sent to. */
@@ -20,10 +20,10 @@ export interface CredentialCipher {
   readonly seal: RoutingRules["seal"];
   readonly open: OpenCredential;
   readonly sealKeys: (apiKeys: readonly string[], place: ProviderPlace) => string;
-  /** Undefined for those of another key, provider or address. */
+  /** Undefined for keys that were encrypted with another key, or for another provider or address. */
   readonly openKeys: (sealed: string, place: ProviderPlace) => readonly string[] | undefined;
   readonly sealChannel: (secrets: string, channelId: string) => string;
-  /** Undefined for those of another key or channel. */
+  /** Undefined for secrets that were encrypted with another key or for another channel. */
   readonly openChannel: (sealed: string, channelId: string) => string | undefined;
   readonly sealTotp: (secret: string, accountId: string) => string;
   /** Undefined for that of another key or account. */
@@ -34,8 +34,9 @@ export interface CredentialCipher {
 const KEY_FILE = "account-credentials.key";
 
 /**
- * With the key of the configuration, or that of the data directory, which is read or made at once if a provider is for credentials of
- * accounts, else on first use. Also decrypts with the configured previous key. Throws a StoreError for a file that is not a key.
+ * Makes the cipher with the key of the configuration, or that of the data directory, which is read or made at once if a
+ * provider is for credentials of accounts, else on first use. Also decrypts with the configured previous key. Throws a
+ * StoreError for a file that is not a key.
  */
 export function credentialCipherOf(
   config: Pick<Config, "accountCredentials" | "dataDir" | "providers">,
@@ -66,7 +67,7 @@ export function credentialCipherOf(
   };
 }
 
-/** Why nothing of these can be encrypted so that all replicas read it; undefined when it can. */
+/** Why secrets cannot be encrypted so that all replicas can decrypt them; undefined when they can. */
 export function sealProblem(
   what: string,
   { databaseUrl, accountCredentials }: Pick<Config, "databaseUrl" | "accountCredentials">,

@@ -33,7 +33,7 @@ interface AccountingPorts {
 /** Age of the oldest entry at which all are written, when no answer waits for them. */
 const INTERVAL_MS = 50;
 
-/** The same ledger for completions: by `ledger.durability` answers wait for it, or not. */
+/** The ledger as completions use it: by `ledger.durability`, answers wait for it or not. */
 export function ledgerOfAnswers({ ledger: { durability } }: Config, ledger: Ledger): Ledger {
   if (durability === "reply") return ledger;
   return {
@@ -87,11 +87,11 @@ export async function openAccounting(
     async close() {
       const { filed, left } = await ledger.close();
       if (filed > 0)
-        log.error({ entries: filed }, "the database is away: the next start writes the entries in data_dir");
+        log.error({ entries: filed }, "the database is unavailable: the next start writes the entries in data_dir");
       if (left.length === 0) return;
       try {
         const file = await spillEntries(place, left);
-        log.error({ entries: left.length, file }, "the database is away: the next start writes these entries");
+        log.error({ entries: left.length, file }, "the database is unavailable: the next start writes these entries");
       } catch (cause) {
         log.fatal(
           { entries: left.length, cause: String(cause) },

@@ -36,7 +36,10 @@ export interface AlertParts {
   readonly inForce: () => Config;
 }
 
-/** Evaluates rules once a minute, sends what they say, and sends the audit log to its receivers. All replicas may run these jobs. */
+/**
+ * Evaluates rules once a minute, sends messages about the results, and sends the audit log to its receivers. All replicas
+ * may run these jobs.
+ */
 export function alertJobs(parts: AlertParts): Job[] {
   const { store, inForce } = parts;
   const evaluation = new Evaluation({
@@ -48,7 +51,7 @@ export function alertJobs(parts: AlertParts): Job[] {
     receivers: (findings) => findReceivers(store.alerts, findings, inForce().smtp !== undefined),
   });
   const sender = senderOf(parts);
-  // While the database is away the other jobs' failures, once a minute, say so often enough.
+  // Sends nothing while the database is unavailable: other jobs already log that once a minute.
   const sends: Job["run"] = async (signal) => (store.health().up ? sendDue(sender, signal) : 0);
   const streamPorts = {
     streams: store.auditStreams,
@@ -118,7 +121,7 @@ function addressProblem(url: URL, allowsPrivate: boolean): string | undefined {
   return reason === undefined ? undefined : `has ${reason}: that needs alerts.allow_private in the configuration file`;
 }
 
-/** What sends messages. */
+/** Dependencies of the sender of messages. */
 export function senderOf({ store, credentials, inForce }: Parameters<typeof alertPortsOf>[0]): SenderPorts {
   return {
     store: store.alerts,

@@ -183,7 +183,10 @@ function noCredential(provider: string, lack: NonNullable<RemoteProvider["lack"]
   };
 }
 
-/** What a host takes in place of keys; undefined for providers with keys. `limitMs`: for a token to come. */
+/**
+ * Makes the credential that a host takes in place of keys; undefined for providers with keys. `limitMs`: time limit for a
+ * token.
+ */
 function toCredential({ host, baseUrl, apiKeys }: RemoteProvider, limitMs: number): Credential | undefined {
   if (apiKeys.length > 0) return undefined;
   switch (host?.kind) {

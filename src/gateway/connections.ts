@@ -34,8 +34,8 @@ export function createConnections({ overload, http }: Pick<Config, "overload" | 
 }
 
 /**
- * Limits the connections of the operations port. Apart from those of callers, so that neither keeps the other away; one address leaves
- * half of them to others.
+ * Limits the connections of the operations port apart from callers' connections, so that neither keeps the other away. One
+ * address leaves half of them to others.
  */
 export function createOperationsConnections({ http }: Pick<Config, "http">): Connections {
   return new Connections({
@@ -45,7 +45,7 @@ export function createOperationsConnections({ http }: Pick<Config, "http">): Con
   });
 }
 
-/** Returns a function that finds the client for whom an address counts: none for loopback and `http.trusted_proxies`. */
+/** Returns a function that finds the client to which an address belongs: none for loopback and `http.trusted_proxies`. */
 export function createClientFinder({ http }: Pick<Config, "http">): (address: string) => string | undefined {
   const exempt = toBlockList(["127.0.0.0/8", "::1", ...http.trustedProxies]);
   return (address) => {

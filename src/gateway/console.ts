@@ -35,7 +35,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly rates: Pick<Rates, "place">;
   /** The configuration in force, which a reload changes. */
   readonly inForce: () => Config;
-  /** What it was read from. */
+  /** The source that it was read from. */
   readonly source: () => ConfigSource;
   readonly credentials: Pick<CredentialCipher, "seal" | "sealKeys" | "openKeys" | "sealChannel" | "openChannel">;
   readonly feed: RequestFeed;

@@ -26,8 +26,8 @@ export interface AskedRoute {
 const SIMULATOR_URL = "http://127.0.0.1";
 
 /**
- * The plan for a request of a key by a configuration and its database: of this process, to which every provider is up, none has been
- * measured and no rate is used. Throws a Failure as the completion would.
+ * Explains the plan for a request of a key by a configuration and its database. This process takes every provider for up,
+ * has measured none and counts no rates. Throws a Failure as the completion would.
  */
 export async function explainRoute(
   config: Config,

@@ -193,7 +193,7 @@ function authenticateWith(remote: RemoteCore, shown: ShownHeaders, { access }: C
     if (key !== undefined && key.length > MAX_TOKEN_LENGTH)
       throw new Failure(
         "unauthenticated",
-        `This key or token has more than ${MAX_TOKEN_LENGTH} characters, which a front does not hand on.`,
+        `This key or token has more than ${MAX_TOKEN_LENGTH} characters, more than a front forwards.`,
       );
     try {
       return shown.note(await authenticator.authenticate(key), toHeader(key!));

@@ -60,7 +60,10 @@ import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTls } from "./tls.ts";
 import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
-/** What a reload is for: the file, as after SIGHUP, the stored configuration, or only the lists of imported models. */
+/**
+ * Part of the configuration that a reload applies: the file, as after SIGHUP, the stored configuration, or only the lists of
+ * imported models.
+ */
 export type Changed = "file" | "stored" | "lists";
 
 /** A running gateway: all parts are connected and listening. */
@@ -108,7 +111,7 @@ export interface Shared {
   readonly worker: number;
   /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
-  /** Used where notes about upstream models would be nobody's but this process's. */
+  /** Used where this process would otherwise keep its notes about upstream models to itself. */
   readonly notes: HealthNotes;
   /** Used in place of a simulator of its own. */
   readonly simulator: Pick<SimulatorOnDemand, "url">;
@@ -122,9 +125,9 @@ export interface Shared {
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/** What a configuration was read from. */
+/** Source of a configuration. */
 export interface SourceParts {
-  /** By this changes of the stored configuration are checked. */
+  /** The source by which changes of the stored configuration are checked. */
   readonly source: ConfigSource;
   /** Number of the latest version of the stored configuration, for `/readyz`; undefined while it is not known. */
   readonly latestStored?: (() => number | undefined) | undefined;
@@ -237,7 +240,7 @@ async function assemble(
   });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
-  // Reads of a full disk succeed, so only its writes say that the database is of no use.
+  // Reads succeed on a full disk, so only its writes show that the database cannot be used.
   const databaseHealth = (): StoreHealth => {
     const health = store.health();
     return { ...health, up: health.up && !ledger.state().unwritable };
@@ -398,7 +401,7 @@ async function assemble(
     },
   };
 
-  // Of an administrator about a key: nothing that it counts for.
+  // An administrator asks about a key, so the request does not count for it.
   const explanations = readFormatRequests(
     { ...completions, explain: (request, call, mode) => explainFor({ ...ports, seal }, request, { call, mode }) },
     () => undefined,

@@ -6,7 +6,7 @@ import { isRoute } from "../core/route.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import { askOneToken } from "./provider-test.ts";
 
-/** Interval at which it is decided which checks are due. */
+/** Interval at which due checks are started. */
 const TICK_MS = 5_000;
 /** Part of it by which a tick is moved at random, so that processes do not check at the same moment. */
 const JITTER = 0.2;
@@ -21,8 +21,8 @@ interface HealthChecksPorts {
 }
 
 /**
- * Asks the models of providers with `health.check` for one token while nobody else asks them, until it is stopped. After a failed
- * check the next one follows at the next tick. Models that make embeddings or pictures are not checked.
+ * Asks the models of providers with `health.check` for one token while no other request calls them, until it is stopped.
+ * After a failed check the next one follows at the next tick. Models that make embeddings or pictures are not checked.
  */
 export function startHealthChecks({ config, router, clock }: HealthChecksPorts): () => void {
   const closing = new AbortController();

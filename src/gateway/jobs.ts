@@ -173,7 +173,7 @@ export function jobsOf({ ledger, responses, content, signIn }: Config, ports: Jo
     {
       name: "remove stored responses past their retention",
       everyMs: 10 * MINUTE_MS,
-      // Without a retention all are removed: those of an earlier configuration.
+      // Without a retention all responses are removed, which an earlier configuration had kept.
       run: past(responses.keptMs, (beforeMs) => store.responses.prune(beforeMs)),
     },
     {
@@ -224,12 +224,12 @@ async function readTime({ store, clock }: JobPorts): Promise<number> {
   );
 }
 
-/** Days of one call. Earlier days are looked at once: after an update none is ranked. */
+/** Days of one call. The first run also ranks earlier days, because none is ranked after an update. */
 const RANKED_MS = 32 * 24 * HOUR_MS;
 
 /**
- * Ranks the days of the usage sums for reports of many keys: at first all of them, then the latest. What cannot be ranked keeps no
- * other days from it, and all are looked at again in the next run.
+ * Ranks the days of the usage sums for reports of many keys: at first all of them, then the latest. A day that cannot be
+ * ranked does not keep others from it; the next run then reads all days again.
  */
 export function rankJob({ usage, clock }: { readonly usage: Pick<UsageStore, "rank">; readonly clock: Clock }): Job {
   let hasAll = false;

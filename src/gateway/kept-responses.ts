@@ -95,7 +95,7 @@ export function keptResponsesOf(
       const inserted = insert(accountId, response, limit.signal);
       const isKept = await Promise.race([inserted, sleep(clock, KEEP_LIMIT_MS, answered.signal).then(() => false)]);
       answered.abort();
-      // The caller is told that it is not stored.
+      // The response shows that it is not stored.
       if (!isKept) {
         limit.abort(new Error("the database was too slow"));
         void removeLate(inserted, accountId, id);

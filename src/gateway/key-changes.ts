@@ -5,22 +5,23 @@ import type { RedisRates } from "../limits/redis.ts";
 
 /** Interval of exchanges. */
 const EXCHANGED_MS = 1_000;
-/** Changes that are noted at once, and those that may wait while Redis is unavailable. */
+/** Changes per exchange, and those that may wait while Redis is unavailable. */
 const MAX_NOTED = 500;
 const MAX_WAITING = 10_000;
 
 interface KeyChangePorts {
   readonly exchange: RedisRates["exchangeChanges"];
-  /** The changes that the database tells this process. */
+  /** Changes of keys that the database announces to this process. */
   readonly feed: KeyChangeFeed;
   readonly keys: Pick<Authenticator, "invalidateSince">;
   readonly clock: Clock;
 }
 
 /**
- * Passes changed keys from processes that hear of them from the database through Redis to those that do not, until it is stopped: a
- * revoked key stops working in a process that is cut off from the database alone. The first exchange has the changes of the last day,
- * for keys that the process knows from before its start; it is over, or Redis unavailable, when the promise resolves.
+ * Passes changed keys through Redis, from processes to which the database announces them to those that it does not reach,
+ * until it is stopped: a revoked key stops working in a process that is cut off from the database alone. The first exchange
+ * has the changes of the last day, for keys that the process knows from before its start; it is over, or Redis unavailable,
+ * when the promise resolves.
  */
 export async function exchangeKeyChanges({ exchange, feed, keys, clock }: KeyChangePorts): Promise<() => void> {
   const stopped = new AbortController();

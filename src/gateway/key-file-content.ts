@@ -19,7 +19,7 @@ interface StoredRouting extends Pick<Routing, "aliases"> {
 
 type StoredKey = Omit<ConfirmedKey, "grant"> & Pick<Grant, "record">;
 
-/** Keys of an account, as JSON has them, with what all of them share. */
+/** Keys of an account in JSON, with the fields that all of them share. */
 interface StoredAccount extends Omit<Grant, "record" | "routing"> {
   readonly routing?: StoredRouting | undefined;
   readonly keys: readonly StoredKey[];
@@ -34,9 +34,9 @@ export interface EncodedKeys {
 }
 
 /**
- * Encodes keys, those of each account given latest first, in at most `limitBytes` and what the pieces of an account repeat. Aliases
- * and credentials are encoded once for an account, as its latest key has them. Where an account needs more than its share of the bytes
- * its oldest keys are left out, and none of the others.
+ * Encodes keys, those of each account given latest first, in at most `limitBytes`, and in addition the fields that the
+ * pieces of an account repeat. Aliases and credentials are encoded once for an account, as its latest key has them. Where an
+ * account needs more than its share of the bytes its oldest keys are left out, and none of the others.
  */
 export async function encodeKeys(keys: readonly ConfirmedKey[], limitBytes: number): Promise<EncodedKeys> {
   const accounts = await measureAccounts(keys);
@@ -66,7 +66,7 @@ export function readPiece(piece: string): ConfirmedKey[] {
   });
 }
 
-/** What each of these needs may have of a limit: the whole need, or where it is larger, the same as all other large ones. */
+/** Divides a limit among needs: each gets its whole need or, where it is larger, the same as all other large ones. */
 export function shareFairly(needs: readonly number[], limit: number): number[] {
   const shares = needs.map(() => 0);
   const ascending = [...needs.entries()].toSorted(([, one], [, other]) => one - other);

@@ -16,18 +16,18 @@ const KEY_FILE = "known-keys.key";
 const FILE = /^known-keys-(\d+)\.sealed$/;
 /** Content of another version is not read. */
 const VERSION = "2";
-/** Keys of a file, and bytes of their text. */
+/** Limits of a file: keys, and bytes of their text. */
 const MAX_KEYS = 10_000;
 const MAX_BYTES = 16 * 2 ** 20;
-/** Base64 of that, with what the pieces of an account repeat. */
+/** Base64 of that, with the fields that the pieces of an account repeat. */
 const MAX_FILE_BYTES = 28 * 2 ** 20;
-/** Interval of writes after which other keys are known than before, at least, and of those that only have later times. */
+/** Shortest interval of writes after a key was added or removed, and of writes that only update times. */
 const CHANGED_MS = 2_000;
 const UNCHANGED_MS = 60_000;
 /** Text of keys that is encoded in a second on average, however often they change. */
 const BYTES_PER_SECOND = 2 ** 20;
 
-/** What a process needs to serve without its database. */
+/** State of a process that lets the next one serve without its database. */
 export interface KnownBefore {
   readonly keys: readonly ConfirmedKey[];
   /** The secret of the seal of providers' state. */
@@ -104,8 +104,8 @@ export class KeyFile {
   }
 
   /**
-   * Writes the file again when other keys are known, the larger it is the less often, or their times are a minute old, until it is
-   * stopped. The returned function does so once more.
+   * Writes the file again when a key was added or removed (a larger file less often), or when its times are a minute old.
+   * The returned function stops that and writes the file once more.
    */
   keep(
     keys: Pick<Authenticator, "confirmedKeys" | "changes">,

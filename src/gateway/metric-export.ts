@@ -11,8 +11,8 @@ interface MetricExportPorts {
 }
 
 /**
- * Exports what the operations port shows. Its libraries are loaded only where that is configured. Returns what ends the export, after the
- * last values were sent.
+ * Exports what the operations port shows. Its libraries are loaded only where that is configured. Returns the function that
+ * ends the export, after the last values were sent.
  */
 export async function exportMetrics(
   { metrics: { export: options } }: Pick<Config, "metrics">,

@@ -11,11 +11,11 @@ import { connectProvider } from "./catalogue.ts";
 const START_LIMIT_MS = 5_000;
 const REFRESH_LIMIT_MS = 30_000;
 
-/** Time between two looks at the lists: as long as all are known, and after one that failed. */
+/** Interval of reading the lists: while all are known, and after one could not be read. */
 const EVERY_MS = 15 * 60_000;
 const AFTER_FAILURE_MS = 60_000;
 
-/** Share of a pause by which it is shortened at random, so that replicas do not ask at the same moment. */
+/** Share of a pause by which it is shortened at random, so that replicas do not read the lists at the same moment. */
 const JITTER = 0.2;
 
 /** Ports of the imports. */
@@ -27,8 +27,8 @@ export interface ImportPorts {
 }
 
 /**
- * Completes a configuration with the models that its providers list, and looks at the lists from time to time. The last list of a
- * provider is kept while it cannot be reached.
+ * Completes a configuration with the models that its providers list, and reads the lists again periodically. The last list
+ * of a provider is kept while it cannot be reached.
  */
 export class ModelImports {
   readonly #ports: ImportPorts;
@@ -36,7 +36,7 @@ export class ModelImports {
   /** Lists by the names of providers, and the addresses that they are from. */
   readonly #known = new Map<string, { readonly baseUrl: string; readonly list: readonly OfferedModel[] }>();
   #source: ConfigSource | undefined;
-  /** The source to go back to. */
+  /** Source that `revert` goes back to. */
   #kept: ConfigSource | undefined;
   #cancelTimer: (() => void) | undefined;
 
@@ -45,9 +45,9 @@ export class ModelImports {
   }
 
   /**
-   * Resolves with the configuration of a source and the models that are imported, after START_LIMIT_MS at the latest. Undefined
-   * when another source has taken its place meanwhile. `apply` is called with it whenever the lists have changed. With `waits: false` the
-   * known lists are used at once, and others are looked at after that. Throws ConfigError.
+   * Resolves with the configuration of a source and the models that are imported, after START_LIMIT_MS at the latest.
+   * Undefined when another source has taken its place meanwhile. `apply` is called with it whenever the lists have changed.
+   * With `waits: false` the known lists are used at once, and the lists are read after that. Throws ConfigError.
    */
   async use(
     source: ConfigSource,
@@ -74,7 +74,10 @@ export class ModelImports {
     this.#kept = this.#source;
   }
 
-  /** Goes back to the source that the gateway runs with, when the latest one could not be put in force; its lists are looked at soon. */
+  /**
+   * Goes back to the source that the gateway runs with, when the latest one could not be put in force; its lists are read
+   * soon.
+   */
   revert(apply: (config: Config) => Promise<void>): void {
     if (this.#source === this.#kept || this.#ending.signal.aborted) return;
     this.#cancelTimer?.();
@@ -133,7 +136,7 @@ export class ModelImports {
     return { failed: succeeded.includes(false), changed: this.#state() !== before };
   }
 
-  /** What is known, as text to compare: a provider may list the same models in another order each time. */
+  /** The known lists as text to compare: a provider may list the same models in another order each time. */
   #state(): string {
     const byName = (one: OfferedModel, other: OfferedModel): number => (one.name < other.name ? -1 : 1);
     return JSON.stringify([...this.#known].map(([name, { baseUrl, list }]) => [name, baseUrl, list.toSorted(byName)]));

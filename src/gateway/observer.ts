@@ -35,16 +35,16 @@ export function joinObservers(observers: readonly Observer[]): Observer {
 /** Failures that need an operator's action. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
 
-/** Refusals that anybody can cause, without a key; those for `token_issuer` with a token that was not verified. */
-const OF_STRANGERS: ReadonlySet<string | undefined> = new Set<FailureCode | Unavailable>([
+/** Refusals that any client can cause without a key; those for `token_issuer` with a token that was not verified. */
+const KEYLESS_REFUSALS: ReadonlySet<string | undefined> = new Set<FailureCode | Unavailable>([
   "unauthenticated",
   "not_found",
   "token_issuer",
 ]);
-/** Most of their lines in a second: at 5,000 requests a second they were 500 GB of log a day. */
-const STRANGERS_LINES = 100;
+/** Limit of their lines in a second: at 5,000 requests a second they were 500 GB of log a day. */
+const KEYLESS_LINES = 100;
 
-/** Limits lines to STRANGERS_LINES in a second. */
+/** Limits lines to KEYLESS_LINES in a second. */
 class LineLimit {
   readonly #clock: Pick<Clock, "monotonic">;
   #sinceMs = -Infinity;
@@ -59,17 +59,17 @@ class LineLimit {
     const nowMs = this.#clock.monotonic();
     let suppressed = 0;
     if (nowMs - this.#sinceMs >= 1000) {
-      suppressed = Math.max(this.#lines - STRANGERS_LINES, 0);
+      suppressed = Math.max(this.#lines - KEYLESS_LINES, 0);
       this.#sinceMs = nowMs;
       this.#lines = 0;
     }
-    return { isLogged: ++this.#lines <= STRANGERS_LINES, suppressed };
+    return { isLogged: ++this.#lines <= KEYLESS_LINES, suppressed };
   }
 }
 
 /** Writes outcomes into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
 export function createObserver({ log, metrics, clock, find }: ObserverPorts): Observer {
-  const strangers = new LineLimit(clock);
+  const keylessLines = new LineLimit(clock);
   return {
     record(entry) {
       metrics.completion(toSample(entry, find));
@@ -118,8 +118,8 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
       if (failure.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
-      if (OF_STRANGERS.has(failure.code) || OF_STRANGERS.has(failure.unavailable)) {
-        const { isLogged, suppressed } = strangers.take();
+      if (KEYLESS_REFUSALS.has(failure.code) || KEYLESS_REFUSALS.has(failure.unavailable)) {
+        const { isLogged, suppressed } = keylessLines.take();
         if (suppressed > 0) log.info({ lines: suppressed }, "refusals without a key were not logged");
         if (!isLogged) return;
       }
@@ -129,7 +129,7 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
   };
 }
 
-/** An own credential that is refused is its account's matter. */
+/** A refused credential of an account concerns the account, not the operator. */
 function isAlarming({ outcome, attempts }: CompletionRecord): boolean {
   if (attempts.some((attempt) => ALARMING.has(attempt.outcome) && attempt.ownCredential !== true)) return true;
   return ALARMING.has(outcome) && (outcome === "internal" || !attempts.some((attempt) => attempt.outcome === outcome));

@@ -9,9 +9,12 @@ import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { KeyFile, type KnownBefore } from "./key-file.ts";
 
-/** What a process has for a time without its database. */
+/** State by which a process can serve without its database. */
 export interface Outage {
-  /** What the process may serve by when the database is unavailable from the start; undefined without a usable file of known keys. */
+  /**
+   * Data of an earlier process, to serve by while the database is unavailable from the start; undefined without a usable
+   * file of known keys.
+   */
   readonly before: KnownBefore | undefined;
   /** Logs how the database is opened. `failed` resolves when it cannot be used, and is undefined for one that is open. */
   tell(store: Pick<Store, "opening" | "versions">): { readonly failed?: Promise<Error> };

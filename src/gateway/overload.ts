@@ -18,7 +18,7 @@ import type { Logger } from "../telemetry/logger.ts";
 interface OverloadPorts {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Completions of this process at most. */
+  /** Limit of completions of this process. */
   readonly maxCalls: number;
   /** Missing in a front, which reads no providers' answers. */
   readonly readScheduler?: ReadScheduler;
@@ -140,7 +140,7 @@ const EXACT_SHARE = 0.5;
 const SYSTEM_EVERY = 5;
 
 interface MemoryPorts {
-  /** Called once, when the system's counters cannot be read: the values of before stay. Reading takes a file descriptor. */
+  /** Called once, when the system's counters cannot be read: the last values stay. Reading takes a file descriptor. */
   readonly failed: (error: unknown) => void;
   /** Default: the system's. */
   readonly readSystem?: typeof readSystemMemory;

@@ -25,13 +25,13 @@ export interface ProviderDraft {
   readonly upstreamModel: string;
 }
 
-/** Why a provider did not do what it was asked for. */
+/** Failure of a tested provider, and advice. */
 export interface DraftFailure {
   readonly failure: Failure;
   readonly advice: string | undefined;
 }
 
-/** What a provider did. */
+/** Result of a test. */
 export interface DraftTest {
   /** Undefined when there is no list. */
   readonly models: readonly OfferedModel[] | undefined;
@@ -67,7 +67,7 @@ export async function testDraft(
   };
 }
 
-/** A configuration with the provider, and a model of it to ask, alone. */
+/** Makes a configuration with only the provider and one model of it. */
 function configure(
   source: ConfigSource,
   { name, entry, apiKeys, upstreamModel }: ProviderDraft,

@@ -12,7 +12,7 @@ import { buildCatalogue } from "./catalogue.ts";
 /** Time in which the provider must answer. */
 const LIMIT_MS = 30_000;
 
-/** What a provider answered. */
+/** Answer of a provider. */
 export interface ProviderTest {
   /** The provider's own name of the model. */
   readonly upstreamModel: string;
@@ -22,9 +22,8 @@ export interface ProviderTest {
 }
 
 /**
- * Asks the provider of a model for one token of a completion. Throws a Failure with what it or the network said.
- * Costs what the provider charges for that.
- * `ending` ends it. Default: nothing does.
+ * Asks the provider of a model for one token of a completion. Throws the Failure of the provider or the network. Costs what
+ * the provider charges for that. `ending` ends it. Default: nothing does.
  */
 export async function testProvider(config: Config, modelId: string, ending?: AbortSignal): Promise<ProviderTest> {
   const catalogue = buildCatalogue(config, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
@@ -58,7 +57,7 @@ export async function testModel(model: Model, ending?: AbortSignal): Promise<Pro
   }
 }
 
-/** Reads no large answers: one token is no reason for one. */
+/** Refuses large answers: one token needs none. */
 const SHORT_ANSWERS: NonNullable<UpstreamCall["share"]> = {
   work: (run) => run(),
   keepAnswers: () => undefined,
@@ -99,7 +98,7 @@ export async function askOneToken(model: Model, signal: AbortSignal) {
   return usage;
 }
 
-/** What to look at after a failed test, by the failure's code. */
+/** Advice after a failed test, by the failure's code. */
 const ADVICE: Partial<Record<FailureCode, string>> = {
   upstream_refused_us: "Check api_keys: the key may be wrong, expired, or not allowed to use this model.",
   upstream_unavailable: "Check base_url, the network, and whether the server runs.",
@@ -111,7 +110,7 @@ const ADVICE: Partial<Record<FailureCode, string>> = {
   invalid_request: "Check the model's capabilities.",
 };
 
-/** The same for hosts, by the status of their answers. */
+/** Advice for hosts, by the status of their answers. */
 const HOST_ADVICE: Readonly<Record<Host["kind"], Readonly<Record<number, string>>>> = {
   azure: {
     401: "Check api_keys and base_url: a key belongs to one resource. Without api_keys, give the identity the role Cognitive Services OpenAI User at the resource.",
@@ -132,9 +131,9 @@ const HOST_ADVICE: Readonly<Record<Host["kind"], Readonly<Record<number, string>
 
 /** A sentence that says what to do about a failed test; undefined for a failure that is none of the provider's. */
 export function adviceOn({ code, upstreamStatus = 0 }: Failure, host?: Host): string | undefined {
-  // Of a token that did not come, the failure itself says what to do.
+  // For a token that could not be read, the failure itself says what to do.
   if (host !== undefined && code === "upstream_refused_us" && upstreamStatus === 0) return undefined;
   const ofHost = host && HOST_ADVICE[host.kind][upstreamStatus];
-  // Servers say so of a wrong path and of an unknown model.
+  // Servers answer 404 for a wrong path and for an unknown model.
   return ofHost ?? ADVICE[upstreamStatus === 404 ? "upstream_rejected" : code];
 }

@@ -24,7 +24,7 @@ export interface Rates {
   faults(): ReadonlyMap<string, number>;
   /** Number of replicas that share the rates, as last seen. */
   replicas(): number;
-  /** What the others know of upstream models; undefined for a process that is alone. */
+  /** Notes about upstream models, shared with other processes; undefined for a process that is alone. */
   readonly notes: HealthNotes | undefined;
   /** Passes on changed keys; undefined without Redis. */
   readonly exchangeChanges: RedisRates["exchangeChanges"] | undefined;

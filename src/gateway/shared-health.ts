@@ -13,7 +13,10 @@ interface SharedHealthPorts {
   readonly clock: Clock;
 }
 
-/** Exchanges what this and other processes know of upstream models, until it is stopped. What others said ends when it fails. */
+/**
+ * Exchanges notes about upstream models with other processes, until it is stopped. After a failed exchange the notes of
+ * others are dropped.
+ */
 export function shareHealth({ notes, router, clock }: SharedHealthPorts): () => void {
   let isStopped = false;
   let cancel = (): void => undefined;

@@ -42,11 +42,11 @@ export const ATTRIBUTES = {
 
 /** Names of events. */
 export const EVENTS = {
-  /** Of an attempt: a connection is there, and the first byte of the request was written. */
+  /** Event of an attempt: a connection is there, and the first byte of the request was written. */
   connected: "parley.connected",
-  /** Of an attempt: the first content of a stream. */
+  /** Event of an attempt: the first content of a stream. */
   firstContent: "parley.first_content",
-  /** Of the inbound call: a model that was passed over. */
+  /** Event of the inbound call: a model that was passed over. */
   skipped: "parley.skipped",
 } as const;
 

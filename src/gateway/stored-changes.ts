@@ -14,7 +14,7 @@ import type { ProviderCredentialRow } from "../store/schema.ts";
 import type { CredentialCipher } from "./account-credentials.ts";
 import { toStored } from "./stored-watch.ts";
 
-/** What changes of the stored configuration need. */
+/** Dependencies of changes of the stored configuration. */
 export interface StoredPorts {
   readonly store: ConfigurationStore;
   readonly cipher: Pick<CredentialCipher, "sealKeys" | "openKeys">;
@@ -25,7 +25,7 @@ export interface StoredPorts {
   readonly log: AuditLog;
 }
 
-/** Who changes the stored configuration, and why. */
+/** Actor and reason of a change of the stored configuration. */
 export interface ChangeFacts {
   /** The version that the change was made from. */
   readonly expected: number;
@@ -54,7 +54,7 @@ interface NewDocument {
   readonly credentialFieldOf: (provider: string) => string | undefined;
 }
 
-/** What came of a change. */
+/** Result of a change. */
 export interface ChangeResult {
   /** Undefined when nothing has changed. */
   readonly version: number | undefined;
@@ -113,7 +113,7 @@ export async function putDocument(
       ...[...given].map(([provider, apiKeys]) => ({ provider, address: undefined, apiKeys })),
     ],
   });
-  // What is in force is parsed already.
+  // The document in force is parsed already.
   const old = entriesOf(source.stored?.document === before.document ? source.stored : before);
   const { config, problems } = check(
     { ...source, stored },
@@ -121,7 +121,7 @@ export async function putDocument(
   );
   const violations: FieldViolation[] = problems.map((problem) => ({
     field: fieldOf(problem),
-    // The field has the place.
+    // The field contains the place.
     description: withoutPlace(problem.line),
   }));
   const lacks = config === undefined ? [] : config.providers.flatMap((provider) => describeLack(provider));
@@ -228,7 +228,10 @@ export function check(...asked: Parameters<typeof checkStored>): ReturnType<type
   }
 }
 
-/** What `read` returns. Throws `invalid_request` for a text that it cannot read; `fieldOf` gets line and column, such as `:3:5`. */
+/**
+ * Returns the result of `read`. Throws `invalid_request` for a text that it cannot read; `fieldOf` gets line and column,
+ * such as `:3:5`.
+ */
 export function reading<T>(fieldOf: (place: string) => string, read: () => T): T {
   try {
     return read();
@@ -279,13 +282,13 @@ function describeLack(provider: Config["providers"][number]) {
 const SIMULATOR_ENDS =
   "the simulator answers only while nothing is stored, so that there are no models now; simulator.enabled: true in the configuration file keeps it";
 
-/** Whether the simulator's models go, and no others come. */
+/** Whether a change removes the simulator's models and adds no others. */
 function endsSimulator(before: Config, { providers, models, imports }: Config): boolean {
   const isServed = providers.length > 0 || models.length > 0 || imports.length > 0;
   return !isServed && before.providers.some(({ simulated }) => simulated);
 }
 
-/** What a lacking credential means, and what helps. */
+/** Texts about a missing credential, with the remedy. */
 export const LACKS: Readonly<Record<NonNullable<RemoteProvider["lack"]>, string>> = {
   missing: "its credential is missing: set api_keys",
   unreadable:

@@ -25,10 +25,10 @@ const CONTENT_BYTES = 4 * 1024;
 const FREE_BYTES = 4 * 1024 * 1024 * 1024;
 const FREE_SHARE = 1 / 20;
 
-/** How long the end of the process waits for what is not written yet. */
+/** Time that the end of the process waits for contents that are not written yet. */
 const CLOSING_MS = 5_000;
 
-/** What has become of contents since the start of the process. */
+/** Numbers of contents since the start of the process, by what was done with them. */
 export type ContentCounts = Readonly<Record<"stored" | "dropped" | "failed", number>>;
 
 /** Stores and reads prompts and answers. */
@@ -36,7 +36,7 @@ export interface StoredContents extends ContentStorage {
   /** Undefined when none is stored, or its time is over. Throws `overloaded` when the database is unavailable. */
   read(accountId: string, completionId: string): Promise<StoredContent | undefined>;
   counts(): ContentCounts;
-  /** Writes what waits, CLOSING_MS at most; drops the rest. */
+  /** Writes contents that wait, for CLOSING_MS at most; drops the rest. */
   close(): Promise<void>;
 }
 

@@ -27,7 +27,7 @@ export interface EntryChange {
   readonly name: string;
   /** YAML; empty: it is removed; undefined: it stays. */
   readonly entry: string | undefined;
-  /** Of a provider, in place of those before; empty: they stay. */
+  /** API keys of a provider, in place of its earlier ones; empty: they stay. */
   readonly apiKeys: readonly string[];
   readonly removesCredential: boolean;
 }
@@ -108,7 +108,7 @@ async function putWhole(ports: StoredPorts, text: string, facts: ChangeFacts): P
   const document = reading(
     (place) => `document${place}`,
     (): StoredDocument =>
-      // An empty map is as nothing.
+      // An empty map counts as an empty document.
       readStored(/^\s*(\{\s*\})?\s*$/.test(text) ? "" : text),
   );
   return putDocument(ports, rows, {
@@ -142,7 +142,7 @@ function checkChanges(changes: readonly EntryChange[]): void {
 
 interface Owners {
   readonly stored: readonly DocumentEntry[];
-  /** Those that the file or the environment has too. */
+  /** Entries that the file or the environment has too. */
   readonly overridden: readonly DocumentEntry[];
 }
 

@@ -13,7 +13,7 @@ import { type CredentialCipher, credentialCipherOf } from "./account-credentials
 
 /** Interval at which the number of the latest version is read: every replica follows a change within a second. */
 const POLL_MS = 200;
-/** The same after an error. */
+/** Interval after an error. */
 const RETRY_MS = 1_000;
 /** Time until a version is tried again that could not be put in force. A newer one is not delayed. */
 const APPLY_AGAIN_MS = 5_000;
@@ -28,7 +28,7 @@ interface WatchPorts {
 
 /** The stored configuration of the database, as this program last read it. */
 export interface StoredWatch {
-  /** What was last read, with the credentials that the keys of a configuration decrypt. */
+  /** The rows that were read last, with the credentials that the keys of a configuration decrypt. */
   readBy(config: Config): StoredConfiguration;
   /** Number of the latest version in the database, as it last answered; undefined before it has. */
   latest(): number | undefined;
@@ -38,8 +38,8 @@ export interface StoredWatch {
 }
 
 /**
- * Reads the stored configuration, on a connection of its own. Never rejects: without a database that answers it is the last one that
- * this data directory knows, and nothing in a new database; a database that cannot be used is found by those who migrate it.
+ * Reads the stored configuration, on a connection of its own. Never rejects: without a database that answers it is the last
+ * one that this data directory knows, and nothing in a new database; a database that cannot be used fails at its migration.
  */
 export async function openStoredWatch(config: Config, { clock, log }: WatchPorts): Promise<StoredWatch> {
   const connection = connectConfiguration(config);

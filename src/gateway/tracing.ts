@@ -14,7 +14,7 @@ interface TracingPorts {
   readonly find: Parameters<typeof toSpans>[1]["find"];
 }
 
-/** The traces of this process, and what ends their export. */
+/** The traces of this process, and the function that ends their export. */
 export interface Tracing {
   /** Undefined when traces are not configured. */
   readonly traces: Traces | undefined;
@@ -59,7 +59,7 @@ export async function openTracing({ tracing }: Config, ports: TracingPorts): Pro
   };
 }
 
-/** What traces and metrics say of this process, which `replica` identifies. */
+/** Attributes of this process in traces and metrics; `replica` identifies it. */
 export function serviceOf(replica: string) {
   return {
     "service.name": "parley",

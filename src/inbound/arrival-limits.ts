@@ -43,7 +43,7 @@ export function requireDecodable(desc: DescMessage, bytes: Uint8Array): void {
   if (bytes.length > SMALL_BYTES) countFields(desc, bytes, { fields: 0, messages: 0 });
 }
 
-/** The same for a message in protobuf's JSON, parsed already: each object in it becomes a message. */
+/** `requireDecodable` for a message in protobuf's JSON, parsed already: each object in it becomes a message. */
 export function requireDecodableJson(json: JsonValue): void {
   countObjects(json, { fields: 0, messages: 0 });
 }

@@ -4,7 +4,10 @@ import { type Attribution, MAX_TAG_CHARS, MAX_TAGS } from "../core/attribution.t
 import { MAX_READ_CHARS, toName, toText } from "../core/attribution-names.ts";
 import { Failure } from "../core/failure.ts";
 
-/** Request headers that say whom and what a request is for, before its body. Other texts than visible ASCII are percent-encoded UTF-8. */
+/**
+ * Request headers with the attribution of a request, which are read before its body. Other texts than visible ASCII are
+ * percent-encoded UTF-8.
+ */
 export const ATTRIBUTION_HEADERS = {
   endUser: "parley-end-user",
   session: "parley-session-id",
@@ -19,7 +22,7 @@ const SESSION_HEADERS = ["x-claude-code-session-id", "session-id", "session_id",
 type HeaderOf = (name: string) => string | readonly string[] | undefined;
 type Named = Partial<Pick<CompletionRequest, "endUserId" | "safetyIdentifier" | "sessionId" | "metadata">>;
 
-/** Reads whom and what a request is for: of its headers first, then of its fields. Undefined when they say nothing. */
+/** Reads the attribution of a request: of its headers first, then of its fields. Undefined without any. */
 export function readAttribution(
   headerOf: HeaderOf,
   request: CompletionRequest | EmbeddingRequest,
@@ -42,7 +45,7 @@ export function readAttribution(
   return addFields(stated, fields, () => SESSION_HEADERS.map(textOf).find((text) => text !== undefined));
 }
 
-/** Adds what the fields of a request say to what its headers have said. */
+/** Adds the attribution in a request's fields to that of its headers. */
 export function addFields(
   stated: Attribution | undefined,
   { endUserId, safetyIdentifier, sessionId, metadata }: Named,
@@ -60,8 +63,9 @@ export function addFields(
 }
 
 /**
- * Headers that say the same, for a core, with at most `maxChars` characters of values. An agent and tags without room are left out, the last
- * tags first. Throws `invalid_request` for a session or an end user without room: limits and stops would not hold for it.
+ * Writes an attribution as headers for a core, with at most `maxChars` characters of values. An agent and tags without room
+ * are left out, the last tags first. Throws `invalid_request` for a session or an end user without room: limits and stops
+ * would not hold for it.
  */
 export function attributionHeaders(
   { session, endUser, agent, tags = [] }: Attribution,
@@ -89,7 +93,7 @@ export function attributionHeaders(
 function tooLong(): Failure {
   return new Failure(
     "invalid_request",
-    "The key or token, the session and the end user are together longer than a front hands on. Use shorter ones, or call the core.",
+    "The key or token, the session and the end user have together more characters than a front forwards. Use shorter ones, or call the core.",
   );
 }
 
@@ -141,7 +145,7 @@ function readProgramUser(text: string): ProgramUser | undefined {
       session_id: session,
     } = JSON.parse(text) as Record<string, unknown>;
     const found = textOr(account) ?? textOr(device);
-    // Otherwise a text that an end user chose could stand for no end user, and for no limits.
+    // Without an account or a device the text itself is the end user: a text that an end user chose must not evade limits.
     return found === undefined ? undefined : { user: found, session: textOr(session) };
   } catch {
     return undefined;
@@ -171,5 +175,5 @@ function toTags(texts: readonly string[]): readonly string[] | undefined {
   return tags.size === 0 ? undefined : [...tags];
 }
 
-/** Tags of a header that are looked at, of which some may be empty or the same. */
+/** Tags of a header that are read, of which some may be empty or the same. */
 const MAX_READ_TAGS = 4 * MAX_TAGS;

@@ -27,7 +27,7 @@ export interface OpenCall extends CallerShare {
   entered(slot: CallSlot): void;
   /** Counts the time of synchronous work that is done, in milliseconds. */
   worked(ms: number): void;
-  /** Binds the call to permissions of its key, too. Without effect on a call without a key. */
+  /** Binds the call to permissions of its key: it ends when the key loses them. Without effect on a call without a key. */
   readonly permitted: (needs: Needs) => void;
   /** The answer is complete and being written: the deadline no longer applies. */
   answering(): Answering;
@@ -82,7 +82,7 @@ class InFlightCall implements OpenCall {
   #ended: Failure | undefined;
   #slot: CallSlot | undefined;
   #isOpen = true;
-  /** The providers' large answers. */
+  /** Holds of the providers' large answers. */
   #holds: AnswerHold[] | undefined;
   #keepsAnswers = false;
   readonly #cancelTimer: (() => void) | undefined;

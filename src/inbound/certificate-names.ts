@@ -1,7 +1,7 @@
 /** Scheme of the `authorization` header by which a front tells its core the names of its caller's certificate. */
 const SCHEME = "Certificate ";
 
-/** Such a header. Alternative names have no comma (`net/tls-entrance.ts`). */
+/** Writes names as such a header. Alternative names have no comma (`net/tls-entrance.ts`). */
 export function writeNames(names: readonly string[]): string {
   return SCHEME + names.join(", ");
 }

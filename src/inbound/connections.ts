@@ -7,7 +7,10 @@ export interface ConnectionLimits {
   readonly max: number;
   /** Limit of one address; for IPv6 of one /64. Infinity: none. */
   readonly maxPerAddress: number;
-  /** The client for whom an address counts; undefined for one without a limit, behind which are many clients. */
+  /**
+   * The client to which an address belongs; undefined for an address without a limit, such as a proxy's, behind which are
+   * many clients.
+   */
   readonly clientOf: (address: string) => string | undefined;
 }
 
@@ -62,7 +65,10 @@ export class Connections {
     return true;
   }
 
-  /** The client for whom an address counts; undefined for one without a limit, behind which are many clients. */
+  /**
+   * The client to which an address belongs; undefined for an address without a limit, such as a proxy's, behind which are
+   * many clients.
+   */
   clientOf(address: string): string | undefined {
     return this.#limits.clientOf(address);
   }

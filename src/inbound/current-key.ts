@@ -51,7 +51,7 @@ export function toGrant({
       models: models === undefined || models.all ? "all" : models.ids,
       capabilities: CAPABILITIES.filter((capability) => capabilities.includes(WORDS[capability])),
       limits: fromLimits(limits),
-      // See above.
+      // A front does not check options: its core does.
       options: "default",
       requiredLabels: {},
       tags: [],
@@ -135,7 +135,7 @@ interface KeyWatchPorts {
   readonly calls: Pick<Calls, "active" | "keyed">;
   readonly keys: Pick<Authenticator, "recheck">;
   readonly clock: Clock;
-  /** As of the authenticator. */
+  /** The `staleLimitMs` of the authenticator. */
   readonly staleLimitMs?: number | undefined;
 }
 

@@ -1,6 +1,6 @@
-/** What a caller needs to know about one failure code, for the API reference and the dashboard. Backticks mark code. */
+/** Advice about one failure code, for the API reference and the dashboard. Backticks mark code. */
 export interface FailureAdvice {
-  /** What has happened. */
+  /** Cause of the failure. */
   readonly means: string;
   /** What to do about it; `docs/errors.md` says the same. */
   readonly todo: string;

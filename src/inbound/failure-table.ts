@@ -15,7 +15,7 @@ const GRPC = {
   UNAUTHENTICATED: 16,
 } as const;
 
-/** The same as pairs of name and number. */
+/** The gRPC statuses as pairs of name and number. */
 export const GRPC_STATUS = Object.entries(GRPC);
 
 export type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];
@@ -42,7 +42,7 @@ export const FAILURE_TABLE = {
     grpc: GRPC.RESOURCE_EXHAUSTED,
     final: false,
   },
-  // Of gRPC and Connect alone.
+  // Only gRPC and Connect have it.
   response_too_large: {
     http: 400,
     type: "invalid_request_error",
@@ -55,7 +55,7 @@ export const FAILURE_TABLE = {
   stopped: { http: 403, type: "permission_error", code: "stopped", grpc: GRPC.PERMISSION_DENIED, final: true },
   model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: GRPC.NOT_FOUND, final: false },
   not_found: { http: 404, type: "not_found_error", code: null, grpc: GRPC.UNIMPLEMENTED, final: false },
-  // Of the dashboard alone.
+  // Only the dashboard has it.
   conflict: { http: 409, type: "invalid_request_error", code: "conflict", grpc: GRPC.ABORTED, final: true },
   rate_limited: {
     http: 429,

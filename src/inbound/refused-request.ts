@@ -5,7 +5,7 @@ import { ownCopy } from "../encoding/own-copy.ts";
 import { newCompletionId } from "./calls.ts";
 import type { Refusal } from "./services.ts";
 
-/** What is known of a refused request. */
+/** Record of a refused request. */
 export interface RefusedRecord extends Omit<CompletionRecord, "principal"> {
   /** Undefined without a valid key. */
   readonly principal: Principal | undefined;

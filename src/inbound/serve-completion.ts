@@ -17,15 +17,18 @@ export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "reques
   readonly isRead?: boolean;
   /** Reads the body and returns a synchronous parser; its time is charged to the key. */
   readonly read: (slot: Slot) => Promise<() => R> | (() => R);
-  /** Makes a request whole that is not; the returned function is synchronous work of the key. Default: all are whole. */
+  /**
+   * Completes a request that continues a kept answer; the returned function is synchronous work of the key. Default: none
+   * does.
+   */
   readonly complete?: ((request: R) => Promise<() => R> | undefined) | undefined;
   /** Runs the completion and writes its answer. */
   readonly run: (request: R, principal: KeyPrincipal) => Promise<void>;
   /** Writes a failure. */
   readonly fail: (failure: Failure) => void;
   /**
-   * Resolves when what `run` or `fail` has written is sent, or the caller is gone; undefined when it is. The slot is held until then.
-   * Default: it is when they return.
+   * Resolves when the output of `run` or `fail` is sent, or the caller has left; undefined when that has happened. The slot
+   * is held until then. Default: it is sent when they return.
    */
   readonly sent?: () => Promise<void> | undefined;
 }

@@ -17,9 +17,9 @@ import type { Connections } from "./connections.ts";
 /** The authenticated caller. */
 export type { KeyPrincipal };
 
-/** What a caller shows. */
+/** Credentials that a caller presents. */
 export interface Credentials {
-  /** The header of this name. */
+  /** The `authorization` header. */
   readonly authorization: string | undefined;
   /** The verified certificate of the connection's client. */
   readonly certificate: ClientCertificate | undefined;

@@ -23,7 +23,10 @@ export function unknownFields(request: Message, desc: DescMessage = CompletionRe
 
 /** Throws `invalid_request` for fields that this version does not know: these requests have no report to list them in. */
 export function requireKnownFields(request: Message, desc: DescMessage): void {
-  const violations = unknownFields(request, desc).map((field) => ({ field, description: "is not known here" }));
+  const violations = unknownFields(request, desc).map((field) => ({
+    field,
+    description: "is not known to this version",
+  }));
   const [first] = violations;
   if (first !== undefined)
     throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });

@@ -9,7 +9,7 @@ const EXECUTABLE_MAIN = "executable.cjs";
 
 /** Starts a thread with the program `name` in the folder of the module `base` (an `import.meta.url`). */
 export function startThread(name: string, base: string, options: WorkerOptions): Worker {
-  // The main program runs the one that its argument names.
+  // The main program runs the program that its argument names.
   if (isSea()) return new Worker(getAsset(EXECUTABLE_MAIN, "utf8"), { ...options, eval: true, argv: [name] });
   return new Worker(urlOf(name, base), options);
 }
@@ -20,12 +20,12 @@ export function clusterProgram(name: string, base: string): ClusterSettings {
   return isSea() ? { exec: process.execPath, execArgv: [] } : { exec: fileURLToPath(urlOf(name, base)) };
 }
 
-/** How a person runs the program's commands: by the single executable, which may be called otherwise, or in a folder with npm. */
+/** The command with which a person runs the program: the single executable, which may have been renamed, or npm in a folder. */
 export function commandName(): string {
   return isSea() ? "parley" : "npx parley";
 }
 
-/** The built program is JavaScript, the sources are not. */
+/** URL of a program beside `base`, with the same file extension: `.js` when built, `.ts` in the sources. */
 function urlOf(name: string, base: string): URL {
   return new URL(`./${name}${extname(base)}`, base);
 }

@@ -5,7 +5,7 @@ import { type LedgerStore, MAX_NOTED, type Note } from "./ledger-store.ts";
 
 /** Pause after a failed write. */
 const RETRY_MS = 1_000;
-/** Delay after which notes that are done are removed, unless a new note comes before. */
+/** Delay before completed notes are removed, unless a new note is written earlier and removes them. */
 const REMOVE_AFTER_MS = 1_000;
 
 interface Unnoted {
@@ -15,10 +15,10 @@ interface Unnoted {
   readonly resolve: () => void;
 }
 
-/** A row of the database. */
+/** A note: one row of the database for several completions. */
 interface Noted {
   readonly id: string;
-  /** Completions without an entry. */
+  /** Number of its completions that have no entry yet. */
   left: number;
   isStored: boolean;
 }
@@ -28,18 +28,19 @@ export interface BegunCompletionsOptions {
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
-  /** Age of the oldest note at which it is written, with all others: a shorter completion is never noted. Default: 0, at once. */
+  /** Age of the oldest unwritten note at which all are written. A shorter completion is never noted. Default: 0, at once. */
   readonly intervalMs?: number;
 }
 
 /**
  * Notes the completions of this process in the database, many in one row, and removes the row when all of them have entries.
- * While the database is unavailable nobody waits, and those that are still in flight are noted when it is back.
+ * While the database is unavailable no completion waits for its note; completions still in flight are noted when it is available
+ * again.
  */
 export class BegunCompletions {
   readonly #options: BegunCompletionsOptions;
   readonly #unnoted = new Map<string, Unnoted>();
-  /** By completion. */
+  /** Notes by completion ID. */
   readonly #noted = new Map<string, Noted>();
   /** IDs of notes to remove. */
   #done: string[] = [];
@@ -54,7 +55,7 @@ export class BegunCompletions {
     this.#options = options;
   }
 
-  /** Resolves when the completion is noted, or when that failed. */
+  /** Notes a completion. Resolves when the note is stored, or when that failed. */
   begin(entry: NewLedgerEntry): Promise<void> {
     const sinceMs = this.#options.clock.monotonic();
     const noted = new Promise<void>((resolve) => this.#unnoted.set(entry.completionId, { entry, sinceMs, resolve }));
@@ -63,13 +64,13 @@ export class BegunCompletions {
     return noted;
   }
 
-  /** To be called when a completion has ended: it need no longer be noted. */
+  /** Call it when a completion has ended, so that it need not be noted any more. */
   end(id: string): void {
     this.#unnoted.get(id)?.resolve();
     this.#unnoted.delete(id);
   }
 
-  /** To be called when the database has the entries of these completions, whose notes can then be removed. */
+  /** Call it when the database has the entries of these completions. Removes notes whose completions all have entries. */
   entered(ids: readonly string[]): void {
     for (const id of ids) {
       const note = this.#noted.get(id);
@@ -80,7 +81,7 @@ export class BegunCompletions {
     }
   }
 
-  /** Removes the notes that are done. To be called after the last entry. Never rejects. */
+  /** Removes completed notes. Call it after the last entry. Never rejects. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelRetry();
@@ -93,7 +94,7 @@ export class BegunCompletions {
     this.#done.push(note.id);
     this.#cancelRemoval ??= this.#options.clock.after(REMOVE_AFTER_MS, () => {
       this.#cancelRemoval = undefined;
-      // A note that is being written takes them along, or the next one.
+      // While a note is being written, the next write removes them.
       if (this.#done.length > 0 && !this.#isWriting && !this.#away && !this.#closed) void this.#store(undefined);
     });
   }
@@ -105,7 +106,7 @@ export class BegunCompletions {
     for (let [oldest] = this.#unnoted.values(); oldest !== undefined; [oldest] = this.#unnoted.values()) {
       await gather(oldest, { clock, intervalMs });
       if (this.#closed) break;
-      // It has ended meanwhile.
+      // The completion has ended in the meantime.
       if (!this.#unnoted.has(oldest.entry.completionId)) continue;
       this.#away = !(await this.#write([...this.#unnoted.values()].slice(0, MAX_NOTED)));
       if (this.#away) break;
@@ -114,14 +115,14 @@ export class BegunCompletions {
     if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#note());
   }
 
-  /** Notes a batch, and answers whether that succeeded. */
+  /** Notes a batch. Resolves with whether that succeeded. */
   async #write(batch: readonly Unnoted[]): Promise<boolean> {
     const { process } = this.#options;
     const noted: Noted = { id: `${process}/${++this.#lastNote}`, left: batch.length, isStored: false };
-    // Their entries may be written before the note is stored.
+    // Set before the write, because their entries may be written before the note is stored.
     for (const { entry } of batch) this.#noted.set(entry.completionId, noted);
     if (!(await this.#store({ id: noted.id, process, entries: batch.map(({ entry }) => entry) }))) {
-      // It may have been stored all the same.
+      // The note may have been stored although the call failed, so it is removed later.
       this.#done.push(noted.id);
       for (const { resolve } of this.#unnoted.values()) resolve();
       return false;
@@ -135,7 +136,7 @@ export class BegunCompletions {
     return true;
   }
 
-  /** Stores a note, removes those that are done, and answers whether that succeeded. */
+  /** Stores a note and removes completed ones. Resolves with whether that succeeded. */
   async #store(note: Note | undefined): Promise<boolean> {
     const done = this.#done;
     this.#done = [];

@@ -4,20 +4,20 @@ import { join } from "node:path";
 import type { NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
-/** Size after which the next file is begun: files are read as a whole. */
+/** Size after which the next file is begun. Files are read as a whole. */
 const FILE_BYTES = 8 * 2 ** 20;
-/** Size of all files together beyond which none is begun: about half a million entries. */
+/** Limit of the size of all files together, about half a million entries. Beyond it no file is begun. */
 const MAX_BYTES = 512 * 2 ** 20;
-/** Entries of an insert at most. */
+/** Limit of entries per insert. */
 const MAX_BATCH = 500;
-/** Another process takes over a file at most once in its start and once after an outage. */
+/** Limit of files that a write may lose to other processes. Each takes over a file at most once at its start and once after an outage. */
 const MAX_TRIES = 5;
 
-/** A complete file, and one that its process still writes to. */
+/** Name of a complete file, and of a file that its process still writes to. */
 const COMPLETE = /^(unwritten-ledger-[0-9a-f-]+)\.jsonl$/;
 const OPEN = /^(unwritten-ledger-[0-9a-f-]+)\.open$/;
 
-/** A file, or the data directory, that could not be used, and why. */
+/** A file, or the data directory, that could not be used, and the cause. */
 interface FileTrouble {
   readonly path: string;
   readonly cause: unknown;
@@ -30,17 +30,17 @@ interface OpenFile {
 }
 
 /**
- * Entries that the database does not take at the moment, in files of the data directory: one per line, readable for this user only.
- * Several processes may use the same directory. A process that inserts the entries of a file takes it over first, by renaming it; its
- * writer notices that after the write, and writes the same entries into a new file. So an entry may be inserted twice, which changes
- * nothing, and is never lost.
+ * Files of the data directory with entries that the database could not take: one entry per line, readable only by this user. Several
+ * processes may use the same directory. A process that inserts the entries of a file takes the file over first, by renaming it. If
+ * another process was writing to it, that process detects the renaming after its write, and writes the same entries into a new file.
+ * So an entry may be inserted twice, which changes nothing, but it is never lost.
  */
 export class EntryFiles {
   readonly #dataDir: string;
   readonly #onTrouble: (trouble: FileTrouble) => void;
   /** Paths of the files that `#onTrouble` was called with. */
   readonly #told = new Set<string>();
-  /** What the paths of the files of this process begin with. */
+  /** Prefix of the paths of this process's files. */
   readonly #own: string;
   #created = 0;
   #open: OpenFile | undefined;
@@ -53,12 +53,12 @@ export class EntryFiles {
     this.#onTrouble = onTrouble;
   }
 
-  /** Number of files of this process that the last recovery has left, because they could not be renamed, read or removed. */
+  /** Number of this process's files that the last recovery skipped, because they could not be renamed, read or removed. */
   get left(): number {
     return this.#left;
   }
 
-  /** Writes entries durably. Rejects when that fails, such as on a full disk. Call it again only when it has ended. */
+  /** Writes entries durably. Rejects when that fails, such as on a full disk. Calls must not overlap. */
   async append(entries: readonly NewLedgerEntry[]): Promise<void> {
     const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join("");
     for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -81,9 +81,10 @@ export class EntryFiles {
   }
 
   /**
-   * Inserts the entries of all files, of earlier and of other processes too, and removes the files. `inserted` is called with the
-   * number of each batch. Returns the number of entries. Rejects when an insert fails; the other files stay. A file with unreadable
-   * lines is kept under another name. A file that cannot be renamed, read or removed is left for the next recovery.
+   * Inserts the entries of all files, including those of earlier and of other processes, and removes the files. `inserted` is called
+   * with the number of entries of each batch. Returns the number of all entries. Rejects when an insert fails; the remaining files
+   * stay. A file with unreadable lines is kept under another name. A file that cannot be renamed, read or removed is left for the next
+   * recovery.
    */
   async recover(store: Pick<LedgerStore, "insert">, inserted: (count: number) => void = () => {}): Promise<number> {
     this.#left = 0;
@@ -92,7 +93,7 @@ export class EntryFiles {
       const found = await this.#orLeave(join(this.#dataDir, name), this.#read(name));
       if (found === undefined) continue;
       const { path, text } = found;
-      // The process was killed while it wrote what follows the last line, or begins a new file with it.
+      // Text after the last line feed is incomplete: its process was killed, or will write the entry again into a new file.
       const lines = text.split("\n").slice(0, -1);
       const entries = lines.flatMap(readEntry);
       for (let from = 0; from < entries.length; from += MAX_BATCH) {
@@ -106,7 +107,7 @@ export class EntryFiles {
     return count;
   }
 
-  /** Completes the file that is being written. */
+  /** Completes the file that is being written, so that any process can recover it. */
   async close(): Promise<void> {
     if (this.#open !== undefined) await this.#leave(this.#open);
   }
@@ -129,7 +130,7 @@ export class EntryFiles {
     return bytes;
   }
 
-  /** Closes a file, and removes it when nothing of it was promised. */
+  /** Closes a file, and removes it when none of its entries was reported as durable. */
   async #leave(file: OpenFile): Promise<void> {
     this.#open = undefined;
     await file.handle.close().catch(() => undefined);
@@ -137,7 +138,7 @@ export class EntryFiles {
     else await unlessMissing(rename(file.path, toComplete(file.path)));
   }
 
-  /** The result of work on a file; undefined when the file is missing, as when another process has removed it, or is left. */
+  /** The result of work on a file. Undefined when the file is missing, because another process has removed it, or must be skipped. */
   async #orLeave<T>(path: string, working: Promise<T>): Promise<T | undefined> {
     try {
       return await unlessMissing(working);
@@ -155,7 +156,7 @@ export class EntryFiles {
     return path === undefined ? undefined : { path, text: await readFile(path, "utf8") };
   }
 
-  /** The path of a file of entries, which its writer no longer writes to; undefined for another file. */
+  /** Takes over a file of entries and returns its path; its writer no longer writes to it. Undefined for another file. */
   async #takeOver(name: string): Promise<string | undefined> {
     const path = join(this.#dataDir, name);
     if (COMPLETE.test(name)) return path;
@@ -165,7 +166,7 @@ export class EntryFiles {
   }
 }
 
-/** The entry of a line; none for one that the disk has damaged. */
+/** The entry of a line; empty for a line that the disk has damaged. */
 function readEntry(line: string): NewLedgerEntry[] {
   try {
     return [JSON.parse(line) as NewLedgerEntry];

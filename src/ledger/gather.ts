@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, sleep } from "../core/clock.ts";
 
-/** Waits until the oldest is as old as the interval; without an interval, for others of the same event loop turn. */
+/** Waits until the oldest waiting item has the age `intervalMs`; with an interval of 0, until the end of the event loop turn. */
 export function gather(
   oldest: { readonly sinceMs: number },
   { clock, intervalMs }: { readonly clock: Clock; readonly intervalMs: number },

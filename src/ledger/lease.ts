@@ -4,9 +4,9 @@ import { type LedgerStore, PROCESS_LEASE_MS } from "./ledger-store.ts";
 const RENEW_MS = PROCESS_LEASE_MS / 3;
 /** Pause after a failed renewal. */
 const RETRY_MS = 1_000;
-/** Age of the last renewal that shows that this process stood still, or that its wall clock was changed. */
+/** Age of the last renewal beyond which this process must have stood still, or its wall clock was changed. */
 const GAP_MS = PROCESS_LEASE_MS / 2;
-/** Calls of `settleLost` per run: its statements must not keep a slow database from all others. */
+/** Limit of `settleLost` calls per run, so that its statements do not block others on a slow database. */
 const MAX_BATCHES = 20;
 
 export interface LeaseOptions {
@@ -14,18 +14,18 @@ export interface LeaseOptions {
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
-  /** Called with the reason when a renewal fails, once until one works again. */
+  /** Called with the cause when a renewal fails, once until a renewal succeeds again. */
   readonly onTrouble: (cause: unknown) => void;
 }
 
 /**
- * Lease of this process on its completions and their holds, and the end of other processes' leases. What keeps this process from
- * renewing (the database is away, the machine sleeps) may keep the others too. So this one settles completions of others
- * only when its own renewals have worked for a whole lease without a gap.
+ * Lease of this process on its completions and their holds. It also settles the completions of processes whose leases have expired.
+ * Anything that keeps this process from renewing (the database is unavailable, the machine sleeps) may keep the others too. So this
+ * process settles completions of others only after its own renewals have succeeded for a whole lease without a gap.
  */
 export class Lease {
   readonly #options: LeaseOptions;
-  /** Beginning of the last renewal that worked. */
+  /** Start of the last successful renewal, by both clocks. */
   #renewed: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
   /** Monotonic time of the first renewal since the last failure or gap. */
   #steadySinceMs: number | undefined;
@@ -44,13 +44,13 @@ export class Lease {
     this.#plan(RENEW_MS);
   }
 
-  /** Takes the lease once the database can be reached, and renews it until it is closed. */
+  /** Takes the lease once `reached` has resolved, and renews it until it is closed. */
   openAfter(reached: Promise<void>): void {
     const begin = (): void => void (this.#renewing = this.#renewAndPlan());
     reached.then(() => this.#closed || begin()).catch(() => undefined);
   }
 
-  /** Renews no more. Resolves when a running renewal has ended. */
+  /** Stops renewing. Resolves when a running renewal has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelNext();
@@ -106,7 +106,10 @@ export class Lease {
     return this.#options.clock.monotonic() - this.#steadySinceMs >= PROCESS_LEASE_MS;
   }
 
-  /** By both clocks: the monotonic one may stand still while the machine sleeps, and leases are compared by wall clocks. */
+  /**
+   * Whether GAP_MS have passed since the last renewal, by either clock: `monotonic` may stop while the machine sleeps, and leases are
+   * compared by wall clocks.
+   */
   #hasGap(): boolean {
     if (this.#renewed === undefined) return false;
     const { clock } = this.#options;

@@ -1,10 +1,10 @@
 import type { LedgerEntry, NewLedgerEntry } from "../core/ledger.ts";
 
-/** Spending of a key family or account in a month, and its holds of completions in flight. */
+/** Spending of a subject, such as a key family or account, in a period, and its holds for completions in flight. */
 export interface Spending {
   readonly spentMicroUsd: number;
   readonly heldMicroUsd: number;
-  /** Limit of an end user or a session of its own. Default: that of its key. */
+  /** Own limit of an end user or a session. Default: the limit of its key. */
   readonly limitMicroUsd?: number | undefined;
 }
 
@@ -14,7 +14,7 @@ export interface LogPosition {
   readonly completionId: string;
 }
 
-/** Whom and what completions are for. Absent fields do not filter. */
+/** Filter by the attribution of completions. Absent fields do not filter. */
 export interface AttributionFilter {
   readonly endUser?: string | undefined;
   readonly session?: string | undefined;
@@ -38,18 +38,18 @@ export interface LogQuery extends AttributionFilter {
   readonly untilMs?: number | undefined;
 }
 
-/** What sorted entries are sorted by, the largest first: then the latest end, then the largest ID. `time` is that of the end. */
+/** Sort key of entries, the largest first; equal ones by the latest end, then by the largest ID. `time`: end of the completion. */
 export type LogOrder = "time" | "cost" | "duration" | "tokens" | "firstContent";
 
-/** Which entries to sort. `sinceMs` must be that of the first page for later ones. */
+/** A query of sorted entries. Later pages must have the same `sinceMs` as the first one. */
 export interface SortedQuery extends Omit<LogQuery, "after"> {
   readonly order: LogOrder;
-  /** The reverse of all of that. Default: false. */
+  /** Whether the whole order is reversed. Default: false. */
   readonly isAscending?: boolean | undefined;
   readonly after?: (LogPosition & { readonly value: number }) | undefined;
 }
 
-/** Entries that are sorted at most. */
+/** Limit of entries that are sorted. */
 export const SORTED_ENTRIES = 50_000;
 
 /** A page of sorted entries. */
@@ -57,7 +57,7 @@ export interface SortedPage {
   readonly entries: readonly LedgerEntry[];
   /** Start of the next page; undefined after the last one. */
   readonly next: SortedQuery["after"];
-  /** End of the earliest entry that was sorted, where there are earlier ones in the time of the query. */
+  /** End of the earliest sorted entry; undefined when all entries in the time range of the query were sorted. */
   readonly sortedSinceMs: number | undefined;
 }
 
@@ -68,10 +68,10 @@ export interface LogPage {
   readonly next: LogPosition | undefined;
 }
 
-/** Time after which a process counts as ended that has not renewed its lease. */
+/** Lease of a process. A process that has not renewed it counts as lost. */
 export const PROCESS_LEASE_MS = 30_000;
 
-/** Completions of a note at most. */
+/** Limit of completions per note. */
 export const MAX_NOTED = 100;
 
 /** A batch of completions that a process begins together. */
@@ -94,29 +94,29 @@ export interface LedgerStore {
   /** Renews the lease of a process, PROCESS_LEASE_MS long. Its completions and holds are its own as long as it lasts. */
   renewLease(process: string): Promise<void>;
   /**
-   * Ends the completions of processes whose leases have ended: writes entries for those that were begun and have none, with the
-   * amounts that budgets hold for them, and releases the holds of all others. A bounded number of both: call it until none is
-   * left. Returns their number. An entry that is inserted later replaces the one written here.
+   * Settles the completions of processes whose leases have expired: writes entries for noted completions without an entry, with the
+   * amounts that budgets hold for them, and releases all other holds of these processes. Settles a bounded number and returns it: call
+   * it until it returns 0. An entry that is inserted later replaces the one written here.
    */
   settleLost(): Promise<number>;
   /**
-   * Writes all entries or none, durably. Existing entries change nothing; new ones also settle their holds, are added to the
-   * month's spending of their key and account and to the usage of their hour, and update the last use of the key.
+   * Writes all entries or none, durably. Existing entries are ignored. A new entry also settles its hold, is added to the month's
+   * spending of its key and account and to the usage of its hour, and updates the last use of the key.
    */
   insert(entries: readonly NewLedgerEntry[]): Promise<void>;
   /**
-   * Resolves when all earlier inserts, of any process, are visible to the other methods, which wait for it themselves. Rejects
-   * when the compaction fails.
+   * Resolves when all earlier inserts, of any process, are visible to the other methods. Those methods call it themselves. Rejects when
+   * the compaction fails.
    */
   flush(): Promise<void>;
   /**
-   * Number of entries that this process has dropped since the last call, because the month in which they started is being removed
-   * past its retention. Their holds were settled.
+   * Number of entries that this process has dropped since the last call, because the month in which they started is past its
+   * retention and being removed. Their holds were settled.
    */
   takeDropped(): number;
   /**
-   * A page of the log, latest end first, then largest ID. Filters without an index (model, outcome, attribution) search a bounded number of
-   * entries: a page that is not full may have a next one.
+   * A page of the log, latest end first, then largest ID. Filters without an index (model, outcome, attribution) search a bounded number
+   * of entries, so a page that is not full may have a next one.
    */
   list(query: LogQuery): Promise<LogPage>;
   /**
@@ -130,13 +130,13 @@ export interface LedgerStore {
   spending(subjects: readonly string[], month: string): Promise<readonly Spending[]>;
   /**
    * Prepares the tables for entries that start in the months of these times, where each month has a table of its own. Returns
-   * the number of new tables. An entry of another month is accepted too, and then waits for its table.
+   * the number of new tables. An entry of a month without a table is accepted as well, and waits for the table.
    */
   prepareMonths(timesMs: readonly number[]): Promise<number>;
   /**
-   * Removes the oldest entries that ended before this time, at most a thousand, or where each month has a table of its own, the
-   * months that ended before it. Returns the number of entries or months: call it until none is left. The months' spending and
-   * the sums of usage stay.
+   * Removes the oldest entries that ended before this time, at most a thousand; where each month has its own table, the months that
+   * ended before it. Returns the number of entries or months: call it until it returns 0. The months' spending and the sums of usage
+   * stay.
    */
   prune(beforeMs: number): Promise<number>;
 }

@@ -6,19 +6,19 @@ import type { EntryFiles } from "./entry-files.ts";
 import { gather } from "./gather.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
-/** Entries of a batch at most. */
+/** Limit of entries per batch. */
 const MAX_BATCH = 500;
-/** Entries that may wait for a slow database in memory before requests are refused. */
+/** Limit of entries that wait in memory for a slow database; beyond it requests are refused. */
 export const MAX_WAITING = 10_000;
 /** Pause after a failed write. */
 const RETRY_MS = 1_000;
-/** Limit for callers' wait for the data directory. */
+/** Longest time for which callers wait for the data directory. */
 const FILE_LIMIT_MS = 2_000;
 
-/** Whether a promise is fulfilled. */
+/** Arguments of `then` that map a promise to whether it is fulfilled. */
 const SUCCESS = [() => true, () => false] as const;
 
-/** What does not take entries, and why. */
+/** The part that cannot take entries, and the cause. */
 export interface LedgerTrouble {
   readonly of: "database" | "files";
   readonly cause: unknown;
@@ -26,25 +26,25 @@ export interface LedgerTrouble {
 
 export interface LedgerOptions {
   readonly store: Pick<LedgerStore, "insert" | "begin" | "flush">;
-  /** Takes entries while the database does not. */
+  /** Takes entries while the database is unavailable. */
   readonly files: Pick<EntryFiles, "append" | "recover" | "left" | "close">;
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
-  /** Age of the oldest entry or note at which it is written, with all others, in milliseconds. Default: 0, at once. */
+  /** Age in milliseconds of the oldest entry or note at which all are written. Default: 0, at once. */
   readonly intervalMs?: number;
   /** Whether the database is unavailable from the start. Default: it is not. */
   readonly isAway?: boolean;
-  /** Called when the database becomes unavailable, or the files besides; with undefined when the database is available again. */
+  /** Called when the database becomes unavailable, and when files fail too. Undefined: the database is available again. */
   readonly onTrouble: (trouble: LedgerTrouble | undefined) => void;
 }
 
 export interface LedgerState {
-  /** Number of entries of this process that the database does not have. */
+  /** Number of this process's entries that are not in the database yet. */
   readonly waiting: number;
   /** Whether the database is unavailable. */
   readonly away: boolean;
-  /** Whether files do not take entries either, such as on a full disk: no completion is admitted. */
+  /** Whether the files cannot take entries either, such as on a full disk. Then no completion is admitted. */
   readonly unwritable: boolean;
 }
 
@@ -53,19 +53,19 @@ export interface OwnedLedger extends Ledger {
   begin(entry: NewLedgerEntry): Promise<void>;
   append(entry: NewLedgerEntry): Promise<void>;
   state(): LedgerState;
-  /** Whether the database is available and has all entries that had to wait for it. */
+  /** Whether the database is available and has all entries that waited for it. */
   isBooked(): boolean;
-  /** How long the oldest of them has waited, in milliseconds; 0 without one. */
+  /** Age of the oldest entry that waits for the database, in milliseconds; 0 without one. */
   lagMs(): number;
   /** Tries once more to write the waiting entries, then writes them into files. Nothing may be appended after it. */
   close(): Promise<LedgerRest>;
 }
 
-/** What the database does not have at the end of a process. */
+/** Entries that are not in the database at the end of a process. */
 export interface LedgerRest {
   /** Number of entries in files. */
   readonly filed: number;
-  /** Entries that files have not taken. */
+  /** Entries that could not be written into files. */
   readonly left: readonly NewLedgerEntry[];
 }
 
@@ -74,16 +74,16 @@ interface Waiting {
   /** By the clock's `monotonic`. */
   readonly sinceMs: number;
   readonly resolve: () => void;
-  /** Whether its caller no longer waits for it. */
+  /** Whether the caller no longer waits for the entry. */
   isLetGo: boolean;
 }
 
 const idOf = ({ entry }: Waiting): string => entry.completionId;
 
 /**
- * Writes entries in batches: while one batch is written the next one collects. Under load many entries share the cost of a durable
- * commit, and none waits for more than two, and the interval. While the database is unavailable, batches go into files of the data
- * directory, and from there into the database when it is back, also by the next process.
+ * Writes entries in batches: while one batch is written, the next one collects. Under load many entries share the cost of a durable
+ * commit, and an entry waits for at most two commits and the interval. While the database is unavailable, batches go into files of the
+ * data directory. When it is available again, this or a later process inserts them from there.
  */
 export function createLedger(options: LedgerOptions): OwnedLedger {
   return new BatchingLedger(options);
@@ -92,18 +92,18 @@ export function createLedger(options: LedgerOptions): OwnedLedger {
 class BatchingLedger implements OwnedLedger {
   readonly #options: LedgerOptions;
   readonly #begun: BegunCompletions;
-  /** In the order of their ends; those of the current batch stay at the front until they are written. */
+  /** Entries in the order of their ends. The current batch stays at the front until it is written. */
   #waiting: Waiting[] = [];
-  /** Entries in files, and since when there are some. */
+  /** Number of entries in files, and the time of the first one. */
   readonly #filed = { count: 0, sinceMs: 0 };
-  /** Completions of this process whose entries went into files since the database had all. */
+  /** IDs of completions whose entries are in files of this process. */
   readonly #filedIds: string[] = [];
   #writing: Promise<boolean> | undefined;
   #recovering: Promise<void> | undefined;
   #away: boolean;
-  /** Whether the entries of all files were written since the database was unavailable. */
+  /** Whether all files have been recovered since the database was last unavailable. */
   #isRecovered: boolean;
-  /** Whether the files do not take entries either. */
+  /** Whether the last write to a file failed. */
   #isUnfiled = false;
   #closed = false;
   #cancelRetry = (): void => undefined;
@@ -132,7 +132,7 @@ class BatchingLedger implements OwnedLedger {
 
   admit(): void {
     if (!this.#unwritable && this.#waiting.length < MAX_WAITING) return;
-    const message = "Completions cannot be written down at the moment. Try again shortly.";
+    const message = "The usage ledger is unavailable. Try again shortly.";
     throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS, unavailable: "ledger" });
   }
 
@@ -170,7 +170,7 @@ class BatchingLedger implements OwnedLedger {
     return { filed: this.#filed.count + (isFiled ? waiting.length : 0), left: isFiled ? [] : waiting };
   }
 
-  /** Writes batches until none waits, or neither the database nor a file takes them. */
+  /** Writes batches until no entry waits, or neither the database nor a file takes them. */
   async #write(): Promise<void> {
     if (this.#writing !== undefined) return;
     while (this.#waiting.length > 0 && !this.#closed) {
@@ -181,7 +181,7 @@ class BatchingLedger implements OwnedLedger {
     this.#writing = undefined;
   }
 
-  /** Writes a batch into the database. Answers whether others can be written somewhere, which is so when it is unavailable too. */
+  /** Writes a batch into the database. Always resolves with true: after a failure the next batch goes into a file. */
   async #writeBatch(): Promise<boolean> {
     await this.#gather();
     const batch = this.#waiting.slice(0, MAX_BATCH);
@@ -196,7 +196,7 @@ class BatchingLedger implements OwnedLedger {
     return true;
   }
 
-  /** Writes a batch into a file. Answers whether it took it; otherwise the entries wait, and their callers do not. */
+  /** Writes a batch into a file. Resolves with whether that succeeded; if not, the entries stay in memory and their callers go on. */
   async #fileBatch(): Promise<boolean> {
     await this.#gather();
     const { clock, files } = this.#options;
@@ -232,7 +232,7 @@ class BatchingLedger implements OwnedLedger {
   }
 
   #remove(batch: readonly Waiting[]): void {
-    // A recovery and a file may have taken some of the same entries.
+    // A recovery and a write to a file may both have taken an entry.
     const taken = new Set(batch);
     this.#waiting = this.#waiting.filter((one) => !taken.has(one));
     for (const { resolve } of batch) resolve();
@@ -251,39 +251,39 @@ class BatchingLedger implements OwnedLedger {
     this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
       this.#recovering = this.#returnAfter(this.#recovering).catch((cause: unknown) => {
         this.#noteAway(cause);
-        // Files may take them again before the database does.
+        // Files may be writable again before the database is available.
         void this.#write();
       });
     });
   }
 
   /**
-   * Writes what has waited into the database, and new entries too from then on. Rejects while it is unavailable. `earlier` is the return
-   * before, which may still run when the database became unavailable again meanwhile.
+   * Writes all waiting entries into the database, and new entries from then on. Rejects while the database is unavailable. `earlier`: the
+   * previous call, which may still run if the database became unavailable again during it.
    */
   async #returnAfter(earlier: Promise<void> | undefined): Promise<void> {
     await earlier;
     await this.#recover();
     if (this.#away) this.#options.onTrouble(undefined);
     this.#away = false;
-    // Its batch may go into a file.
+    // The batch that is being written may go into a file, which is recovered next.
     await this.#writing;
     await this.#recover();
-    // Otherwise batches may have gone into files since.
+    // If the database became unavailable again, batches may have gone into files since.
     if (!this.#away) this.#noteRecovered();
     void this.#write();
   }
 
-  /** Notes that the database has the entries of all files, but for those that had to be left. */
+  /** Notes that the database has the entries of all files, except files that could not be recovered. */
   #noteRecovered(): void {
     this.#isRecovered = true;
-    // Other processes may have written some.
+    // Resets the count, because other processes may have inserted some of the entries.
     if (this.#options.files.left > 0) return;
     this.#filed.count = 0;
     this.#begun.entered(this.#filedIds.splice(0));
   }
 
-  /** Writes the entries of files, or without any a batch of those that wait. Rejects while the database is unavailable. */
+  /** Inserts the entries of files, or, if there are none because files fail, a waiting batch. Rejects while the database is unavailable. */
   async #recover(): Promise<void> {
     const { store, files } = this.#options;
     const recovered = await files.recover(store, (count) => {

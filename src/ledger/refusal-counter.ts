@@ -7,21 +7,21 @@ import { type RefusalCount, type RefusalStore, type RefusedRequest, UNKNOWN_MODE
 const FLUSH_MS = 2_000;
 /** Interval after a failed write. */
 const RETRY_MS = 10_000;
-/** Rows of a write at most: completions' writes wait for its transaction. */
+/** Limit of rows per write, because writes of completions wait for its transaction. */
 const MAX_BATCH = { counts: 200, samples: 100 } as const;
 /**
- * Combinations of key, model and failure that are counted apart in one minute: of a key, of an account, and in all. Further ones of a key
- * are counted without model, all others without key and model.
+ * Limits of combinations of key, model and failure with their own count in one minute: per key, per account, and in total. Beyond the
+ * limit of a key, its refusals are counted without the model; beyond the other limits, without key and model.
  */
 const MAX_NAMES = { key: 50, account: 250, all: 500 } as const;
-/** Unwritten counts at most; later ones are added up by the hour, without key and model. */
+/** Limit of unwritten counts. Later ones are summed by the hour, without key and model. */
 const MAX_PENDING = 5_000;
-/** Samples of a minute: of a key and failure, of an account, and in all. */
+/** Limits of samples per minute: per key and failure, per account, and in total. */
 const MAX_SAMPLES = { key: 5, account: 25, all: 100 } as const;
-/** Unwritten samples at most; later ones are dropped. */
+/** Limit of unwritten samples. Later ones are dropped. */
 const MAX_WAITING_SAMPLES = 1_000;
 
-/** What a refused request is counted by, except for its number. */
+/** The facts by which a refused request is counted. */
 export type RefusalFacts = Omit<RefusalCount, "refused">;
 
 export interface RefusalCounterPorts {
@@ -32,8 +32,9 @@ export interface RefusalCounterPorts {
 }
 
 /**
- * Counts the refused requests of this process and collects samples of them, and writes both at intervals. A flood of refusals costs one
- * addition in memory for each, and a bounded number of rows. A write that fails is repeated; one whose answer was lost may count twice.
+ * Counts the refused requests of this process, collects samples of them, and writes both at intervals. Each refusal of a flood costs one
+ * addition in memory, and all together a bounded number of rows. A failed write is repeated; if only its answer was lost, it counts
+ * twice.
  */
 export class RefusalCounter {
   readonly #ports: RefusalCounterPorts;
@@ -65,13 +66,13 @@ export class RefusalCounter {
     this.#samples.push(request);
   }
 
-  /** Writes what is pending. Rejects when that fails; it stays pending. */
+  /** Writes pending counts and samples. Rejects when that fails; then they stay pending. */
   flush(): Promise<void> {
     this.#writing ??= this.#writeAll().finally(() => (this.#writing = undefined));
     return this.#writing;
   }
 
-  /** Writes what is pending, and nothing more. Returns the number of refusals that could not be written. */
+  /** Writes pending counts and samples for the last time. Returns the number of refusals that could not be written. */
   async close(): Promise<number> {
     this.#isClosed = true;
     this.#cancelTimer?.();
@@ -133,7 +134,7 @@ export class RefusalCounter {
 
 type Counted = { -readonly [F in keyof RefusalCount]: RefusalCount[F] };
 
-/** The minute, and what is counted apart in it. */
+/** Name of a count: the minute, and the combination that has its own count in it. */
 function nameOf({ atMs, accountId, keyId, model, outcome }: RefusalFacts): string {
   return `${Math.floor(atMs / STEP_MS.minute)} ${accountId} ${keyId} ${model} ${outcome}`;
 }
@@ -142,7 +143,7 @@ function withoutNames({ atMs, outcome }: RefusalFacts): RefusalFacts {
   return { atMs, outcome, accountId: NO_CALLER, keyId: NO_CALLER, model: UNKNOWN_MODEL };
 }
 
-/** What is counted apart, and sampled, in one minute. */
+/** Applies MAX_NAMES and MAX_SAMPLES in one minute. */
 class MinuteLimits {
   readonly minute: number;
   readonly #names = new Set<string>();
@@ -162,7 +163,7 @@ class MinuteLimits {
     const { accountId, keyId, model } = facts;
     const ofKey = `${accountId} ${keyId}`;
     const [key, account] = [this.#named.get(ofKey) ?? 0, this.#named.get(accountId) ?? 0];
-    // Those without model are few, one for each failure.
+    // Names without a model are not limited per key: there is only one for each failure.
     if ((key >= MAX_NAMES.key && model !== UNKNOWN_MODEL) || account >= MAX_NAMES.account) return false;
     this.#named.set(ofKey, key + 1).set(accountId, account + 1);
     this.#names.add(name);

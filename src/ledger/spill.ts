@@ -4,25 +4,25 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { NewLedgerEntry } from "../core/ledger.ts";
 
-/** Where a process keeps the entries that the database did not accept before its end. */
+/** The place of the entries that the database did not accept before the end of a process. */
 export interface SpillPlace {
   readonly dataDir: string;
   /** Number of the process among those that serve together. */
   readonly worker: number;
 }
 
-/** Space that each process keeps on the disk: for `MAX_WAITING` entries of 1.6 KB; most have one. */
+/** Disk space that each process reserves: `MAX_WAITING` entries of 1.6 KB. Most entries have 1 KB. */
 export const RESERVED_BYTES = 16 * 1024 * 1024;
 const BLOCK_BYTES = 1024 * 1024;
-/** An unfinished file, and its age from which its process was killed: to finish one takes seconds. */
+/** An unfinished file, and the age from which its process must have been killed. Finishing a file takes seconds. */
 const UNFINISHED = /^unwritten-ledger-.+\.part$/;
 const ABANDONED_MS = 60_000;
 
 const reserveOf = ({ dataDir, worker }: SpillPlace): string => join(dataDir, `unwritten-ledger-${worker}.reserve`);
 
 /**
- * Creates the file whose space the entries get when the disk is full, unless it exists. Rejects without space for it. Removes the
- * unfinished files of killed processes, which have such a space each.
+ * Creates the file that reserves space for entries on a full disk, unless it exists. Rejects when there is no space for it. Removes
+ * unfinished files of killed processes, each of which takes the same space.
  */
 export async function reserveSpace(place: SpillPlace): Promise<void> {
   await mkdir(place.dataDir, { recursive: true, mode: 0o700 });
@@ -44,8 +44,8 @@ export async function reserveSpace(place: SpillPlace): Promise<void> {
 
 /**
  * Writes entries that the database did not accept before the end of the process to a file in the data directory, one per line,
- * readable for this user only. Returns its path when it is durable. It takes the place of the reserved space, which a full disk
- * still has. Rejects when it cannot be written completely, and leaves nothing that the next start would read.
+ * readable only by this user. Returns its path when the file is durable. The file uses the reserved space, so it fits on a full disk.
+ * Rejects when it cannot be written completely, and then leaves nothing that the next start would read.
  */
 export async function spillEntries(place: SpillPlace, entries: readonly NewLedgerEntry[]): Promise<string> {
   const { dataDir } = place;
@@ -57,12 +57,12 @@ export async function spillEntries(place: SpillPlace, entries: readonly NewLedge
       await unlessMissing(rename(reserveOf(place), unfinished));
       await writeOver(unfinished, bytes);
     });
-  // A file system that never overwrites in place has the space of the reserve only once that is removed.
+  // The second attempt is for file systems that never overwrite in place: there the space is free only after the reserve is removed.
   await spill().catch(spill);
   return path;
 }
 
-/** Removes unfinished files of processes that were killed. Those of running ones stay, and those that cannot be removed. */
+/** Removes unfinished files of processes that were killed. Files of running processes stay. */
 async function removeAbandoned(dataDir: string): Promise<void> {
   for (const name of (await readdir(dataDir)).filter((each) => UNFINISHED.test(each))) {
     const path = join(dataDir, name);
@@ -72,7 +72,7 @@ async function removeAbandoned(dataDir: string): Promise<void> {
   }
 }
 
-/** Makes a file under a temporary name, so that a later start reads all of it or nothing. Leaves nothing when it fails. */
+/** Creates a file under a temporary name, so that a later start reads all of it or nothing. Removes it when that fails. */
 async function complete(path: string, make: (unfinished: string) => Promise<void>): Promise<void> {
   const unfinished = `${path}.${randomUUID()}.part`;
   try {

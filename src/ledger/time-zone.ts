@@ -27,7 +27,7 @@ export function offsetsOf(zone: string, span: { readonly sinceMs: number; readon
   return offsets;
 }
 
-/** The minute of the day after `atMs` from which on something is true. */
+/** The first minute in the day after `atMs` for which `isChanged` is true. */
 function changeAfter(atMs: number, isChanged: (timeMs: number) => boolean): number {
   let [before, after] = [Math.floor(atMs / MINUTE_MS), Math.ceil((atMs + DAY_MS) / MINUTE_MS)];
   while (after - before > 1) {
@@ -61,7 +61,7 @@ export function startOfDay(day: number, offsets: ZoneOffsets): number {
     const atMs = midnightMs - offsetMs;
     const isAfter = atMs >= (offsets[index + 1]?.fromMs ?? Infinity);
     if (isAfter) continue;
-    // Clocks that are put forward at midnight have none: the day begins when they are.
+    // If clocks are put forward at midnight, that day has no midnight and begins at the change.
     return index === 0 ? atMs : Math.max(atMs, fromMs);
   }
   return midnightMs;

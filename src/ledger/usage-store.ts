@@ -2,8 +2,8 @@ import type { AttributionFilter } from "./ledger-store.ts";
 import type { ZoneOffsets } from "./time-zone.ts";
 
 /**
- * Grouping of usage; `none`: one group with an empty name. With `tag` a completion counts in the group of each of its tags. What is of no
- * team, end user, session, agent or tag is in the group with an empty name.
+ * Grouping of usage. `none`: one group with an empty name. `tag`: a completion counts in the group of each of its tags. Completions
+ * without a team, end user, session, agent or tag are in the group with an empty name.
  */
 export type UsageGroup =
   | "none"
@@ -17,13 +17,13 @@ export type UsageGroup =
   | "agent"
   | "tag";
 
-/** What sums are read from: those of minutes, which are kept for MINUTES_KEPT_MS, or of hours. */
+/** Sums that a query reads: those of minutes, which are kept for MINUTES_KEPT_MS, or those of hours. */
 export type UsageGrain = "minute" | "hour";
 
 /** Time steps of sums; `all`: one step. Steps shorter than an hour need the grain `minute`. */
 export type UsageStep = "all" | "minute" | "five_minutes" | "hour" | "day";
 
-/** Length of each step in milliseconds; a day in which clocks change has another. */
+/** Length of each step in milliseconds. A day in which clocks change has another length. */
 export const STEP_MS: Readonly<Record<Exclude<UsageStep, "all">, number>> = {
   minute: 60_000,
   five_minutes: 300_000,
@@ -34,7 +34,7 @@ export const STEP_MS: Readonly<Record<Exclude<UsageStep, "all">, number>> = {
 /** Retention of the sums of minutes. */
 export const MINUTES_KEPT_MS = 2 * STEP_MS.day;
 
-/** A time range in Unix milliseconds, without its end. */
+/** A time range in Unix milliseconds; its end is exclusive. */
 export interface Span {
   readonly sinceMs: number;
   readonly untilMs: number;
@@ -62,9 +62,9 @@ export interface UsageQuery extends UsageFilter {
   readonly step: UsageStep;
   /** Default: `hour`. */
   readonly grain?: UsageGrain | undefined;
-  /** The time zone of days. Default: UTC. An hour that midnight divides belongs to the day in which it begins. */
+  /** Time zone of the days. Default: UTC. An hour that contains midnight belongs to the day in which it begins. */
   readonly offsets?: ZoneOffsets | undefined;
-  /** Groups with their own rows, by largest cost; all others share one. Undefined: all groups. */
+  /** Number of groups with their own rows, by largest cost; all others share one row. Undefined: all groups. */
   readonly maxGroups?: number | undefined;
 }
 
@@ -81,9 +81,9 @@ export interface UsageSums {
   readonly reasoningTokens: number;
   readonly imageTokens: number;
   readonly costMicroUsd: number;
-  /** Part of the cost: with accounts' own credentials. */
+  /** Part of the cost: of attempts with accounts' own credentials. */
   readonly ownCostMicroUsd: number;
-  /** Requests that were refused: no completions, so not among the failed ones. */
+  /** Refused requests. They are not completions, so `failed` does not count them. */
   readonly refused: number;
 }
 
@@ -103,17 +103,17 @@ export interface UsageSummary {
   /** By time, then largest cost first and all others last; groups without requests have no row. */
   readonly rows: readonly UsageRow[];
   /**
-   * Whether there were too many keys (or accounts) to add up each. Then the groups with rows of their own are the largest of some
-   * candidates: of those that were among the 500 of the largest cost, of all models and outcomes, on some day of the report. With a
-   * filter by model or outcome these are all candidates; without one, 1.2 times as many as `maxGroups` and 20 more, those that cost
-   * most on the days on which they were among the 500. The sums of rows, and that of all others, are exact.
+   * Whether there were too many keys (or accounts) to sum each. Then the groups with their own rows are the largest of some candidates.
+   * Candidates are keys that were among the 500 with the largest cost, of all models and outcomes, on some day of the report. Without a
+   * filter by model or outcome, only 1.2 × `maxGroups` + 20 of them are used: those with the largest cost on the days on which they were
+   * among the 500. The sums of rows, and that of all others, are exact.
    */
   readonly isChosenByDay: boolean;
-  /** Of all requests together, each counted once. */
+  /** Sums of all requests together, each counted once. */
   readonly total: UsageSums;
   /**
-   * Of a report by end user, session, agent or tag, which adds up single completions: the end of the earliest one that was added up,
-   * where there are earlier ones in its time: of 100,000 completions, by tag of 100,000 tags. Such a report has no refused requests.
+   * Set when a report by end user, session, agent or tag was cut. Such a report sums single completions, at most 100,000 (by tag: 100,000
+   * tags). The value is the end of the earliest summed completion; earlier ones are missing. Such a report has no refused requests.
    */
   readonly cutSinceMs: number | undefined;
 }
@@ -136,7 +136,7 @@ export interface LatencyPoint {
   readonly stepMs: number | undefined;
   readonly served: number;
   readonly durationMs: Percentiles;
-  /** Of streamed completions; undefined without any. */
+  /** Time to the first content of streamed completions; undefined without any. */
   readonly firstContentMs: Percentiles | undefined;
 }
 
@@ -157,21 +157,21 @@ export interface UsageStore {
   /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
   /**
-   * Notes the keys and accounts of the largest cost of each whole day (UTC) that this time touches, where a day has changed by more
-   * than 1 % since it was last done. Returns the number of these days. Takes up to a minute for each kind of a day. Stops early when
-   * the signal aborts. Where days fail, does all others before it rejects with the first error.
+   * Notes the keys and the accounts with the largest cost for each whole day (UTC) that overlaps the time range, if the day has changed
+   * by more than 1 % since it was last ranked. Returns the number of ranked days. Takes up to a minute per day for keys, and for
+   * accounts. Stops early when the signal aborts. If a day fails, ranks all others before it rejects with the first error.
    */
   rank(span: Span, signal: AbortSignal): Promise<number>;
   /**
-   * Removes the oldest sums of hours before this time, at most a thousand, or where each month has a table of its own, the months
-   * that ended before it. Returns the number of sums or months: call it until none is left.
+   * Removes the oldest sums of hours before this time, at most a thousand; where each month has its own table, the months that ended
+   * before it. Returns the number of sums or months: call it until it returns 0.
    */
   prune(beforeMs: number): Promise<number>;
-  /** The same for the sums of minutes; each day has a table of its own where each month has. */
+  /** As `prune`, for the sums of minutes. Stores with a table per month have a table per day for these. */
   pruneMinutes(beforeMs: number): Promise<number>;
 }
 
-/** Total of rows. */
+/** Sum of all rows. */
 export function totalOf(rows: readonly Pick<UsageRow, "sums">[]): UsageSums {
   const add = (sum: keyof UsageSums): number => rows.reduce((total, { sums }) => total + sums[sum], 0);
   return {

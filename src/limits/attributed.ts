@@ -5,18 +5,18 @@ import type { Principal } from "../core/principal.ts";
 import type { BudgetHold } from "./budgets.ts";
 import type { RateSubject } from "./rates.ts";
 
-/** 132 bits: two names with the same digest cannot be found. */
+/** 132 bits, so that two names with the same digest cannot be found. */
 const DIGEST_CHARS = 22;
 
 /**
- * Subject of an end user or a session of a key family. It has a digest in place of the name, which may be an e-mail address and is
- * as long as the caller likes.
+ * Subject of an end user or a session of a key family. It contains a digest instead of the name, which may be an e-mail address and
+ * of any length.
  */
 export function subjectOf(kind: "end_user" | "session", keyFamilyId: string, name: string): string {
   return `${kind}:${keyFamilyId}:${hash("sha256", name, "base64url").slice(0, DIGEST_CHARS)}`;
 }
 
-/** Whether a subject is of an end user or a session, of which there may be any number. */
+/** Whether a subject is that of an end user or a session. The number of such subjects is not bounded. */
 export function isAttributed(subject: string): boolean {
   return subject.startsWith("end_user:") || subject.startsWith("session:");
 }
@@ -32,7 +32,7 @@ export interface Attributed {
   readonly holds: readonly (BudgetHold & AttributedBudget)[];
 }
 
-/** Finds what a key limits of the end user and the session that a request names. */
+/** Finds the limits of a key for the end user and the session that a request names. */
 export function attributedOf(
   { keyFamilyId, accountId }: Pick<Principal, "keyFamilyId" | "accountId">,
   limits: AttributionLimits,

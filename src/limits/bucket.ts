@@ -6,11 +6,11 @@ import type { BucketLevel, RateSubject } from "./rates.ts";
  */
 export const UNITS = 60_000;
 
-/** Clocks may go back by this much: a bucket stands still until the clock has caught up. After a larger step it continues at once. */
+/** After a smaller backward step of the clock, a bucket is not refilled until the clock has caught up; after a larger one at once. */
 const MAX_CLOCK_STEP_MS = 60_000;
-/** A debt is paid within an hour, however wrong a provider's usage was. */
+/** Limits a debt to an hour of refill, in case a provider's usage was far too high. */
 const MAX_DEBT_MS = 3_600_000;
-/** Largest limit: with the longest burst all products are below 2^53. */
+/** Largest limit. With the longest burst, all products stay below 2^53. */
 const MAX_PER_MINUTE = 1_000_000_000;
 const MAX_BURST_MS = 3_600_000;
 
@@ -18,7 +18,7 @@ const MAX_BURST_MS = 3_600_000;
 export interface Bucket {
   /** In units; negative for a debt. */
   readonly level: number;
-  /** Milliseconds, by the clock of the state's store. */
+  /** Time of the level in milliseconds, by the clock of the state's store. */
   readonly at: number;
 }
 
@@ -36,8 +36,8 @@ function toWhole(limit: number): number {
 }
 
 /**
- * A bucket of requests has the capacity of `burstMs`, at least one request. A bucket of tokens has at least a minute's tokens: a
- * completion takes thousands at once, and most would not fit into a smaller one.
+ * A bucket of requests has the capacity of `burstMs`, at least one request. A bucket of tokens has the capacity of at least a minute:
+ * a completion takes thousands of tokens at once, and most would not fit into a smaller bucket.
  */
 export function sizeOf(kind: "requests" | "tokens", subject: RateSubject, burstMs: number): BucketSize | undefined {
   const limit = kind === "requests" ? subject.requestsPerMinute : subject.tokensPerMinute;
@@ -54,7 +54,7 @@ export function placesOf(subject: RateSubject): number | undefined {
   return subject.concurrentRequests === undefined ? undefined : toWhole(subject.concurrentRequests);
 }
 
-/** The bucket at a time; an unknown one is full. */
+/** The bucket, refilled until `nowMs`. An unknown bucket is full. */
 export function refill(bucket: Bucket | undefined, { capacity, perMinute }: BucketSize, nowMs: number): Bucket {
   if (bucket === undefined) return { level: capacity, at: nowMs };
   const stepsBackMs = bucket.at - nowMs;
@@ -70,8 +70,8 @@ export function take(bucket: Bucket, units: number, { perMinute }: BucketSize): 
 
 /**
  * Gives back units that were taken by this size, or takes more (negative units). The limit may have changed since, so the bucket is
- * neither lowered to this capacity nor, for what is given back, refilled at this rate: the next demand refills it by its own size.
- * Undefined stays undefined, a full bucket, unless more is taken.
+ * not lowered to this capacity, and when units are given back it is not refilled at this rate: the next demand refills it by its own
+ * size. An undefined bucket, which is full, stays undefined unless more units are taken.
  */
 export function settle(
   bucket: Bucket | undefined,

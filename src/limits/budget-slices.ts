@@ -5,11 +5,11 @@ import { isAttributed } from "./attributed.ts";
 import type { BudgetDemand, BudgetHold, BudgetStore } from "./budgets.ts";
 import { toSliceFailure } from "./refusals.ts";
 
-/** Interval of looks at all slices. */
+/** Interval in which all slices are checked. */
 const LOOK_MS = 5_000;
-/** Pause after the budget had no room for a slice. */
+/** Pause before the next attempt after the budget had no room for a slice. */
 const FULL_MS = 60_000;
-/** Budgets with a slice at most. */
+/** Limit of budgets with a slice. */
 const MAX_SLICES = 1_000;
 
 export interface BudgetSlicesOptions {
@@ -22,34 +22,34 @@ export interface BudgetSlicesOptions {
   /** Whether the database is unavailable. */
   readonly isAway: () => boolean;
   /**
-   * Books the entries of this process's completions that have ended. Answers whether the database has all of them, in its sums.
-   * Rejects when it is unavailable.
+   * Books the entries of this process's ended completions. Resolves with whether the database has all of them in its sums. Rejects
+   * when the database is unavailable.
    */
   readonly book: () => Promise<boolean>;
 }
 
-/** Budgets of which a part can be spent without the database. */
+/** A budget store with slices: parts of budgets that can be spent while the database is unavailable. */
 export interface SlicedBudgets extends BudgetStore {
-  /** The ledger whose entries settle what was taken from slices. */
+  /** Wraps the ledger, so that its entries settle the amounts taken from slices. */
   settledBy(ledger: Ledger): Ledger;
-  /** Releases the slices, as far as the database can be reached; others expire. */
+  /** Releases the slices if the database is available; otherwise they expire. */
   close(): Promise<void>;
 }
 
-/** A part of a budget that this process holds in the database for as long as that may be unavailable. */
+/** A part of a budget that this process holds in the database, for the time in which the database may be unavailable. */
 interface Slice {
   readonly subject: string;
   limitMicroUsd: number;
-  /** ID of its hold in the database, which may exist. */
+  /** ID of its hold in the database. Undefined without one. */
   id: string | undefined;
-  /** A budget is of one month. */
+  /** The month of its hold, because a budget applies to one month. */
   month: string;
   leftMicroUsd: number;
-  /** By the clock's `monotonic`, as are the others. */
+  /** By the clock's `monotonic`, as all times of a slice. */
   validUntilMs: number;
   renewAtMs: number;
   usedAtMs: number;
-  /** Completions in flight that have taken from it, and all since it was held. */
+  /** Number of completions in flight that have taken from it, and of all takes since it was held. */
   inFlight: number;
   takes: number;
 }
@@ -60,9 +60,9 @@ interface Taken {
 }
 
 /**
- * Budgets with slices. For each budget in use the process holds a slice in the database, as a completion does, so that all slices and
- * completions of all processes together stay within the budget. While the database is unavailable, completions take from the slices.
- * A slice is renewed when its completions are in the ledger, and from time to time, so that it always lasts for `lastsMs`.
+ * Budgets with slices. For each budget in use the process holds a slice in the database, like the hold of a completion, so that the
+ * slices and completions of all processes together stay within the budget. While the database is unavailable, completions take from
+ * the slices. A slice is renewed when its completions are in the ledger, and at intervals, so that it always lasts for `lastsMs`.
  */
 export function createBudgetSlices(options: BudgetSlicesOptions): SlicedBudgets {
   return new BudgetSlices(options);
@@ -71,7 +71,7 @@ export function createBudgetSlices(options: BudgetSlicesOptions): SlicedBudgets 
 class BudgetSlices implements SlicedBudgets {
   readonly #options: BudgetSlicesOptions;
   readonly #slices = new Map<string, Slice>();
-  /** What completions in flight have taken, by their IDs. */
+  /** Amounts that completions in flight have taken, by completion ID. */
   readonly #taken = new Map<string, Taken>();
   #cancelLook: () => void;
   #looking: Promise<unknown> | undefined;
@@ -84,12 +84,13 @@ class BudgetSlices implements SlicedBudgets {
 
   async hold(demand: BudgetDemand) {
     const { budgets, isAway } = this.#options;
-    // Its hold is not in the database, so there is nothing to extend.
+    // The completion has taken from slices. Its hold is not in the database, so there is nothing to extend.
     if (this.#taken.has(demand.id)) return this.#take(demand);
     if (isAway() && this.#firstWithoutRoom(demand) === undefined) return this.#take(demand);
     try {
       const decision = await budgets.hold(demand);
-      // End users and sessions may be too many for slices; without the database their requests are refused.
+      // Only keys and accounts get slices: the number of end users and sessions is not bounded. Without the database their requests are
+      // refused.
       if (decision.admitted) for (const hold of demand.holds) if (!isAttributed(hold.subject)) this.#note(hold);
       return decision;
     } catch (reason) {
@@ -101,7 +102,7 @@ class BudgetSlices implements SlicedBudgets {
 
   async cancel(id: string): Promise<void> {
     if (this.#taken.has(id)) this.#settle(id, 0);
-    // The hold may be in the database too, if its answer was lost.
+    // The hold may also be in the database, if the database's answer was lost.
     await this.#options.budgets.cancel(id);
   }
 
@@ -114,7 +115,7 @@ class BudgetSlices implements SlicedBudgets {
       begin: (entry) => ledger.begin(entry),
       admit: () => ledger.admit(),
       append: async (entry) => {
-        // A slice may be renewed when the entry is in the database, or counts as one that waits.
+        // After `append` the entry is in the database or counts as waiting (`isBooked`), so the slice may be renewed.
         await ledger.append(entry);
         this.#settle(entry.completionId, entry.costMicroUsd);
       },
@@ -131,7 +132,7 @@ class BudgetSlices implements SlicedBudgets {
     await Promise.all(ids.map((id) => this.#options.budgets.cancel(id).catch(() => undefined)));
   }
 
-  /** The first budget of the demand whose slice has not so much left; undefined when all have. */
+  /** The first budget of the demand whose slice has less left than the amount; undefined when all have enough. */
   #firstWithoutRoom({ holds, amountMicroUsd }: BudgetDemand): BudgetHold | undefined {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
@@ -172,7 +173,7 @@ class BudgetSlices implements SlicedBudgets {
     }
   }
 
-  /** Notes a budget in use, which gets a slice at the next look. */
+  /** Notes a budget in use. It gets a slice at the next `#look`. */
   #note({ subject, limitMicroUsd }: BudgetHold): void {
     const usedAtMs = this.#options.clock.monotonic();
     const slice = this.#slices.get(subject);
@@ -200,7 +201,7 @@ class BudgetSlices implements SlicedBudgets {
       .filter((slice) => this.#isDue(slice))
       .map((slice) => [slice, slice.takes] as const);
     if (due.length === 0 || isAway()) return;
-    // A slice covers its completions until their cost is in the sums.
+    // A slice must stay held until the cost of its completions is in the sums.
     const isBooked = due.every(([{ takes }]) => takes === 0) || (await book().catch(() => false));
     if (!isBooked) return;
     const booked = due.filter(([slice, takes]) => slice.inFlight === 0 && slice.takes === takes);
@@ -232,7 +233,7 @@ class BudgetSlices implements SlicedBudgets {
     slice.renewAtMs = nowMs + FULL_MS;
     if (amountMicroUsd === 0) return;
     slice.id = `slice_${randomUUID()}`;
-    // Of no process: the slice outlives the lease of this one, which may be cut off from the database.
+    // Without a replica: the slice must outlive the lease of this process, which may be cut off from the database.
     const demand = { id: slice.id, holds: [{ subject, limitMicroUsd }], amountMicroUsd, replica: undefined };
     const holdMs = lastsMs * 1.25;
     const decision = await budgets.hold({ ...demand, lastsMs: holdMs + LOOK_MS });

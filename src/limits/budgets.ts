@@ -7,7 +7,7 @@ export interface BudgetHold {
   readonly limitMicroUsd: number;
   /** Default: a month. */
   readonly period?: BudgetPeriod;
-  /** The end user or session, for lists. */
+  /** Name of the end user or session, for lists. */
   readonly name?: string;
 }
 
@@ -20,13 +20,13 @@ export interface BudgetDemand {
   /** Expiry of a hold without an entry: longer than the completion can last. */
   readonly lastsMs: number;
   /**
-   * The process that holds it. When that has ended, the hold becomes the cost of the completion if it had begun, or is released.
-   * Undefined: the hold is of no process, and lasts until it expires.
+   * The process that holds it. When the process is lost, the hold becomes the cost of the completion if that had begun, otherwise it is
+   * released. Undefined: the hold belongs to no process, and lasts until it expires.
    */
   readonly replica: string | undefined;
   /**
-   * Whether it adds to the completion's hold and ends with it. Refused without a hold of each budget in the same period. Default:
-   * it is the first hold.
+   * Whether it extends the completion's hold. Refused unless the completion has a hold of each budget in the same period. Default: it
+   * is the first hold.
    */
   readonly extends?: boolean;
 }
@@ -37,22 +37,22 @@ export type BudgetDecision =
       readonly admitted: false;
       /** The first budget without room. */
       readonly subject: string;
-      /** That of the hold, or the one that the end user or session has of its own. */
+      /** The limit of the hold, or the own limit of the end user or session. */
       readonly limitMicroUsd: number;
       /** Default: a month. */
       readonly period?: BudgetPeriod;
-      /** Money spent and held by others in this period. */
+      /** Money spent in this period, and held by other completions. */
       readonly takenMicroUsd: number;
     };
 
 /**
- * The store of budgets: the ledger's database, which settles holds. Decisions are atomic among all processes; spent and held money
+ * The store of budgets: the ledger's database, which settles holds. Decisions are atomic among all processes: spent and held money
  * together never exceeds a budget. Rejects within a bounded time when the database is unavailable.
  */
 export interface BudgetStore {
   hold(demand: BudgetDemand): Promise<BudgetDecision>;
-  /** Releases a hold without a ledger entry. If it rejects, the next `hold` or `reap` does it. */
+  /** Releases a hold that gets no ledger entry. If it rejects, the next `hold` or `reap` releases it. */
   cancel(id: string): Promise<void>;
-  /** Releases expired holds, and removes budgets of end users and sessions after their time. Returns the number of both. */
+  /** Releases expired holds, and removes expired budgets of end users and sessions. Returns the number of both. */
   reap(): Promise<number>;
 }

@@ -21,9 +21,9 @@ export interface LimiterOptions {
   readonly budgets: BudgetStore;
   /** Money spent in a period, such as `2026-11`, and held for completions in flight, by each subject in the given order. */
   readonly spending: (subjects: readonly string[], period: string) => Promise<readonly Taken[]>;
-  /** Defaults of account limits, per field: those in force now, the same object until they change. */
+  /** Returns the defaults of account limits in force, per field: the same object until they change. */
   readonly defaults: () => Limits;
-  /** The same as of `rates`. */
+  /** Must equal that of `rates`. */
   readonly burstMs: number;
   readonly clock: Clock;
   /** Unique ID of this process among those that share the state. */
@@ -35,11 +35,11 @@ export interface LimiterOptions {
 interface Taken {
   readonly spentMicroUsd: number;
   readonly heldMicroUsd: number;
-  /** Limit of an end user or a session of its own. Default: that of its key. */
+  /** Own limit of an end user or a session. Default: the limit of its key. */
   readonly limitMicroUsd?: number | undefined;
 }
 
-/** Core's limiter with a method that stops its renewals. */
+/** Core's limiter with a method that stops the renewals of leases. */
 export interface OwnedLimiter extends Limiter {
   close(): void;
 }
@@ -47,8 +47,8 @@ export interface OwnedLimiter extends Limiter {
 const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
 
 /**
- * Checks rates first, then budgets: a request refused by a budget counts as a request without tokens. A concurrency unit is held
- * from the reservation to its release. For a principal without limits no store is asked.
+ * Checks rates first, then budgets. A request that a budget refuses counts as a request without tokens. A concurrency unit is held
+ * from the reservation to its release. For a principal without limits no store is called.
  */
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const { rates, budgets, spending, defaults, burstMs, clock, replicaId, random = Math.random } = options;
@@ -66,7 +66,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       });
     });
     const nowMs = clock.monotonic();
-    // The end user comes last, and callers are told the limits of the key and its account.
+    // The reported limits are those of the key and its account; the end user's levels come after these.
     const { subjects } = limited;
     known.note(decision.levels.slice(0, subjects.length), nowMs);
     const facts = known.facts(subjects, nowMs);
@@ -74,7 +74,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     return facts;
   };
 
-  /** A failed release expires: concurrency units with their leases, tokens with the refill of the bucket. */
+  /** Releases without waiting. After a failure, concurrency units expire with their leases, and tokens return with the refill. */
   const giveBack = ({ id, subjects, tokens }: RateDemand, usedTokens: number, usedRequests: 0 | 1): void => {
     if (subjects.length === 0) return;
     rates.release({ id, subjects, reservedTokens: tokens, usedTokens, usedRequests }).catch(() => undefined);
@@ -89,7 +89,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     const decision = await budgets
       .hold({ id, holds, amountMicroUsd, lastsMs, replica: replicaId, ...(extended && { extends: true }) })
       .catch((reason: unknown) => {
-        // The hold may exist nevertheless. An extension ends with its hold.
+        // The hold may exist although the call failed. An extension ends with its hold.
         if (extended !== true) budgets.cancel(id).catch(() => undefined);
         throw toUncheckedFailure(reason, facts);
       });
@@ -112,7 +112,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       try {
         if (holds.length > 0) await holdMoney(demand, { holds, facts });
       } catch (reason) {
-        // The request stays counted, so that the rate limits requests beyond a spent budget.
+        // After `budget_spent` the request stays counted, so that the rate limit applies to requests beyond a spent budget.
         giveBack(rateDemand, 0, reason instanceof Failure && reason.code === "budget_spent" ? 1 : 0);
         throw reason;
       }
@@ -181,13 +181,13 @@ class ConcurrencyLeases {
   #stopTimer: (() => void) | undefined;
   #closed = false;
 
-  /** Renews at once: other replicas divide limits by the number of replicas. */
+  /** Renews at once, because other replicas divide limits by the number of replicas. */
   constructor(options: HeldPlacesOptions) {
     this.#options = options;
     void this.#renew();
   }
 
-  /** Renews a request until it is dropped, for `lastsMs` at most. */
+  /** Renews the units of a request until `drop`, for `lastsMs` at most. */
   add(id: string, subjects: readonly RateSubject[], lastsMs: number): void {
     if (!subjects.some(holdsPlaces)) return;
     const limited = subjects.filter(holdsPlaces);
@@ -223,7 +223,7 @@ function holdsPlaces({ concurrentRequests }: RateSubject): boolean {
   return concurrentRequests !== undefined;
 }
 
-/** Limits of a principal: only those that are set for the key or its account. */
+/** The limits that are set for a principal's key or account. */
 interface Limited {
   readonly subjects: readonly RateSubject[];
   readonly holds: readonly BudgetHold[];
@@ -233,14 +233,14 @@ interface Limited {
   readonly hasBudget: boolean;
 }
 
-/** Why a demand is refused whatever was used before. */
+/** The failure of a demand that is refused independently of earlier use: without an end user, or without a known price. */
 function refusalOf({ attribution, costMicroUsd }: Demand, limited: Limited): Failure | undefined {
   if (limited.attribution?.requiresEndUser === true && attribution?.endUser === undefined) return toNamelessFailure();
   if (limited.hasBudget && costMicroUsd === undefined) return toUnpricedFailure(limited.holds[0]?.subject);
   return undefined;
 }
 
-/** Limits of the end user and the session of a demand; undefined where its key has none or it names neither. */
+/** Limits of the end user and the session of a demand; undefined when the key has no such limits or the demand names neither. */
 function findAttributed({ principal, attribution }: Demand, limited: Limited): Attributed | undefined {
   if (limited.attribution === undefined || attribution === undefined) return undefined;
   const found = attributedOf(principal, limited.attribution, attribution);
@@ -248,8 +248,8 @@ function findAttributed({ principal, attribution }: Demand, limited: Limited): A
 }
 
 /**
- * Finds the limits of a principal, with the account `defaults` per field. The result is cached per principal object, which all
- * requests of a key share until the key is read again, and until the defaults change.
+ * Finds the limits of a principal, with the account `defaults` per field. Results are cached per principal object, which all
+ * requests of a key share until the key is read again. The cache is cleared when the defaults change.
  */
 export function rememberLimited(defaults: () => Limits): (principal: Principal) => Limited {
   let known = new WeakMap<Principal, Limited>();

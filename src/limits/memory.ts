@@ -25,7 +25,7 @@ import {
   type SubjectLevels,
 } from "./rates.ts";
 
-/** An estimate: the end of a request in flight is unknown. */
+/** Reported wait for a concurrency unit. An estimate, because the end of a request in flight is unknown. */
 const CONCURRENCY_RETRY_MS = 1000;
 
 const KINDS = ["requests", "tokens"] as const;
@@ -36,7 +36,7 @@ export interface SubjectBook {
   tokens: Bucket | undefined;
   /** Expiry of the concurrency unit of each request in flight; some may have expired. */
   readonly places: Map<string, number>;
-  /** From then on it equals a missing one: full buckets, no concurrency unit held. */
+  /** Time from which it equals a missing one: full buckets, no concurrency unit held. */
   idleAt: number;
 }
 
@@ -92,7 +92,7 @@ export function giveBackTo(bookOf: BookOf, release: RateRelease, moment: RateMom
   }
 }
 
-/** Renews concurrency units for another lease, also expired ones: their requests are in flight. */
+/** Renews concurrency units for another lease, even expired ones, because their requests are in flight. */
 export function renewIn(bookOf: BookOf, held: readonly Held[], { nowMs: moment }: Pick<RateMoment, "nowMs">): void {
   const endsAt = Math.floor(moment) + LEASE_MS;
   for (const { id, subject } of held) {
@@ -112,7 +112,7 @@ interface DemandMoment extends RateMoment {
   readonly demand: RateDemand;
 }
 
-/** Updates the state to this time. Returns the limit that refuses the demand. */
+/** Updates the state to `nowMs`. Returns the limits that refuse the demand. */
 function findObstacles(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstMs }: DemandMoment): Obstacle[] {
   const { subject } = limits;
   const found: Obstacle[] = [];
@@ -131,7 +131,7 @@ function findObstacles(limits: RateSubject, book: SubjectBook, { demand, nowMs, 
   return found;
 }
 
-/** A token debt does not refuse a request without tokens. */
+/** Units that a demand needs. A request without tokens needs none, so a debt of tokens does not refuse it. */
 function neededUnits(kind: "requests" | "tokens", { tokens }: RateDemand, size: BucketSize): number {
   if (kind === "requests") return UNITS;
   return tokens > 0 ? unitsOf(tokens, size) : Number.NEGATIVE_INFINITY;
@@ -148,7 +148,7 @@ function takeOne(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstM
 }
 
 /**
- * Drops expired concurrency units, and limits others to one lease from now: the clock may have gone back.
+ * Drops expired concurrency units, and limits the others to one lease from now, because the clock may have gone back.
  */
 export function dropEnded(places: Map<string, number>, nowMs: number): void {
   for (const [id, endsAt] of places) {
@@ -181,13 +181,13 @@ export interface MemoryRatesOptions {
   readonly clock: Clock;
   /** Capacity of request buckets, as time. */
   readonly burstMs: number;
-  /** Keys and accounts kept, and as many end users; beyond it those used longest ago start anew. Default: 100,000. */
+  /** Limit of kept keys and accounts, and of kept end users. The least recently used are evicted. Default: 100,000. */
   readonly maxSubjects?: number;
-  /** First buckets of a subject. Default: full. */
+  /** Returns the initial buckets of a subject. Default: full. */
   readonly begin?: (subject: string) => Pick<SubjectBook, "requests" | "tokens">;
 }
 
-/** Subjects checked at each request: unused ones are dropped faster than new ones arrive. */
+/** Subjects that are checked at each request. More than one, so that idle subjects are dropped faster than new ones arrive. */
 const SWEPT_AT_ONCE = 4;
 
 /** States of subjects, in the order of their last use. */
@@ -225,7 +225,7 @@ class Books {
 /** State of rates in this process. Never rejects. */
 export function createMemoryRates(options: MemoryRatesOptions): RateStore {
   const { clock, burstMs } = options;
-  // Apart, so that any number of end users displaces no key and no account.
+  // Separate, so that end users cannot evict keys and accounts.
   const [books, attributed] = [new Books(options), new Books(options)];
   const bookOf: BookOf = (subject) => (isAttributed(subject) ? attributed : books).find(subject);
   const sweep = (nowMs: number): void => {

@@ -2,20 +2,20 @@
 export interface RateSubject {
   /** `key:…`, `account:…` or `end_user:…`. */
   readonly subject: string;
-  /** The account, also of a key or end user: stores may group the subjects of a demand by it. */
+  /** The account of the key or end user, or the account itself. Stores may group the subjects of a demand by it. */
   readonly accountId: string;
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
   readonly concurrentRequests: number | undefined;
 }
 
-/** A request that all its subjects admit, or none. */
+/** The demand of a request. It is taken from all its subjects or from none. */
 export interface RateDemand {
   /** Globally unique. */
   readonly id: string;
   /** The key, its account, the end user; those without limits are omitted. */
   readonly subjects: readonly RateSubject[];
-  /** Worst case. A bucket with a smaller capacity gives all its tokens when it is full. */
+  /** Worst case. If it exceeds the capacity of a bucket, a full bucket admits it and gives all its tokens. */
   readonly tokens: number;
 }
 
@@ -57,18 +57,18 @@ export interface RateRelease {
   /** The tokens of its demand. */
   readonly reservedTokens: number;
   readonly usedTokens: number;
-  /** 0 returns the request itself too, which was never begun. Default: 1. */
+  /** 0: the request was never begun, and is given back too. Default: 1. */
   readonly usedRequests?: 0 | 1;
 }
 
 /**
  * A store of rates and concurrency: this process, Redis or the database. Decisions are atomic among all processes that share it, by
- * the store's clock. Rejects with a RateStoreError within a bounded time when the store is unavailable; what was taken then
- * expires.
+ * the store's clock. Rejects with a RateStoreError within a bounded time when the store is unavailable; concurrency units that were
+ * taken all the same expire.
  */
 export interface RateStore {
   take(demand: RateDemand): Promise<RateDecision>;
-  /** Not called twice: a second release would change the tokens again. */
+  /** Call it once: a second release would change the tokens again. */
   release(release: RateRelease): Promise<void>;
   /**
    * Renews the concurrency units of requests in flight for another LEASE_MS, and the membership of this process. Returns the
@@ -85,14 +85,14 @@ export interface Held {
   readonly accountId: string;
 }
 
-/** Lease of a concurrency unit: the units of a dead process block others no longer. */
+/** Lease of a concurrency unit, after which the units of a dead process are free again. */
 export const LEASE_MS = 30_000;
 /** Interval of renewals. */
 export const RENEW_MS = 10_000;
 
 /**
- * Why the store of rates has not decided: it is not connected, did not answer in time, has too many unanswered commands, or
- * answered with an error (Redis: READONLY, OOM, …).
+ * Why the store of rates has not decided. `disconnected`: not connected; `late`: no answer in time; `busy`: too many unanswered
+ * commands; `error`: an error as the answer (Redis: READONLY, OOM, …).
  */
 export type RateStoreFault = "disconnected" | "late" | "busy" | "error";
 

@@ -19,17 +19,17 @@ export interface RedisClusterOptions extends Omit<RedisConnectionOptions, "url">
   readonly onNode?: ((address: string, state: "away" | "back") => void) | undefined;
 }
 
-/** Interval of looks at the nodes, and of questions for the owners of the slots while nothing is wrong. */
+/** Interval of checks of the nodes, and of CLUSTER SLOTS while no owner is known to have changed. */
 const LOOK_MS = 1000;
 const ASK_MS = 10_000;
-/** Pause between questions after redirections. */
+/** Shortest pause between two CLUSTER SLOTS, such as after redirections. */
 const ASK_AGAIN_MS = 100;
-/** Redirections of one command, and the wait after TRYAGAIN: the keys of a moving slot are at two nodes. */
+/** Limit of redirections of one command, and the wait after TRYAGAIN, when the keys of a moving slot are at two nodes. */
 const MAX_REDIRECTIONS = 5;
 const TRY_AGAIN_MS = 10;
 /** Time in which a redirected command may be sent again, and in which a new node may connect. */
 const REDIRECTED_MS = 50;
-/** Nodes without slots are kept for this time: those that receive their first slot have none yet. */
+/** Time for which nodes without slots are kept, because a node that is about to receive its first slot has none yet. */
 const UNUSED_MS = 60_000;
 /** Step of waits for the first connections. */
 const STEP_MS = 20;
@@ -104,7 +104,7 @@ export class RedisCluster implements ScriptRunner {
     }
   }
 
-  /** What the first connected node says it is; undefined without an answer. */
+  /** Kind of server, as the first connected node reports it; undefined without an answer. */
   async serverKind(): ReturnType<RedisConnection["serverKind"]> {
     const first = this.#nodes.values().find(({ connection }) => connection.isReady);
     return first?.connection.serverKind();
@@ -146,7 +146,7 @@ export class RedisCluster implements ScriptRunner {
     }
   }
 
-  /** An error of one node, while another master can be used, is not one of the whole store; CLUSTERDOWN is. */
+  /** Gives an error the scope `node` while another master can be used. CLUSTERDOWN concerns the whole store. */
   #toScoped(reason: unknown): unknown {
     if (!(reason instanceof RateStoreError)) return reason;
     const isWhole = /\bCLUSTERDOWN\b/.test(reason.message) || !this.#masters.values().some((at) => this.#isUsable(at));
@@ -205,7 +205,7 @@ export class RedisCluster implements ScriptRunner {
     }
   }
 
-  /** Asks a node for the owners of all slots: another one each time, masters first. */
+  /** Asks a node for the owners of all slots: a different node each time, masters first. */
   async #askOwners(): Promise<void> {
     if (this.#asking || this.#closed || this.#clock.monotonic() - this.#askedAtMs < ASK_AGAIN_MS) return;
     this.#asking = true;

@@ -9,9 +9,9 @@ import type { RedisScript } from "./redis-scripts.ts";
 const STEP_MS = 10;
 
 /**
- * Calls back after this much time of the event loop, unless the returned function is called before. A late step counts as one:
- * while this process is busy it can neither send a command nor read the answer, which does not make the server slow. Between
- * two steps arrived data is read.
+ * Calls back after `delayMs` of event loop time, unless the returned function is called before. A late step counts as one step: a
+ * busy process can neither send a command nor read the answer, and that does not make the server slow. Arrived data is read between
+ * two steps.
  */
 function afterLoopTime(clock: Clock, delayMs: number, callback: () => void): () => void {
   let left = Math.ceil(delayMs / STEP_MS);
@@ -25,27 +25,27 @@ function afterLoopTime(clock: Clock, delayMs: number, callback: () => void): () 
 }
 
 const COMMAND_MS = 50;
-/** Time limit of commands while the process starts, when it and its neighbours are slow. */
+/** Time limit of commands while the process starts, when it and other starting processes are slow. */
 const STARTING_COMMAND_MS = 500;
 /** Limit of unanswered commands, including those that timed out. */
 const MAX_IN_FLIGHT = 2000;
-/** A connection without an answer for this time is closed: its other end may have vanished. */
+/** A connection with commands and no answer for this time is closed, because the server may be gone. */
 const SILENT_MS = 1500;
 const CONNECT_MS = 1000;
 const FIRST_RECONNECT_MS = 50;
 const MAX_RECONNECT_MS = 1000;
 
 export interface RedisConnectionOptions {
-  /** A valid `redis://` or `rediss://` address of one host, with its password; never shown. */
+  /** A valid `redis://` or `rediss://` address of one host, with its password; never logged. */
   readonly url: string;
   /** For a `rediss:` address: authorities and the own certificate. Default: Node's authorities. */
   readonly tls?: Pick<WatchedTlsFiles, "material" | "onChange"> | undefined;
   readonly clock: Clock;
   /** Time limit of a command in milliseconds, by time of the event loop. Default: 50. */
   readonly commandMs?: number | undefined;
-  /** Time from now in which commands may take half a second. Default: 0. */
+  /** Time from now in which commands may take STARTING_COMMAND_MS. Default: 0. */
   readonly startingMs?: number | undefined;
-  /** Loaded with each connection. Default: none. */
+  /** Scripts that are loaded with each connection. Default: none. */
   readonly scripts?: readonly RedisScript[];
 }
 
@@ -72,13 +72,13 @@ export interface ScriptRunner {
   close(): void;
 }
 
-/** What a server is, by its own word. */
+/** The mode that a server reports in INFO. */
 export type RedisServerKind = "standalone" | "cluster" | "sentinel";
 
-/** A cluster node has not run the command, because of the slot of its keys. */
+/** The error of a cluster node that did not run a command, because it does not own the slot of the keys. */
 export class RedisRedirection extends RateStoreError {
   readonly kind: "MOVED" | "ASK" | "TRYAGAIN";
-  /** `host:port` of the node that has the slot, the host empty for that of the asked one; undefined with TRYAGAIN. */
+  /** `host:port` of the node that owns the slot; an empty host means that of the asked node. Undefined with TRYAGAIN. */
   readonly address: string | undefined;
 
   constructor(kind: RedisRedirection["kind"], address: string | undefined) {
@@ -98,14 +98,14 @@ export class RedisConnection implements ScriptRunner {
   readonly #scripts: readonly RedisScript[];
   readonly #stopListening: (() => void) | undefined;
   #client: Client;
-  /** Connects with changed files, to take the client's place. */
+  /** Client that connects with changed TLS files, and then replaces `#client`. */
   #next: Client | undefined;
   /** Why the connection was lost last. */
   #lostBy = "";
   #inFlight = 0;
   /** Time of the last reply, or of the first command without one. */
   #heardAtMs: number;
-  /** Connected, without a reply yet: a hanging server accepts connections and sends nothing. */
+  /** Whether it is connected without a reply yet: a hanging server accepts connections and sends nothing. */
   #greeting = false;
   #closed = false;
 
@@ -132,7 +132,7 @@ export class RedisConnection implements ScriptRunner {
     const rest = [String(keys.length), ...keys, ...args];
     const send = async (client: Client): Promise<ScriptReply> => {
       if (mode === "asking") {
-        // Counts for the next command only.
+        // ASKING applies only to the next command.
         const asked = client.sendCommand(["ASKING"]);
         const [reply] = await Promise.all([client.sendCommand(["EVAL", script.text, ...rest]), asked]);
         return reply;
@@ -164,7 +164,7 @@ export class RedisConnection implements ScriptRunner {
     const isStarting = this.#clock.monotonic() < this.#startedMs;
     const limitMs = isStarting ? Math.max(STARTING_COMMAND_MS, this.#commandMs) : this.#commandMs;
     const stopTimer = afterLoopTime(this.#clock, limitMs, () => {
-      // Arrived data is read first.
+      // A reply may have arrived, so the event loop reads first.
       setImmediate(() => {
         if (answered) return;
         reject(new RateStoreError(`Redis did not answer within ${limitMs} ms.`, { fault: "late" }));
@@ -189,7 +189,7 @@ export class RedisConnection implements ScriptRunner {
     client.off("ready", onReady);
   }
 
-  /** What the server says it is; undefined without an answer. */
+  /** The mode that the server reports; undefined without an answer. */
   async serverKind(): Promise<RedisServerKind | undefined> {
     if (!this.#client.isReady) return undefined;
     const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -197,7 +197,7 @@ export class RedisConnection implements ScriptRunner {
     this.#client.sendCommand(["INFO", "server"]).then(resolve, () => resolve(undefined));
     const text = await promise;
     stopTimer();
-    // Valkey has its own name of the field.
+    // Valkey names the field `server_mode`.
     const kind = /^(?:redis|server)_mode:(standalone|cluster|sentinel)\s*$/m.exec(
       typeof text === "string" ? text : "",
     )?.[1];
@@ -242,7 +242,7 @@ export class RedisConnection implements ScriptRunner {
       this.#greeting = greeting;
       this.#heardAtMs = this.#clock.monotonic();
     };
-    // Failing commands report it; without a listener it would end the process.
+    // Failing commands report the error. Without a listener the event would end the process.
     client.on("error", (reason: unknown) => {
       note(false);
       this.#lostBy = ` (${toReason(reason)})`;
@@ -257,7 +257,7 @@ export class RedisConnection implements ScriptRunner {
     return client;
   }
 
-  /** Connects with changed files; the connection from before is used until the new one is ready. */
+  /** Connects with changed TLS files. The current connection is used until the new one is ready. */
   #renew(): void {
     this.#next?.destroy();
     const next = (this.#next = this.#open());
@@ -286,7 +286,7 @@ function createRedisClient(url: string, tls: TlsMaterial | undefined) {
   const isName = isIP(hostname.replace(/^\[|\]$/g, "")) === 0;
   return createClient({
     url,
-    // All Redis-compatible servers have the older protocol, and scripts reply with numbers in both.
+    // All Redis-compatible servers support RESP 2, and scripts reply with numbers in both versions.
     RESP: 2,
     disableOfflineQueue: true,
     disableClientInfo: true,

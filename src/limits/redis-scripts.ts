@@ -9,8 +9,9 @@ export interface RedisScript {
 /**
  * The arithmetic of `bucket.ts` and `memory.ts` in Lua; a test compares their decisions. A subject has two keys: a hash of its
  * buckets (`r`, `ra`: level and time of requests; `t`, `ta`: of tokens) and a sorted set of concurrency units by expiry. Only
- * existing keys are deleted: after a write, Redis would not refuse further ones for lack of memory. Numbers are written with all
- * digits: Lua's default has 14. Keys expire a minute after they equal missing ones, for a clock that goes back.
+ * existing keys are deleted: after any write command in a script, Redis no longer refuses further ones for lack of memory. Numbers
+ * are written with all digits, because Lua's default has 14. Keys expire a minute after they equal missing ones, in case a clock goes
+ * back.
  */
 const SHARED = `
 local SPARE = 60000
@@ -155,7 +156,7 @@ redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
 return redis.call("ZCARD", KEYS[1])
 `;
 
-/** KEYS: the notes of all replicas. ARGV: time or "", life of a note, replica, its note. Returns the others' notes. */
+/** KEYS: the notes of all replicas. ARGV: time or "", TTL of a note, replica, its note. Returns the notes of the other replicas. */
 const NOTES = `${SHARED}
 local notes = {}
 local all = redis.call("HGETALL", KEYS[1])
@@ -169,13 +170,13 @@ redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
 return notes
 `;
 
-/** Changed keys that are kept, and returned at once. */
+/** Limit of changed keys that are kept, and of those returned at once. */
 const MAX_CHANGES = 10_000;
 export const CHANGES_PAGE = 1_000;
 
 /**
- * KEYS: the changed API keys. ARGV: time or "", life of a change, time from which on changes are wanted, hashes of keys that have
- * changed now. Returns the time, then the changed keys in order, each with its time.
+ * KEYS: the changed API keys. ARGV: time or "", TTL of a change, start time of the requested changes, hashes of the keys that have just
+ * changed. Returns the time, then the changed keys in order, each with its time.
  */
 const CHANGES = `${SHARED}
 for i = 4, #ARGV do redis.call("ZADD", KEYS[1], whole(now), ARGV[i]) end

@@ -17,11 +17,11 @@ export interface RedisSentinelOptions extends Omit<RedisConnectionOptions, "url"
   /** Credentials of the Sentinels themselves. Default: none. */
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** Called with the address of each master that is used. */
+  /** Called with the address of a master when the connection begins to use it. */
   readonly onMaster?: ((address: string) => void) | undefined;
 }
 
-/** Interval of questions to the Sentinels, and while there is no connection to a master. */
+/** Interval of questions to the Sentinels: usually, and while there is no connection to a master. */
 const ASK_MS = 1000;
 const ASK_AGAIN_MS = 200;
 const ANSWER_MS = 500;
@@ -36,8 +36,8 @@ interface Master {
 }
 
 /**
- * A connection to the master that Sentinels name. All of them are asked every second, and the answer of the newest failover
- * counts, so that none that was cut off decides. A new master is used once it says that it is one.
+ * A connection to the master that Sentinels name. All Sentinels are asked every second, and the answer with the latest failover
+ * number counts, so that a Sentinel that was cut off does not decide. A new master is used once it reports itself as a master.
  */
 export class RedisSentinel implements ScriptRunner {
   readonly #options: RedisSentinelOptions;
@@ -101,7 +101,7 @@ export class RedisSentinel implements ScriptRunner {
   async #ask(sentinel: RedisConnection): Promise<{ readonly address: string; readonly epoch: number } | undefined> {
     const { master } = this.#options;
     try {
-      // This command names the new master before the failover is complete; the other one has its number.
+      // GET-MASTER-ADDR-BY-NAME gives the new master before the failover is complete; SENTINEL MASTER gives the failover's number.
       const address = await sentinel.command(["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master]);
       const [host, port] = Array.isArray(address) ? (address as unknown[]) : [];
       if (typeof host === "string" && typeof port === "string") {
@@ -132,7 +132,7 @@ export class RedisSentinel implements ScriptRunner {
       connection.close();
       return;
     }
-    // Late replies of the former master would be released at this one.
+    // Otherwise reservations in late replies of the former master would be released at the new one.
     this.#current?.connection.close();
     this.#current = { address, connection };
     onMaster?.(address);

@@ -1,7 +1,7 @@
 /** Number of hash slots of a cluster. */
 export const SLOTS = 16_384;
 
-/** The slot of a key: of its hash tag, the text in the first pair of braces, where it has one. */
+/** The slot of a key. If the key has a hash tag, the text in its first pair of braces, only that is hashed. */
 export function slotOf(key: string): number {
   const begin = key.indexOf("{");
   const end = begin === -1 ? -1 : key.indexOf("}", begin);
@@ -18,7 +18,7 @@ function crc16(bytes: Uint8Array): number {
   return crc;
 }
 
-/** Slots and the node that has them, as `host:port`. */
+/** A range of slots, and the node that owns it, as `host:port`. */
 export interface SlotRange {
   readonly from: number;
   readonly to: number;
@@ -39,8 +39,8 @@ export function readSlots(reply: unknown, asked: string): SlotRange[] {
 }
 
 /**
- * An address in the words of a node, with brackets around IPv6 and without a missing host, which is that of the node.
- * `asked`: address of the node.
+ * Normalizes an address from a node's reply: adds brackets around IPv6, and the node's own host where the host is missing.
+ * `asked`: address of the node that replied.
  */
 export function toAddress(text: string, asked: string): string {
   const at = text.lastIndexOf(":");

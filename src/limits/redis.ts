@@ -21,9 +21,9 @@ import { RedisSentinel } from "./redis-sentinel.ts";
 const REPLICAS_KEY = "parley:replicas";
 const NOTES_KEY = "parley:health";
 const CHANGES_KEY = "parley:changed-keys";
-/** Life of a change: longer than a process may use what it knew before (`outage.serve_ms`). */
+/** TTL of a change: longer than a process may serve from its known keys (`outage.serve_ms`). */
 const CHANGE_LASTS_MS = 25 * 60 * 60 * 1000;
-/** Units renewed by one command, so that none occupies Redis for long. */
+/** Limit of units that one command renews, so that no command blocks Redis for long. */
 const RENEWED_AT_ONCE = 500;
 /** Longest wait for the first connection. */
 const FIRST_CONNECTION_MS = 1000;
@@ -41,7 +41,7 @@ export type RedisPlace =
       readonly password?: string | undefined;
     };
 
-/** What happens to the servers, for the log. */
+/** An event of the servers, for the log. */
 export type RedisEvent =
   | { readonly what: "master"; readonly address: string }
   | { readonly what: "node"; readonly address: string; readonly state: "away" | "back" };
@@ -49,7 +49,7 @@ export type RedisEvent =
 export interface RedisRatesOptions {
   /**
    * `redis://[user:password@]host:port/database`, or `rediss://` with TLS. Several hosts, separated by commas, are nodes of a
-   * cluster or Sentinels. Never shown.
+   * cluster or Sentinels. Never logged.
    */
   readonly url: string;
   /** Default: one server. */
@@ -62,32 +62,32 @@ export interface RedisRatesOptions {
   readonly burstMs: number;
   /** Time limit of a command in milliseconds. Default: 50. */
   readonly commandMs?: number;
-  /** Time from now in which commands may take half a second: see `joinsWithinMs` of the shared rates. Default: 0. */
+  /** Time from now in which commands may take half a second (`RedisConnectionOptions.startingMs`). Default: 0. */
   readonly startingMs?: number;
   /** Milliseconds in place of the server's time, for tests. */
   readonly nowMs?: () => number;
 }
 
-/** Rates in Redis, and what replicas know of upstream models. */
+/** Rates in Redis, and the health notes and key changes that replicas exchange there. */
 export interface RedisRates extends RateStore {
-  /** As `HealthNotes.exchange`, for the replica of this ID. */
+  /** As `HealthNotes.exchange`, for the replica with this ID. */
   exchange(replica: string, note: HealthNote): Promise<readonly HealthNote[]>;
-  /** Adds API keys that have changed now, by their hashes, and returns a page of those that have changed since a time of Redis. */
+  /** Adds the hashes of API keys that have just changed, and returns a page of the changes since `sinceMs` by Redis' clock. */
   exchangeChanges(changed: readonly string[], sinceMs: number): Promise<ChangesPage>;
 }
 
-/** API keys that have changed in the last 25 hours, oldest first, as one of the installation's processes has noted. */
+/** API keys that any process of the installation has changed in the last CHANGE_LASTS_MS, oldest first. */
 export interface ChangesPage {
   readonly changes: readonly { readonly hash: string; readonly atMs: number }[];
-  /** For the next page, and whether there is one now. */
+  /** Argument for the next page, and whether that page exists now. */
   readonly sinceMs: number;
   readonly hasMore: boolean;
 }
 
 /**
- * State of rates in Redis or Valkey, by its clock. Methods reject with a RateStoreError within 50 ms without an answer, 100 ms
- * for a command that a cluster redirects; opening rejects for a server of another kind than `place` says. Reconnects until it is
- * closed.
+ * State of rates in Redis or Valkey, by its clock. Without an answer, methods reject with a RateStoreError within 50 ms, or 100 ms
+ * for a command that a cluster redirects. Opening rejects when the server is of another kind than `place`. Reconnects until it
+ * is closed.
  */
 export async function openRedisRates({
   url,
@@ -126,7 +126,7 @@ export async function openRedisRates({
     },
     async take(demand) {
       const args = [...head(demand.id), ...demand.subjects.flatMap((subject) => toNeeds(subject, demand, burstMs))];
-      // The request was decided without it, and would never release it.
+      // The request was decided locally in the meantime, and would never release this reservation.
       const onLate = async (reply: ScriptReply): Promise<void> => {
         const { id, subjects, tokens } = demand;
         if (readDecision(reply, demand, burstMs).admitted)
@@ -161,7 +161,7 @@ interface Connecting extends Pick<RedisRatesOptions, "url" | "onEvent"> {
   readonly options: Omit<ConstructorParameters<typeof RedisConnection>[0], "url">;
 }
 
-/** Connects, and waits a second for it. */
+/** Connects, and waits at most FIRST_CONNECTION_MS for the connection. */
 async function connect({ url, place, onEvent, options }: Connecting): Promise<ScriptRunner> {
   const urls = splitHosts(url);
   // Checked here, because the client's error would show the URL.
@@ -199,7 +199,7 @@ const MODES: Readonly<Record<RedisServerKind, RedisPlace["mode"]>> = {
   sentinel: "sentinel",
 };
 
-/** Hash tag of an account: a script may use keys of one slot only, and a reservation is of a key and its account. */
+/** Prefix with the account as its hash tag: a script may only use keys of one slot, and a reservation has a key and its account. */
 function toPrefix({ accountId }: Pick<RateSubject, "accountId">): string {
   return `parley:{${accountId}}:`;
 }
@@ -267,7 +267,7 @@ function readChanges(reply: ScriptReply, sinceMs: number): ChangesPage {
     return { hash: found[2 * index]!, atMs: Number(found[2 * index + 1]) };
   });
   if (changes.length < CHANGES_PAGE) return { changes, sinceMs: Number(nowMs), hasMore: false };
-  // Far fewer keys are noted in one millisecond than a page has.
+  // Much fewer keys change in one millisecond than fit into a page.
   return { changes, sinceMs: Math.max(changes.at(-1)!.atMs, sinceMs + 1), hasMore: true };
 }
 

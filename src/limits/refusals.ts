@@ -29,7 +29,7 @@ export function toRateFailure(
   return new Failure("rate_limited", message, { retryAfterMs, limits });
 }
 
-/** The `budget_spent` failure of a demand with this worst case, at this Unix time. */
+/** The `budget_spent` failure of a demand with the worst case `amountMicroUsd`, at a Unix time. */
 export function toBudgetFailure(
   refusal: Extract<BudgetDecision, { admitted: false }>,
   { amountMicroUsd, nowMs, limits }: { amountMicroUsd: number; nowMs: number; limits: LimitFacts },
@@ -39,7 +39,7 @@ export function toBudgetFailure(
   const state = spent
     ? "is spent."
     : `has no room for this request, which may cost ${toUsd(amountMicroUsd)} (less with a lower max_tokens): ` +
-      `${toUsd(takenMicroUsd)} are spent or held for requests under way.`;
+      `${toUsd(takenMicroUsd)} are spent or held for requests in flight.`;
   const budget = `The ${ADJECTIVES[period]}budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
   if (period === "session") return new Failure("budget_spent", `${budget} ${state} Begin a new session.`, { limits });
   const endMs = endOfPeriod(nowMs, period);
@@ -57,21 +57,21 @@ export function toNamelessFailure(): Failure {
   );
 }
 
-/** The failure while budgets are unavailable: nothing is spent unchecked. */
+/** The failure while budgets are unavailable, because no money may be spent unchecked. */
 export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure {
   if (cause instanceof Failure) return cause;
   const message = "Budgets cannot be checked at the moment. Try again soon.";
   return new Failure("overloaded", message, { unavailable: "database", cause, limits });
 }
 
-/** The failure while the database is unavailable, and what this process may spend of a budget without it does not suffice. */
+/** The failure while the database is unavailable, when the slice of a budget (`budget-slices.ts`) has too little left. */
 export function toSliceFailure(subject: string): Failure {
   const budget = `the monthly budget of ${nameOf(subject)}`;
-  const message = `Budgets cannot be checked at the moment, and what may be spent of ${budget} meanwhile is used up. Try again soon.`;
+  const message = `Budgets cannot be checked at the moment, and the part of ${budget} that may be spent meanwhile is used up. Try again soon.`;
   return new Failure("overloaded", message, { unavailable: "database" });
 }
 
-/** The failure under a budget when a model has no price. `subject`: of a monthly budget; undefined: of an end user or session. */
+/** The failure under a budget when a model has no price. `subject`: the one with a monthly budget; undefined: an end user or session. */
 export function toUnpricedFailure(subject: string | undefined): Failure {
   const reason = "The model has no price, or one that it may fall back to has none";
   const budget =
@@ -117,7 +117,7 @@ function nameOf(subject: string): string {
   return NAMES[subject.slice(0, subject.indexOf(":"))]!;
 }
 
-/** Rounded up: a retry must not come too early. */
+/** A duration in words, rounded up so that a retry does not come too early. */
 function toDuration(ms: number): string {
   if (ms <= 10_000) return `${Math.ceil(ms / 100) / 10} s`;
   return ms <= 120_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.ceil(ms / 60_000)} min`;

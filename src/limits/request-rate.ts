@@ -8,7 +8,7 @@ import { sizeOf, toBucketLevel, UNITS } from "./bucket.ts";
 import type { BucketLevel, RateDecision, RateStore, RateSubject, SubjectLevels } from "./rates.ts";
 import { toRateFailure } from "./refusals.ts";
 
-/** Subjects kept; those updated longest ago are dropped, and count as full. */
+/** Limit of kept subjects. The least recently updated are evicted, and then count as full. */
 const MAX_SUBJECTS = 10_000;
 /** Rounding error of doubles when a level is extrapolated. */
 const LOST_BY_ROUNDING = 1e-6;
@@ -29,7 +29,7 @@ export class KnownLevels {
     for (const one of levels) this.#known.set(one.subject, { levels: one, atMs: nowMs });
   }
 
-  /** Takes a request from each of these, until the next update. */
+  /** Takes a request from each known level, until the next `note` replaces it. */
   spend(subjects: readonly RateSubject[], nowMs: number): void {
     const levels = subjects.map((subject): SubjectLevels => {
       const requests = this.#levelOf("requests", subject, nowMs);
@@ -39,12 +39,12 @@ export class KnownLevels {
     this.note(levels, nowMs);
   }
 
-  /** For each kind of limit the state of the subject with less left; of two equal ones the first. */
+  /** For each kind of limit, the state of the subject with least left; of equal ones the first. */
   facts(subjects: readonly RateSubject[], nowMs: number): LimitFacts {
     return { requests: this.#tightest("requests", subjects, nowMs), tokens: this.#tightest("tokens", subjects, nowMs) };
   }
 
-  /** The refusal of these tokens by the subject with the longest wait; undefined when there are enough, as far as is known. */
+  /** The refusal of `tokens` by the subject with the longest wait; undefined when the known levels have enough. */
   tokenRefusal(subjects: readonly RateSubject[], tokens: number, nowMs: number): RateRefusal | undefined {
     let longest: RateRefusal | undefined;
     for (const subject of subjects) {
@@ -100,7 +100,7 @@ export interface RequestRateOptions {
   readonly known: KnownLevels;
   /** The key, then its account; those without limits are omitted. */
   readonly subjectsOf: (principal: Principal) => readonly RateSubject[];
-  /** The same as of `rates`. */
+  /** Must equal that of `rates`. */
   readonly burstMs: number;
   readonly clock: Clock;
 }
@@ -122,7 +122,7 @@ const EARLY_REQUESTS = 0.1;
 /** Rounding error of doubles when a level is extrapolated. */
 const ROUNDING = 1e-6;
 
-/** Counts refused requests, and refuses requests of exhausted keys without asking the store. */
+/** Counts refused requests, and refuses requests of exhausted keys without a call of the store. */
 export function createRequestRate(options: RequestRateOptions): RefusedRequests {
   const { rates, known, subjectsOf, burstMs, clock } = options;
 
@@ -138,7 +138,7 @@ export function createRequestRate(options: RequestRateOptions): RefusedRequests 
   const waitMs = (limits: RateSubject, nowMs: number): number => {
     const size = sizeOf("requests", limits, burstMs);
     const last = known.last("requests", limits.subject, nowMs);
-    // A changed limit is looked up again.
+    // The known level belongs to an earlier limit, so the store decides.
     if (size === undefined || last?.perMinute !== size.perMinute || last.capacity !== size.capacity / UNITS) return 0;
     const perMs = size.perMinute / 60_000;
     const missing = 1 - last.level;
@@ -148,12 +148,12 @@ export function createRequestRate(options: RequestRateOptions): RefusedRequests 
   return {
     countRefused(principal, { code }: Failure) {
       if (!WRONG.has(code)) return;
-      // No concurrency unit: the request has ended.
+      // The request has ended, so it takes no concurrency unit.
       const subjects = subjectsOf(principal)
         .filter(({ requestsPerMinute }) => requestsPerMinute !== undefined)
         .map((subject) => ({ ...subject, concurrentRequests: undefined }));
       if (subjects.length === 0) return;
-      // Counted at once: the next request may arrive before the store's answer. A refusal by the store stays counted here.
+      // Counted before the store answers, because the next request may arrive earlier. Stays counted even if the store refuses.
       known.spend(subjects, clock.monotonic());
       count(subjects).catch(() => undefined);
     },

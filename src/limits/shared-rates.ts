@@ -13,11 +13,11 @@ export interface SharedRatesOptions {
   /** The shared store. Closed with this one. */
   readonly remote: RateStore;
   readonly clock: Clock;
-  /** The same as of the remote store. */
+  /** Must equal that of the remote store. */
   readonly burstMs: number;
   /** ID of this process among those that share the state. */
   readonly replica: string;
-  /** Number of replicas as an earlier process has last seen it, for one that cannot find it out. Default: 1. */
+  /** Number of replicas that an earlier process has seen last. Used while this process cannot count them. Default: 1. */
   readonly replicasBefore?: number | undefined;
   /** Second source of the number of replicas, when the shared store is unavailable from the start. Default: none. */
   readonly census?: (() => Promise<number>) | undefined;
@@ -28,11 +28,11 @@ export interface SharedRatesOptions {
   readonly onChange?: (state: RatesState, facts: { readonly replicas: number; readonly cause: unknown }) => void;
 }
 
-/** Interval of replica counts: a new one is unknown to others for so long. */
+/** Interval in which replicas are counted. The others learn of a new replica within it. */
 const COUNT_MS = 2_000;
-/** Time before a smaller number of replicas is used: one may be late, and the store may have been emptied. */
+/** Delay before a smaller number of replicas is used: a replica may be late, and the store may have been emptied. */
 const KEPT_MS = 2 * LEASE_MS;
-/** Time in which a probe must be answered: decisions of a slower store would come too late. */
+/** Time limit of a probe. A slower store would decide too late. */
 const PROBE_LIMIT_MS = 500;
 /** Pause between attempts to join. */
 const JOIN_AGAIN_MS = 200;
@@ -40,8 +40,8 @@ const JOIN_AGAIN_MS = 200;
 /** A store of rates that never rejects. */
 export interface SharedRates extends RateStore {
   /**
-   * Registers this process among the replicas and tracks their number until it is closed. Resolves when the shared store has
-   * answered once, or after `waitMs`: until then this process must not decide by itself.
+   * Registers this process among the replicas and tracks their number until `close`. Resolves when the shared store has answered
+   * once, or after `waitMs`. Until then this process must not decide by itself.
    */
   join(waitMs: number): Promise<void>;
   /** Divisor of the limits while the shared store is unavailable. */
@@ -55,12 +55,14 @@ export interface SharedRates extends RateStore {
 }
 
 /**
- * A remote store; while it is unavailable, this process's share of the limits: each limit divided by the largest number of
- * replicas in the last minute of its availability, rounded down, at least 1. So requests are always decided, and n replicas
- * together admit at most the limit, or n per minute for a smaller limit. A local bucket starts with this replica's share of the
- * last known level; what others took since then (everything, for an unknown level) is admitted once more. Local shares do not
- * count concurrency units of requests that started before. Replicas that never reached the remote store, and have neither a second
- * source nor the number of an earlier process, do not know their number: each applies the whole limit.
+ * A remote store of rates, with local decisions while it is unavailable. Then this process applies its share of each limit: the
+ * limit divided by the largest number of replicas in the last minute of availability, rounded down, at least 1. So requests are
+ * always decided, and n replicas together admit at most the limit, or n per minute for a smaller limit.
+ *
+ * A local bucket starts with this replica's share of the last known level, or full for an unknown level. What other replicas have
+ * taken since that level was known can be taken once more. Local shares do not count concurrency units of requests that started
+ * before. Replicas that never reached the remote store, and have neither a `census` nor `replicasBefore`, do not know their number:
+ * each applies the whole limit.
  */
 export function createSharedRates(options: SharedRatesOptions): SharedRates {
   const { remote, clock, burstMs, replica, replicasBefore = 1, census, onChange } = options;
@@ -87,7 +89,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     faults.set(fault, (faults.get(fault) ?? 0) + 1);
   };
   let replicas = replicasBefore;
-  /** Until then a smaller number is not used. */
+  /** Time until which a smaller number of replicas is not used. */
   let keptUntilMs = -Infinity;
   const noteReplicas = (seen: number): void => {
     const nowMs = clock.monotonic();
@@ -108,13 +110,14 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
         throw reason;
       });
       if (clock.monotonic() - askedMs > PROBE_LIMIT_MS) throw new Error("the shared store is too slow");
-      // Others may not have reconnected yet.
+      // Other replicas may not have reconnected yet.
       keptUntilMs = clock.monotonic() + KEPT_MS;
       noteReplicas(seen);
     },
     onChange(open) {
       const nowMs = clock.monotonic();
-      // The next outage starts with the levels known then; after several in a row with what they have left of the share.
+      // The next outage starts with new local buckets, from the levels known then. If this outage followed another within KEPT_MS, it
+      // continues with the used ones.
       if (!open && nowMs - sharedSinceMs > KEPT_MS) local = createLocal();
       if (!open) sharedSinceMs = nowMs;
       onChange?.(open ? "local" : "shared", { replicas, cause: open ? cause : undefined });
@@ -130,7 +133,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
       return answer;
     } catch (reason) {
       noteFault(reason);
-      // The store's other nodes answer, and this one delays no request.
+      // Other nodes of the store answer, and the node's own breaker keeps it from delaying requests.
       if (isOfNode(reason)) return undefined;
       cause = reason;
       breaker.failed();
@@ -174,7 +177,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     async take(demand) {
       const decision = await ask(() => remote.take(demand));
       if (decision !== undefined) {
-        // Levels of any number of end users would displace those of the keys.
+        // Levels of end users, whose number is not bounded, would evict those of the keys.
         const ofKeys = decision.levels.filter(({ subject }) => !isAttributed(subject));
         known.note(ofKeys, clock.monotonic());
         return decision;

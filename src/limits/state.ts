@@ -7,7 +7,7 @@ export interface SubjectState {
   readonly tokens?: Bucket;
   /** Expiry of the concurrency unit of each request in flight, without expired ones. */
   readonly places: Readonly<Record<string, number>>;
-  /** From then on it equals a missing one and may be dropped. */
+  /** Time from which it equals a missing one and may be dropped. */
   readonly idleAt: number;
 }
 

@@ -12,8 +12,8 @@ interface StoreBreakerOptions {
 }
 
 /**
- * Circuit breaker of a store. Opens after five consecutive failures, until a probe, about each second, succeeds. Requests are
- * never probes, so none waits for an unavailable store.
+ * Circuit breaker of a store. Opens after FAILURES consecutive failures, and closes when a probe succeeds, which runs about once a
+ * second. Requests are never probes, so no request waits for an unavailable store.
  */
 export class StoreBreaker {
   readonly #options: StoreBreakerOptions;
@@ -31,7 +31,7 @@ export class StoreBreaker {
     return this.#open;
   }
 
-  /** Records a success. Late ones from before it opened do not close it. */
+  /** Records a success. A late success of a call from before the breaker opened does not close it. */
   succeeded(): void {
     this.#inARow = 0;
   }
@@ -50,7 +50,7 @@ export class StoreBreaker {
     this.#stopTimer?.();
   }
 
-  /** With jitter, so that replicas do not probe at the same time. */
+  /** Plans a probe, with jitter so that replicas do not probe at the same time. */
   #probeLater(): void {
     if (this.#closed) return;
     const delayMs = PROBE_MS * (0.8 + Math.random() * 0.4);

@@ -1,7 +1,7 @@
 import { splitHosts } from "./hosts.ts";
 
 const WANTED = "target_session_attrs";
-/** Parley writes to every connection, so these are the values of `target_session_attrs` that can be meant. */
+/** Accepted values of `target_session_attrs`. Parley writes to every connection, so it needs a server that takes writes. */
 const WRITABLE: ReadonlySet<string> = new Set(["read-write", "primary"]);
 
 /** The hosts of a PostgreSQL address. */
@@ -13,8 +13,8 @@ export interface DatabaseHosts {
 }
 
 /**
- * Splits an address with several hosts, as libpq has it: `postgres://user:password@a:5432,b:5433/parley`. Undefined for an
- * address that is none, or asks for standbys.
+ * Splits an address with several hosts in libpq's format: `postgres://user:password@a:5432,b:5433/parley`. Undefined for an
+ * invalid address, and for one that asks for standbys.
  */
 export function splitDatabaseHosts(address: string): DatabaseHosts | undefined {
   const urls = splitHosts(address);

@@ -1,12 +1,12 @@
 /** One value in DER (X.690). */
 export interface DerValue {
   readonly tag: number;
-  /** With tag and length. */
+  /** The bytes of the value with its tag and length. */
   readonly whole: Buffer;
   readonly content: Buffer;
 }
 
-/** Tags of the kinds that certificates and lists have. */
+/** Tags of the values in certificates and revocation lists. */
 export const TAG = {
   integer: 0x02,
   oid: 0x06,
@@ -23,7 +23,7 @@ export function readDer(bytes: Buffer): DerValue[] {
     const tag = bytes.readUInt8(at);
     const first = bytes.readUInt8(at + 1);
     const sizeBytes = first < 0x80 ? 0 : first - 0x80;
-    // Four bytes are more than any file here; 0 would be the indefinite length, which DER does not have.
+    // No file here is longer than four bytes of length can say. 0 would be the indefinite length, which DER forbids.
     if (first >= 0x80 && (sizeBytes === 0 || sizeBytes > 4)) throw new Error("a length is not in DER");
     const from = at + 2 + sizeBytes;
     const end = from + (sizeBytes === 0 ? first : bytes.readUIntBE(at + 2, sizeBytes));

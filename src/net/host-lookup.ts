@@ -7,14 +7,14 @@ import { isMetadataAddress, isPrivateAddress } from "./private-addresses.ts";
 /** Error code of a refused address. */
 export const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
 
-/** Time in ms for which found addresses serve further connections. */
+/** Milliseconds for which found addresses are cached. */
 const KEPT_MS = 5000;
 
 /**
- * Looks hosts up for sockets, one lookup per host at a time: sockets share the one in flight, and addresses found in the last KEPT_MS. The
- * system's resolver occupies a thread of libuv until name servers answer or time out, and all names of the process are looked up with half
- * of these threads. A socket that gives up leaves its lookup running, for the next one. Failures are not kept. Holds an entry per host, of
- * which there are as many as are configured. `resolve` gets the options of the first socket: they are the same for all sockets to providers.
+ * Looks hosts up for sockets, with at most one lookup per host in flight. Sockets share that lookup, and addresses found in the last
+ * KEPT_MS. The system's resolver occupies a thread of libuv until name servers answer or time out, and libuv uses only half of its
+ * threads for lookups. The lookup of a socket that gives up goes on, for the next socket. Failures are not cached. Holds one entry per
+ * configured host. `resolve` gets the options of the first socket, which are the same for all sockets to providers.
  */
 export function sharedLookup(
   resolve: (host: string, options: LookupAllOptions) => Promise<readonly LookupAddress[]>,
@@ -46,13 +46,13 @@ export const lookupPublic = refusing(
   "resolves to a private address; set allow_private to permit this",
 );
 
-/** Refuses the addresses under which clouds tell a machine its credentials. */
+/** Refuses the addresses of clouds' metadata services, which give a machine its credentials. */
 export const lookupWithoutMetadata = refusing(
   isMetadataAddress,
   "resolves to a link-local address, or to that of a cloud's metadata",
 );
 
-/** The checked address is the one that is connected to (no DNS rebinding). */
+/** A lookup that refuses some addresses. The socket connects to the checked address, which prevents DNS rebinding. */
 function refusing(isRefused: (address: string) => boolean, reason: string): LookupFunction {
   return (host, options, callback) =>
     lookupHost(host, options, (error, address, family) => {

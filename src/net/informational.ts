@@ -1,7 +1,7 @@
 /** Limit of informational answers (1xx) to one request. */
 export const MAX_INFORMATIONAL = 16;
 
-/** What a person is told when there are more. */
+/** Error message for more than MAX_INFORMATIONAL. */
 export const TOO_MANY = `There are more than ${MAX_INFORMATIONAL} informational answers.`;
 
 /** A request of `node:http`. */
@@ -11,8 +11,8 @@ interface InformedRequest {
 }
 
 /**
- * Ends a request when a server sends more informational answers than MAX_INFORMATIONAL: it may send them without an end. `failed` is called
- * before a response can be, which may have come with them.
+ * Ends a request when a server sends more informational answers than MAX_INFORMATIONAL: it could send them forever. `failed` is called
+ * before the "response" event, even when the response arrived together with them.
  */
 export function limitInformational(request: InformedRequest, failed: (error: Error) => void): void {
   let count = 0;

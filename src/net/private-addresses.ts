@@ -42,8 +42,8 @@ const MAPPED_V4 = new BlockList();
 MAPPED_V4.addSubnet("::ffff:0:0", 96, "ipv6");
 
 /**
- * Whether an IPv4 or IPv6 address cannot be that of a public service. IPv4-mapped addresses count as IPv4. Of IPv6 only assigned
- * global addresses are public, without those that translate to IPv4 (NAT64, 6to4, Teredo, SIIT).
+ * Whether an IPv4 or IPv6 address cannot belong to a public service. IPv4-mapped addresses count as IPv4. Of IPv6, only assigned
+ * global addresses are public, except those that translate to IPv4 (NAT64, 6to4, Teredo, SIIT).
  */
 export function isPrivateAddress(address: string): boolean {
   if (isIP(address) !== 6) return PRIVATE_V4.check(address, "ipv4");
@@ -52,7 +52,7 @@ export function isPrivateAddress(address: string): boolean {
   return !GLOBAL_V6.check(address, "ipv6") || PRIVATE_V6.check(address, "ipv6");
 }
 
-/** Link-local networks, and the addresses of clouds' metadata outside them, by the clouds' own documents (November 2026). */
+/** Link-local networks, and other addresses of clouds' metadata services, from the clouds' documentation (November 2026). */
 const METADATA = new BlockList();
 METADATA.addSubnet("169.254.0.0", 16, "ipv4");
 METADATA.addAddress("100.100.100.200", "ipv4"); // Alibaba Cloud
@@ -63,7 +63,7 @@ METADATA.addSubnet("fd00:ec2::", 32, "ipv6"); // AWS
 METADATA.addAddress("fd20:ce::254", "ipv6"); // Google Cloud
 METADATA.addSubnet("64:ff9b::a9fe:0", 112, "ipv6"); // 169.254.0.0/16 by NAT64
 
-/** Whether an IPv4 or IPv6 address is link-local, or one under which a cloud tells a machine its credentials. */
+/** Whether an IPv4 or IPv6 address is link-local, or that of a cloud's metadata service, which gives a machine its credentials. */
 export function isMetadataAddress(address: string): boolean {
   return METADATA.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }

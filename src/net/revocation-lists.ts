@@ -4,19 +4,19 @@ import { type DerValue, readDer, readDerTime, TAG } from "./der.ts";
 /** Longest file of lists, in bytes: some 20,000 revoked certificates. It is read every two seconds. */
 export const MAX_LISTS_BYTES = 1024 * 1024;
 
-/** What a list says of a certificate is found by its issuer's name, in DER as hexadecimal, and its serial number in hexadecimal. */
+/** Key of a certificate in revocation lists: the issuer's name (DER) and the serial number, both in hexadecimal. */
 export interface CertificateIdentity {
   readonly issuer: string;
   readonly serial: string;
 }
 
-/** An authority whose certificates are accepted, and the file that has it. */
+/** An authority whose certificates are accepted, and the file that contains it. */
 interface Authority {
   readonly certificate: X509Certificate;
   readonly file: string | undefined;
 }
 
-/** A list that is not valid before a time. */
+/** The error of a list that is not valid yet. */
 export class NotYetValid extends Error {
   readonly fromMs: number;
 
@@ -30,7 +30,7 @@ export class NotYetValid extends Error {
 interface List {
   readonly issuer: string;
   readonly fromMs: number;
-  /** Infinity: it does not say. */
+  /** `nextUpdate` in Unix milliseconds; Infinity for a list without it. */
   readonly expiresMs: number;
   readonly serials: ReadonlySet<string>;
   readonly signed: Buffer;
@@ -38,15 +38,15 @@ interface List {
   readonly signature: Buffer;
 }
 
-/** OpenSSL requires a valid list of each authority. */
+/** The consequence of an invalid list, for messages: OpenSSL requires a valid list of each authority. */
 const REFUSES = "new connections with certificates of its authority are refused";
 
 const LIST = /-----BEGIN X509 CRL-----([^-]*)-----END X509 CRL-----/g;
 
 /**
- * The revocation lists of a file, for the certificates of clients. OpenSSL verifies new connections with them: it requires a valid
- * list of each authority in the chain. This class is for what OpenSSL does not look at: open connections, resumed sessions, and
- * whether a new file can be used.
+ * The revocation lists of a file, for the certificates of clients. OpenSSL verifies new connections with them, and requires a valid
+ * list of each authority in the chain. This class checks what OpenSSL does not: open connections, resumed sessions, and whether a
+ * new file can be used.
  */
 export class RevocationLists {
   /** Each list in PEM. */
@@ -77,7 +77,7 @@ export class RevocationLists {
       const lists = this.#lists.filter(({ issuer }) => issuer === subjectOf(certificate));
       if (lists.length === 0)
         throw new Error(`${this.#file} has no revocation list of ${name}; each authority in ${file} needs one`);
-      // Of authorities with the same name and other keys, one has signed it.
+      // Several authorities may have the same name with different keys; one of them must have signed the list.
       const namesakes = authorities.filter((other) => subjectOf(other.certificate) === subjectOf(certificate));
       for (const list of lists)
         if (!namesakes.some((other) => mayHaveSigned(other.certificate, list)))
@@ -85,20 +85,20 @@ export class RevocationLists {
     }
   }
 
-  /** Throws an Error for a list that has expired, NotYetValid for one from the future. */
+  /** Throws an Error for an expired list, NotYetValid for a list that is not valid yet. */
   requireValid(nowMs: number): void {
     const end = this.#describeEnd(nowMs);
     if (end !== undefined) throw new Error(end);
     if (this.#fromMs > nowMs) throw new NotYetValid(this.#describeBeginning(), this.#fromMs);
   }
 
-  /** The first end of a list; undefined when none has one. */
+  /** The earliest expiry of the lists; undefined when none expires. */
   get expires(): Date | undefined {
     const ms = Math.min(...this.#lists.map(({ expiresMs }) => expiresMs));
     return ms === Infinity ? undefined : new Date(ms);
   }
 
-  /** Why a list in use is not valid, and what follows, for an operator; undefined while all are valid. */
+  /** Why a list in use is not valid, with the consequence, for an operator; undefined while all are valid. */
   describeProblem(nowMs: number): string | undefined {
     const end = this.#describeEnd(nowMs);
     if (end !== undefined) return `${end}: ${REFUSES}`;
@@ -111,7 +111,7 @@ export class RevocationLists {
     return `a revocation list in ${this.#file} has expired on ${expires.toISOString()}; put a new one in its place`;
   }
 
-  /** When all lists are valid. */
+  /** Time from which all lists are valid. */
   get #fromMs(): number {
     return Math.max(...this.#lists.map(({ fromMs }) => fromMs));
   }
@@ -131,7 +131,7 @@ export class RevocationLists {
   }
 }
 
-/** The identities of a certificate and of those that the client sent with it, without the authority's own. */
+/** The identities of a certificate and of the intermediate ones that the client sent with it, without the authority's own. */
 export function identitiesOf(leaf: X509Certificate): CertificateIdentity[] {
   const identities: CertificateIdentity[] = [];
   for (let one: X509Certificate | undefined = leaf; one !== undefined; one = one.issuerCertificate) {
@@ -178,7 +178,7 @@ function readList(der: Buffer): List {
     serials: new Set(revoked?.tag === TAG.sequence ? readDer(revoked.content).map(serialIn) : []),
     signed: content!.whole,
     algorithm: hex(readDer(algorithm!.content)[0]!.content),
-    // A BIT STRING: first the number of its unused bits.
+    // The content of a BIT STRING begins with the number of unused bits.
     signature: signature!.content.subarray(1),
   };
 }
@@ -187,7 +187,7 @@ function serialIn(entry: DerValue): string {
   return hex(readDer(entry.content)[0]!.content);
 }
 
-/** Digests of algorithms of signatures, by their OIDs in hexadecimal (RFC 8017, 5758, 8410); null: none of its own. */
+/** Digests of signature algorithms by OID in hexadecimal (RFC 8017, 5758, 8410); null: the algorithm has no separate digest. */
 const DIGESTS: ReadonlyMap<string, string | null> = new Map([
   ["2a864886f70d01010b", "sha256"],
   ["2a864886f70d01010c", "sha384"],
@@ -206,7 +206,7 @@ function mayHaveSigned({ publicKey }: X509Certificate, { signed, algorithm, sign
   try {
     return verify(digest, signed, publicKey, signature);
   } catch {
-    // A key of another kind.
+    // The key is of another kind than the signature.
     return false;
   }
 }
@@ -219,7 +219,7 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** Node's text of a name has a line for each part. */
+/** Joins Node's text of a distinguished name, which has a line for each part. */
 function oneLine(name: string): string {
   return name.replaceAll("\n", ", ");
 }

@@ -17,20 +17,20 @@ export interface ClientCertificate {
 const HANDSHAKE_MS = 10_000;
 
 /**
- * Unfinished handshakes of a listener; beyond it the oldest connection closes. One holds about 70 KiB. A client finishes its
- * handshake within a round trip, in which a thousand others would have to connect.
+ * Limit of unfinished handshakes of a listener; beyond it the oldest connection closes. Each holds about 70 KiB. A client finishes
+ * its handshake within a round trip, so a thousand others would have to connect meanwhile to displace it.
  */
 const MAX_HANDSHAKES = 1_024;
 
 export interface TlsEntranceOptions {
   readonly files: WatchedTlsFiles;
-  /** Protocols that are spoken over it, by their names in ALPN, preferred ones first. */
+  /** ALPN names of the accepted protocols, preferred ones first. */
   readonly protocols: readonly ("h2" | "http/1.1")[];
   /** With a CA: whether clients without a certificate are refused. */
   readonly clientCertificates: "required" | "optional";
-  /** Called for a client whose certificate is missing or not accepted, with OpenSSL's name of the reason. */
+  /** Called for a client whose certificate is missing or not accepted, with OpenSSL's code for the reason. */
   readonly refused: (reason: string, address: string | undefined) => void;
-  /** The client for whom an address counts; undefined for an address of many clients, which is not blocked. */
+  /** The client to which an address is attributed; undefined for an address that many clients share, which is never blocked. */
   readonly clientOf: (address: string) => string | undefined;
   /** Called when a connection is closed for its abuse of TLS. */
   readonly abused: (reason: TlsAbuse, address: string) => void;
@@ -44,12 +44,12 @@ export interface TlsEntranceOptions {
  */
 export class TlsEntrance {
   readonly #options: TlsEntranceOptions;
-  /** Sockets whose handshake is not finished, by their names, with the connections verified by the same authorities; oldest first. */
+  /** Sockets with an unfinished handshake by `nameOf`, oldest first. `verified`: the set `#verified` at their beginning. */
   readonly #shaking = new Map<string, { readonly socket: Socket; readonly verified: WeakSet<Socket> }>();
   readonly #certificates = new WeakMap<Socket, ClientCertificate>();
-  /** Connections whose client was verified by the authorities in force. A new set when these change. */
+  /** Connections whose client was verified by the authorities in force. Replaced by a new set when the authorities change. */
   #verified = new WeakSet<Socket>();
-  /** Open connections of clients with a certificate, with what revocation lists know it by. Empty without lists. */
+  /** Open connections of clients with a certificate, with its identities for revocation lists. Empty without lists. */
   readonly #listed = new Map<Socket, readonly CertificateIdentity[]>();
   readonly #trustListeners = new Set<() => void>();
   #guard: TlsGuard | undefined;
@@ -67,14 +67,14 @@ export class TlsEntrance {
     };
   }
 
-  /** The certificate of a connection's client; undefined for one without, and when it is revoked or the authorities have changed since. */
+  /** The certificate of a connection's client; undefined without one, when it is revoked, or when the authorities have changed since. */
   certificateOf(socket: Socket): ClientCertificate | undefined {
     return this.#verified.has(socket) ? this.#certificates.get(socket) : undefined;
   }
 
   /**
-   * Whether the authorities that have verified a connection's client have changed since, or its certificate is revoked or has
-   * expired: it should close after its calls.
+   * Whether the connection should close after its calls, because the authorities have changed since its client was verified, or the
+   * certificate is revoked or has expired.
    */
   isRetired(socket: Socket): boolean {
     const certificate = this.#certificates.get(socket);
@@ -86,12 +86,12 @@ export class TlsEntrance {
     this.#trustListeners.add(listener);
   }
 
-  /** The caller of a request on this connection is authenticated. */
+  /** Notes that the caller of a request on this connection was authenticated. */
   authenticated(socket: Socket): void {
     this.#guard?.authenticated(socket);
   }
 
-  /** Prepares a server made with `serverOptions`. `accept` is called for each new connection, before its handshake; false: it was closed. */
+  /** Prepares a server made with `serverOptions`. `accept` is called before each handshake; it returns false if it closed the socket. */
   guard(server: Server, accept: (socket: Socket) => boolean): void {
     const { clientOf, abused: closed, files } = this.#options;
     const guard = new TlsGuard({ clientOf, asksForCertificates: files.material.ca !== undefined, closed });
@@ -102,7 +102,7 @@ export class TlsEntrance {
       this.#begin(socket);
       shakeHands!.call(server, socket);
     });
-    // First, so that no other listener sees a connection that is refused as an open one.
+    // Prepended, so that no other listener sees a refused connection as an open one.
     server.prependListener("secureConnection", (socket) => this.#finish(socket));
     // HTTP's own listener would answer in plain text.
     server.removeAllListeners("tlsClientError").on("tlsClientError", (_, socket) => socket.destroy());
@@ -133,9 +133,9 @@ export class TlsEntrance {
     return {
       ...material,
       minVersion: "TLSv1.2",
-      // Each costs as much as a handshake, and no client needs one.
+      // Each renegotiation costs as much as a handshake, and no client needs one.
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-      // Refused by `#finish`, which tells why.
+      // `#finish` refuses them, and reports the reason.
       ...(verifies && { requestCert: true, rejectUnauthorized: false }),
     };
   }
@@ -155,7 +155,7 @@ export class TlsEntrance {
 
   #finish(socket: TLSSocket): void {
     const name = nameOf(socket);
-    // Authorities that have changed during the handshake did not verify it.
+    // If the authorities have changed during the handshake, the new ones did not verify it.
     const { verified, socket: below } = this.#shaking.get(name) ?? {};
     this.#shaking.delete(name);
     if (below !== undefined) this.#guard?.finish(below, socket);
@@ -191,28 +191,31 @@ export class TlsEntrance {
   }
 }
 
-/** OpenSSL does not look at lists when a session is resumed, nor again when they have changed during the handshake. */
+/**
+ * Why revocation lists refuse a certificate; undefined when they do not. OpenSSL checks no lists for resumed sessions, and not the new
+ * lists when they are replaced during the handshake.
+ */
 function reasonInLists(lists: RevocationLists, certificate: X509Certificate): string | undefined {
   let identities: readonly CertificateIdentity[];
   try {
     identities = identitiesOf(certificate);
   } catch {
-    // OpenSSL reads more than DER.
+    // OpenSSL also accepts encodings other than DER.
     return "CERT_NOT_IN_DER";
   }
   if (identities.some((identity) => lists.revokes(identity))) return "CERT_REVOKED";
   return lists.hasExpiredFor(identities[0]!, Date.now()) ? "CRL_HAS_EXPIRED" : undefined;
 }
 
-/** Why a certificate is not accepted; undefined for one that is. OpenSSL does not verify the end again when a session is resumed. */
+/** Why a certificate is not accepted; undefined when it is accepted. OpenSSL does not check the expiry again for a resumed session. */
 function reasonToRefuse(socket: TLSSocket, { validTo }: X509Certificate): string | undefined {
   if (!socket.authorized) return String(socket.authorizationError);
   return Date.parse(validTo) <= Date.now() ? "CERT_HAS_EXPIRED" : undefined;
 }
 
 /**
- * Its socket has it, and the one of TLS that is made of it. With both addresses: a client may use the same port for connections to
- * several addresses of a listener.
+ * Name of a connection, equal for its TCP socket and the TLS socket above it. It has both addresses, because a client may use the
+ * same port for connections to several addresses of a listener.
  */
 function nameOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
@@ -221,8 +224,8 @@ function nameOf({ remoteAddress, remotePort, localAddress }: Socket): string {
 const NAME = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/y;
 
 /**
- * Reads Node's text of alternative names. It has names with special characters as JSON strings, so that none looks like several;
- * these are omitted.
+ * Reads Node's text of alternative names. Node writes names with special characters as JSON strings, so that one name cannot look
+ * like several; such names are left out.
  */
 export function alternativeNames(text = ""): string[] {
   const names: string[] = [];

@@ -11,7 +11,7 @@ export interface TlsFiles {
   readonly keyFile?: string | undefined;
   /** Authorities whose certificates are accepted from the other end. */
   readonly caFile?: string | undefined;
-  /** Revocation lists of these authorities, one of each. Default: none are looked at. */
+  /** Revocation lists of these authorities, one per authority. Default: revocation is not checked. */
   readonly crlFile?: string | undefined;
 }
 
@@ -23,11 +23,11 @@ export interface TlsMaterial {
   readonly crl?: string[];
 }
 
-/** Receives what becomes of changed files. Texts are for an operator and contain no secret. */
+/** Receives the results of reading changed files. Texts are for an operator and contain no secret. */
 export interface TlsFilesReport {
-  /** The files are in use. `expires`: end of the own certificate, `listsExpire`: of the revocation lists; undefined without. */
+  /** The files are in use. `expires`: expiry of the own certificate; `listsExpire`: expiry of the revocation lists, if any. */
   loaded(facts: { readonly expires: string | undefined; readonly listsExpire?: string | undefined }): void;
-  /** Changed files cannot be used; those from before stay in use. */
+  /** Changed files cannot be used; the earlier contents stay in use. */
   refused(problem: string): void;
   /** A file in use has expired, or has a revocation list that is not valid yet. */
   expired(problem: string): void;
@@ -50,11 +50,11 @@ export class WatchedTlsFiles {
   readonly #timer: NodeJS.Timeout;
   readonly #listeners = new Set<(material: TlsMaterial, before: TlsMaterial) => void>();
   #checked: CheckedMaterial;
-  /** Digests of the contents in use, of the latest that were refused, and of changed ones at the last check. */
+  /** Digests: of the contents in use, of the contents refused last, and of changed contents at the last check. */
   #used: string;
   #refused: string | undefined;
   #seen: string | undefined;
-  /** When refused contents become valid. */
+  /** Time at which refused contents become valid. */
   #validFromMs = Infinity;
   #toldInvalid: string | undefined;
   #looking: Promise<void> = Promise.resolve();
@@ -87,12 +87,12 @@ export class WatchedTlsFiles {
     return this.#checked.material;
   }
 
-  /** The revocation lists in use; undefined without a file of them. */
+  /** The revocation lists in use; undefined without `crlFile`. */
   get lists(): RevocationLists | undefined {
     return this.#checked.lists;
   }
 
-  /** Calls back with changed contents that can be used, and with those before, until the returned function is called. */
+  /** Calls the listener with changed contents that can be used, and the earlier ones, until the returned function is called. */
   onChange(listener: (material: TlsMaterial, before: TlsMaterial) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -109,12 +109,12 @@ export class WatchedTlsFiles {
   }
 
   #look(uses: "at once" | "when unchanged twice"): Promise<void> {
-    // One after the other, so that none applies contents that are older than those of another.
+    // Reads run one after the other, so that none applies older contents after newer ones.
     this.#looking = this.#lookAfter(this.#looking, uses);
     return this.#looking;
   }
 
-  /** A certificate and its key are replaced one after the other: without need, no pair is read between the two. */
+  /** Reads the files, after the earlier read. "when unchanged twice" avoids reading a new certificate together with its old key. */
   async #lookAfter(earlier: Promise<void>, uses: "at once" | "when unchanged twice"): Promise<void> {
     await earlier;
     const found = await readAll(this.#files).catch((error: unknown) => error as Error);
@@ -154,7 +154,7 @@ export class WatchedTlsFiles {
     this.#report.loaded({ expires: expires?.toISOString(), ...(listsExpire !== undefined && { listsExpire }) });
   }
 
-  /** Says once that a revocation list in use has expired, or is not valid yet. */
+  /** Reports once that a revocation list in use has expired, or is not valid yet. */
   #tellInvalidLists(): void {
     const problem = this.lists?.describeProblem(Date.now());
     if (problem !== undefined && problem !== this.#toldInvalid) this.#report.expired(problem);
@@ -182,7 +182,7 @@ function digestOf(found: FoundFiles | Error): string {
 }
 
 async function readAll({ certFile, keyFile, caFile, crlFile }: TlsFiles): Promise<FoundFiles> {
-  // In turn, so that of several that cannot be read the first is named.
+  // One after the other, so that the error names the first file that cannot be read.
   const found: Record<string, string> = {};
   for (const [name, file] of Object.entries({ cert: certFile, key: keyFile, ca: caFile, crl: crlFile }))
     if (file !== undefined) found[name] = await read(file);

@@ -5,39 +5,41 @@ import type { TLSSocket } from "node:tls";
 /** Interval of the checks of all connections. */
 const LOOK_MS = 250;
 
-/** Longest time for which a check grants an allowance: an event loop that is late because of a flood must not pay for it. */
+/** Longest interval for which a check grants an allowance. Otherwise an event loop that a flood delays would grant the flood more. */
 const MAX_EARNED_MS = 2 * LOOK_MS;
 
-/** Time for which a client is blocked, and the interval in which it may still open one connection: others may share its address. */
+/** `ms`: duration of a block. `everyMs`: interval in which the client may still open one connection, because others may share its address. */
 const BLOCK = { ms: 60_000, everyMs: 10_000 } as const;
 
 /** Time for which a client is not blocked after one of its callers was authenticated. */
 const KNOWN_MS = 60 * 60_000;
 
-/** Clients that are remembered, and those of authenticated callers. */
+/** Limit of remembered clients, and of clients with authenticated callers. */
 const MAX_CLIENTS = 10_000;
 
 /**
- * An ordinary chain of certificates. OpenSSL verifies all links also when the authority is unknown, and Node cannot stop it; a link
- * of an RSA key with a long exponent takes 6 ms in place of 0.1.
+ * Limits of an ordinary certificate chain. OpenSSL verifies all links even when the authority is unknown, and Node cannot prevent it.
+ * A link with an RSA key of a long exponent takes 6 ms instead of 0.1.
  */
 const ORDINARY_CHAIN = { certificates: 4, bytes: 8 * 1024, exponent: 0xffff_ffffn } as const;
-/** By their curves or types. Others take longer for the same bytes. */
+/** Ordinary key types and curves. Others take longer for the same bytes. */
 const ORDINARY_KEYS: ReadonlySet<string | undefined> = new Set(
   "rsa rsa-pss ed25519 ed448 prime256v1 secp384r1 secp521r1".split(" "),
 );
 
 /**
- * Bytes of handshakes that do not finish: what each may have (a ClientHello with a post-quantum key and a ticket, an alert), and what the
- * others of a client may sum up to in `BLOCK.ms`. As certificates they take 0.3 s of the event loop at most. Certificates follow the
- * server's answer, which has at least `answer` bytes; a HelloRetryRequest has 99. What comes before takes no time.
+ * Bytes of handshakes that do not finish. `free`: not counted for each handshake (a ClientHello with a post-quantum key and a ticket,
+ * an alert). `most`: limit of the sum of a client's further bytes in `BLOCK.ms`; as certificates they take 0.3 s of the event loop at
+ * most. `answer`: certificates come after a server's answer of at least this size (a HelloRetryRequest has 99 bytes); bytes before
+ * it take no time.
  */
 const UNFINISHED = { free: 4 * 1024, most: 64 * 1024, answer: 128 } as const;
 
 /**
- * Allowance of a connection for bytes that TLS adds to the client's data: a burst, and more for each byte of data. A record has up to
- * 29 of them, for at least nine bytes of data in frames of HTTP/2 (`small`, up to the rate of 5,800 records a second) and for thousands
- * in bodies (`large`). A KeyUpdate takes 30 µs, as 27 bytes without data.
+ * Allowance of a connection for bytes that TLS adds to the client's data. `atOnce`: a burst. `small`: per byte of data, up to
+ * `smallPerMs`: a record adds up to 29 bytes to at least nine bytes of an HTTP/2 frame, and the limit allows 5,800 such records a
+ * second. `large`: per byte of further data: bodies have thousands of bytes per record. A KeyUpdate has 27 bytes without data, and
+ * takes 30 µs.
  */
 const OVERHEAD = { atOnce: 64 * 1024, small: 4, smallPerMs: 128, large: 1 / 16 } as const;
 
@@ -47,22 +49,22 @@ export type TlsAbuse = "COSTLY_CERTIFICATES" | "UNFINISHED_HANDSHAKES" | "RECORD
 export interface TlsGuardOptions {
   /** The client for whom an address counts; undefined for an address of many clients, which is not blocked. */
   readonly clientOf: (address: string) => string | undefined;
-  /** Whether clients are asked for certificates. Without, unfinished handshakes take no time. */
+  /** Whether clients are asked for certificates. Otherwise unfinished handshakes take no time. */
   readonly asksForCertificates: boolean;
-  /** Called when a connection is closed for its abuse of TLS; for a client that is blocked once a minute at most. */
+  /** Called when a connection is closed for its abuse of TLS, at most once a minute for a client that is blocked. */
   readonly closed: (reason: TlsAbuse, address: string) => void;
   /** Monotonic time in milliseconds. Default: the system's. */
   readonly nowMs?: () => number;
 }
 
 interface Connection {
-  /** With encrypted bytes. */
+  /** The TCP socket, with encrypted bytes. */
   readonly socket: Socket;
   readonly address: string;
   readonly client: string | undefined;
-  /** Bytes of its unfinished handshake that its client is charged with. */
+  /** Bytes of its unfinished handshake that were charged to its client. */
   charged: number;
-  /** With the client's data; undefined before the handshake is finished. */
+  /** The TLS socket, with the client's data, and its counts; undefined before the handshake is finished. */
   open: { readonly socket: TLSSocket; encrypted: number; data: number; credit: number } | undefined;
 }
 
@@ -71,23 +73,23 @@ interface Client {
   bytes: number;
   sinceMs: number;
   blockedUntilMs: number;
-  /** When it may open a connection although it is blocked. */
+  /** Time from which it may open one connection although it is blocked. */
   nextMs: number;
 }
 
 /**
- * Closes connections that take much time of the event loop before or below the client's data, which the guards of HTTP and gRPC cannot
- * see, and blocks their clients for a minute. A client with authenticated callers is not blocked: a stranger may share its address.
+ * Closes connections whose handshake or TLS records take much time of the event loop, which the guards of HTTP and gRPC cannot see.
+ * Blocks their clients for `BLOCK.ms`. A client with authenticated callers is not blocked, because an attacker may share its address.
  */
 export class TlsGuard {
   readonly #options: TlsGuardOptions;
   readonly #nowMs: () => number;
   readonly #connections = new Map<Socket, Connection>();
-  /** By the sockets with their data. */
+  /** Connections by their TLS sockets. */
   readonly #open = new WeakMap<Socket, Connection>();
   /** Oldest first. */
   readonly #clients = new Map<string, Client>();
-  /** When a caller of a client was authenticated last. */
+  /** Time of the last authentication of a caller, by client. */
   readonly #authenticatedMs = new Map<string, number>();
   #lookedMs: number;
   readonly #looking: NodeJS.Timeout;
@@ -116,7 +118,7 @@ export class TlsGuard {
     return true;
   }
 
-  /** The handshake of a connection is finished. */
+  /** Call it when the handshake of a connection is finished. */
   finish(socket: Socket, tls: TLSSocket): void {
     const connection = this.#connections.get(socket);
     if (connection === undefined) return;
@@ -126,13 +128,13 @@ export class TlsGuard {
     this.#open.set(tls, connection);
   }
 
-  /** A caller on a connection with a finished handshake is authenticated. */
+  /** Call it when a caller on a connection with a finished handshake was authenticated. */
   authenticated(tls: Socket): void {
     const client = this.#open.get(tls)?.client;
     if (client !== undefined) remember(this.#authenticatedMs, client, this.#nowMs());
   }
 
-  /** The certificate of a connection's client is not accepted. */
+  /** Call it when the certificate of a connection's client is not accepted. */
   refuse(socket: Socket, certificate: X509Certificate): void {
     const connection = this.#connections.get(socket);
     if (connection !== undefined && isCostly(certificate)) this.#end(connection, "COSTLY_CERTIFICATES");
@@ -154,7 +156,7 @@ export class TlsGuard {
     }
   }
 
-  /** Whether a caller of a client was authenticated of late. */
+  /** Whether a caller of a client was authenticated in the last KNOWN_MS. */
   #isKnown(client: string): boolean {
     return this.#nowMs() < (this.#authenticatedMs.get(client) ?? -Infinity) + KNOWN_MS;
   }
@@ -169,7 +171,7 @@ export class TlsGuard {
     return true;
   }
 
-  /** Charges a client with the bytes of an unfinished handshake that may be certificates. */
+  /** Charges the bytes of an unfinished handshake that may be certificates to its client. */
   #charge(connection: Connection): void {
     const { socket, client: name } = connection;
     if (name === undefined || !this.#options.asksForCertificates || socket.bytesWritten < UNFINISHED.answer) return;
@@ -192,7 +194,7 @@ export class TlsGuard {
 
   /** Closes a connection. Unless its client is known, blocks it and closes its unfinished handshakes. */
   #end({ socket, open, address, client }: Connection, reason: TlsAbuse): void {
-    // Node ends with a segmentation fault when the lower socket is destroyed in the turn that finishes the handshake.
+    // Node crashes (segmentation fault) when the TCP socket is destroyed in the turn that finishes the handshake.
     (open?.socket ?? socket).destroy();
     if (client !== undefined && !this.#isKnown(client)) {
       const nowMs = this.#nowMs();
@@ -207,7 +209,7 @@ export class TlsGuard {
   }
 }
 
-/** Sets an entry as the newest; the oldest of too many is forgotten. */
+/** Sets an entry as the newest, and evicts the oldest beyond MAX_CLIENTS. */
 function remember<T>(clients: Map<string, T>, name: string, value: T): void {
   clients.delete(name);
   if (clients.size >= MAX_CLIENTS) clients.delete(clients.keys().next().value!);

@@ -19,21 +19,21 @@ export interface AttemptPorts {
   readonly clock: Clock;
   /** Random number from 0 to 1. */
   readonly random: () => number;
-  /** In force now. */
+  /** Returns the options in force now; a reload may change them. */
   readonly backoff: () => BackoffOptions;
   readonly breakerOf: (model: Model) => Breaker;
   readonly budgetOf: (model: Model) => RetryBudget;
   readonly loadOf: (model: Model) => UpstreamLoad;
-  /** Hedges of the name of a plan with `hedge`. */
+  /** Hedges of the requested name, of a plan with `hedge`. */
   readonly hedgingOf: (name: string) => Hedging;
-  /** Times to the first content of first attempts that may be hedged; of whole answers that are not fetched as streams, to their end. */
+  /** Times of first attempts that may be hedged: to the first content, or to the end of a whole answer that is not `streamed`. */
   readonly contentTimesOf: (model: Model, streamed: boolean) => ContentTimes;
 }
 
 /** One call of an upstream model. Exactly one of `AttemptRun`'s `served` and `failed` ends it. */
 export interface RunningAttempt {
   readonly model: Model;
-  /** The first one of its run, which may be hedged. */
+  /** Whether it is the first attempt of its run, which may be hedged. */
   readonly isFirst: boolean;
   readonly call: UpstreamCall;
   readonly permit: BreakerPermit;
@@ -45,11 +45,11 @@ export interface RunningAttempt {
   work: Promise<Answer | EmbeddingAnswer | void> | undefined;
   /** Received parts of the answer that were not emitted to core. */
   unseen: UnseenAnswer | undefined;
-  /** Its content goes to the caller: a failure is final. */
+  /** Whether its content was emitted to the caller; then a failure is final. */
   committed: boolean;
   /** By the clock's `monotonic`: the first content of a stream. */
   firstContentMs: number | undefined;
-  /** Another attempt of the run had content first. */
+  /** Whether another attempt of the run had content first. */
   isLost: boolean;
 }
 
@@ -69,15 +69,15 @@ export class UnseenAnswer {
 /** Retries of the primary after its first attempt. */
 const PRIMARY_RETRIES = 1;
 
-/** Statuses with which providers refuse content that they cannot look up, as well as a gateway of the wrong configuration. */
+/** Statuses of a provider that cannot look up the content that a request names. A wrong configuration of this gateway has them too. */
 const ABOUT_CONTENT: ReadonlySet<number> = new Set([400, 403, 404]);
 
 const NOTHING = Buffer.alloc(0);
 const NONE: readonly RunningAttempt[] = [];
 
 /**
- * Runs a plan: decides after each failure which attempt follows, and records every attempt. The same for whole answers and
- * streams; `router.ts` uses it.
+ * Runs a plan: decides after each failure which attempt follows, and records every attempt. `router.ts` uses it for whole answers
+ * and for streams.
  */
 export class AttemptRun {
   readonly #plan: AttemptPlan;
@@ -89,12 +89,12 @@ export class AttemptRun {
   /** Index of the next candidate in the plan. */
   #next = 0;
   #retries = 0;
-  /** The failure returned when no candidate answers: the primary's. */
+  /** Failure of the primary, which is returned when no candidate answers. */
   #primaryFailure: Failure | undefined;
   #giveBack: (() => void) | undefined;
   /** Number of attempts in flight: two of a hedged request. */
   #inFlight = 0;
-  /** Since when at least one attempt has been in flight. */
+  /** Time since which at least one attempt has been in flight. */
   #busySinceMs = 0;
   #upstreamMs = 0;
   readonly #hedging: Hedging | undefined;
@@ -130,7 +130,7 @@ export class AttemptRun {
       if (waitMs !== undefined) await this.#pause(waitMs);
       const model = this.#plan.candidates[this.#next];
       if (model === undefined) throw this.#noneLeft();
-      // The reservation is that of the primary.
+      // The reservation of the call covers the primary's first attempt.
       const attempt = this.#isFirst ? this.#begin(model) : await this.#beginAnother(model);
       this.#next += 1;
       if (attempt !== undefined) return attempt;
@@ -143,8 +143,8 @@ export class AttemptRun {
   }
 
   /**
-   * Starts the next attempt of the plan beside the first one when that has no content in time, and all that bounds hedges
-   * permits it. Resolves with undefined otherwise, as soon as that is known.
+   * Starts the next attempt of the plan beside the first one when the first one has no content in time, and breaker, budgets and
+   * limits permit it. Otherwise resolves with undefined, as soon as that is known.
    */
   async hedge(first: RunningAttempt): Promise<RunningAttempt | undefined> {
     const afterMs = this.#hedgeAfterMs(first);
@@ -174,13 +174,13 @@ export class AttemptRun {
     hedging.start(this.#call.accountId);
     this.#hedge = hedge;
     this.#endHedge = giveBack;
-    // A hedge is the next attempt of the plan, started early: the other target, or the retry.
+    // A hedge is the plan's next attempt, started early: that of the next target, or the retry of the same model.
     if (model === first.model) this.#retries += 1;
     else this.#next += 1;
     return hedge;
   }
 
-  /** The attempt has content. Ends the one beside it; throws when that one had content before. */
+  /** Call it when the attempt has content. Ends the other attempt in flight; throws when that one had content first. */
   won(attempt: RunningAttempt): void {
     if (this.#hedging === undefined || attempt === this.#winner) return;
     if (attempt.isLost) throw attempt.limit.reason;
@@ -191,7 +191,7 @@ export class AttemptRun {
     this.#endOthers(attempt, "Another attempt was faster.");
   }
 
-  /** The attempt has its whole answer. Throws when a stream had no content, or another attempt was first. */
+  /** Call it when the attempt has its whole answer. Throws when a stream had no content, or another attempt had content first. */
   answered(attempt: RunningAttempt): void {
     if (attempt.committed) return;
     if (this.#plan.mode === "stream")
@@ -249,7 +249,7 @@ export class AttemptRun {
       failure.code === "upstream_rejected" ||
       this.#ports.breakerOf(attempt.model).worksForOthers(this.#call.accountId);
     attempt.loaded.end(isOfRequest ? "unknown" : "failed");
-    // A disconnected caller or a passed deadline says nothing about the health of the model.
+    // A disconnected caller or a passed deadline does not count against the model's health.
     if (over) attempt.permit.abandoned();
     else {
       const openMs = attempt.permit.failed(failure);
@@ -257,9 +257,9 @@ export class AttemptRun {
       if (openMs !== undefined) failure = failure.with({ retryAfterMs: Math.max(openMs, failure.retryAfterMs ?? 0) });
     }
     const isFinal = over || committed || !isUpstreamFailure(failure);
-    // When the call is over, the other attempt is read on, too.
+    // After the end of the call, the other attempt in flight is still read for its token count.
     if (isFinal && !over) this.#endOthers(attempt, "Another attempt failed, and the request with it.");
-    // Content implies a 2xx response, whatever failed later.
+    // Content implies a 2xx response, even if the stream failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });
     if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt);
@@ -286,13 +286,13 @@ export class AttemptRun {
     return this.#next === 0 && this.#retries === 0;
   }
 
-  /** The next target, or, of a name with only one, the same model. */
+  /** The next target of a route, or the same model without a further target. */
   get #hedgeModel(): Model {
     const { candidates, targets } = this.#plan;
     return candidates[targets > 1 ? 1 : 0]!;
   }
 
-  /** Undefined while too little is known. */
+  /** Milliseconds until the hedge; undefined while the percentile has too few samples. */
   #hedgeAfterMs({ model, translation }: RunningAttempt): number | undefined {
     const { after } = this.#plan.hedge!;
     if ("ms" in after) return after.ms;
@@ -304,8 +304,8 @@ export class AttemptRun {
   }
 
   /**
-   * Takes a permit of the name's budget, then one of the retries of the primary's provider, which counts what it grants and refuses.
-   * Returns the end of the latter.
+   * Takes a permit of the name's hedging budget, then one of the retry budget of the primary's provider, which counts grants and
+   * refusals. Returns the function that releases the latter.
    */
   #permitHedge(hedging: Hedging): (() => void) | undefined {
     const { candidates, hedge } = this.#plan;
@@ -318,12 +318,12 @@ export class AttemptRun {
     return undefined;
   }
 
-  /** Whether the first attempt still has no content, and no end. */
+  /** Whether the first attempt is still in flight without content. */
   #waits(first: RunningAttempt): boolean {
     return !this.#overall.isOver && this.#winner === undefined && this.#running.includes(first);
   }
 
-  /** The attempt is no longer in flight. */
+  /** Removes the attempt from those in flight. */
   #ended(attempt: RunningAttempt): void {
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#upstreamMs += this.#ports.clock.monotonic() - this.#busySinceMs;
@@ -333,7 +333,7 @@ export class AttemptRun {
     if (attempt === this.#hedge) this.#endHedge?.();
   }
 
-  /** Ends the attempts beside this one: their connections are closed, and what they may cost is booked. */
+  /** Ends the other attempts in flight: closes their connections, and books the cost that they may have. */
   #endOthers(attempt: RunningAttempt, why: string): void {
     for (const other of this.#running) {
       if (other === attempt) continue;
@@ -343,7 +343,7 @@ export class AttemptRun {
       this.#ended(other);
       this.#noteContentTime(other);
       other.permit.abandoned();
-      // The first one would have taken at least as long; of a hedge, which began later, that says nothing.
+      // The first attempt would have taken at least this long, so its time is a sample. A hedge began later, so its time is none.
       other.loaded.end(other.isFirst ? "answered" : "unknown");
       this.#note(other.model, failure.code, { running: other, failure });
       if (!other.call.progress!.unsent) this.#tellUncounted(other);
@@ -434,13 +434,13 @@ export class AttemptRun {
     try {
       return this.#plan.translate(model);
     } catch (reason) {
-      // The next model may support what this one does not; any other error is a bug and must not be hidden.
+      // The next model may support the request. Any other error is a bug and must not be hidden.
       if (reason instanceof Failure) return reason;
       throw reason;
     }
   }
 
-  /** Backoff before a retry of the primary, and moves the plan back to it; undefined when there is no retry. */
+  /** Returns the backoff before a retry of the primary, and moves the plan back to the primary; undefined when there is no retry. */
   #retryWaitMs(): number | undefined {
     this.#giveBack?.();
     this.#giveBack = undefined;
@@ -449,7 +449,7 @@ export class AttemptRun {
     if (this.#next !== 1 || failure === undefined || this.#retries >= PRIMARY_RETRIES) return undefined;
     const waitMs = backoffMs(failure, this.#retries, { options: this.#backoff, random: this.#ports.random });
     if (waitMs === undefined) return undefined;
-    // A breaker opened by a rate limit closes with the wait; any other open breaker rules out a retry.
+    // The wait outlasts a breaker that a rate limit opened. Any other open breaker rules out a retry.
     const rests =
       failure.code !== "upstream_rate_limited" && !this.#ports.breakerOf(primary).mayAdmit(this.#call.accountId);
     if (rests) return undefined;
@@ -506,7 +506,7 @@ export class AttemptRun {
   }
 }
 
-/** Times within an attempt, since the request arrived; those that it has reached. */
+/** The times that an attempt has reached, in milliseconds since the request arrived. */
 function timesOf(
   { call: { progress }, firstContentMs }: RunningAttempt,
   arrivedMs: number,
@@ -520,7 +520,7 @@ function timesOf(
 }
 
 interface AttemptNote {
-  /** Undefined for a model that was passed over. */
+  /** Undefined for a skipped model. */
   readonly running?: RunningAttempt;
   readonly failure?: Failure;
   readonly upstreamStatus?: number | undefined;
@@ -547,12 +547,12 @@ async function outcomeOf(attempt: RunningAttempt): Promise<RestOutcome> {
   };
 }
 
-/** Only failures on the provider's side are followed by another model. */
+/** Whether the failure is on the provider's side; only then another model is tried. */
 function isUpstreamFailure(failure: Failure): boolean {
   return failure.code.startsWith("upstream_");
 }
 
-/** Time in which a caller may still read the batch that was being written when a limit ended; shorter than `SETTLING_MS`. */
+/** Time in which the caller may still read the batch that was being written when a limit ended. Shorter than `SETTLING_MS`. */
 const READ_GRACE_MS = 20_000;
 
 /**
@@ -564,14 +564,14 @@ export class TimeLimit {
   #controller: AbortController | undefined;
   #hasAborted = false;
   readonly #parent: AbortSignal | TimeLimit;
-  /** That of the attempt in flight, whose sibling is that of the one beside it. */
+  /** Limit of an attempt in flight; its `#sibling` is the limit of another one. */
   #child: TimeLimit | undefined;
   #sibling: TimeLimit | undefined;
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #follow = (): void => this.#end(this.#parent.reason, this.#settleMs);
   #cancelTimer: (() => void) | undefined;
-  /** When the time limit passes, by the clock's `monotonic`, and its failure. */
+  /** Time at which the limit passes, by the clock's `monotonic`, and the message of its failure. */
   #endsMs = 0;
   #message = "";
   #cancelSettling: (() => void) | undefined;
@@ -606,7 +606,7 @@ export class TimeLimit {
     return this.#isOver;
   }
 
-  /** Whether the limit has ended and the provider call is still read. */
+  /** Whether the limit has ended while the provider call is still being read. */
   get settles(): boolean {
     return this.#settles;
   }

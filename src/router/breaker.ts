@@ -14,15 +14,15 @@ export interface BreakerOptions {
   readonly maxOpenMs: number;
 }
 
-/** Longest rest after a provider's `retry-after`: it may be about one large request. */
+/** Longest open time after a provider's `retry-after`, which may concern only one large request. */
 const MAX_RATE_LIMIT_MS = 60_000;
 
-/** An account rests also when more than half of its latest attempts, this many, failed. */
+/** The breaker also opens for an account when more than half of its latest WINDOW attempts failed. */
 const WINDOW = 20;
 
-/** Time after an answer to another account in which failures of this one say nothing of the model. */
+/** Time after an answer to another account in which this account's failures do not count against the model. */
 const OTHERS_MS = 10_000;
-/** The same for whether the model rests for all: short, because a provider that fails has just answered. */
+/** Time after an answer in which the breaker does not open for all accounts. Short: a provider that starts to fail has just answered. */
 const OTHERS_OF_ALL_MS = 3_000;
 
 /** Failures that count against the health of the upstream model; invalid requests and disconnected callers do not. */
@@ -34,83 +34,87 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
 ]);
 
 /**
- * Time of probes that an account may have more than another one before that one may probe beside it: also in pieces, or a caller
- * that leaves and asks again at once would keep the probe from all others.
+ * An account's probe may be joined by a probe of another account once the first account has probed this much longer than the
+ * other. Earlier probes count too: otherwise a caller that disconnects and calls again at once would block all others.
  */
 const PROBE_MS = 5_000;
 
 /** Time between a failed probe and the next one of another account. */
 const NEXT_PROBE_MS = 1_000;
 
-/** Accounts with failures that are kept; the oldest is forgotten. */
+/** Accounts whose failures are kept; the oldest is evicted. */
 const MAX_ACCOUNTS = 1_000;
 
-/** What an account met last: a success, a rate limit, or the beginning of a probe. */
+/** Account and time of an event: a success, a rate limit, or the beginning of a probe. */
 interface Met {
   readonly accountId: string;
   atMs: number;
 }
 
 interface Probe extends Met {
-  /** `Rest.probedMs` of the rest for all in which it began. */
+  /** `Rest.probedMs` of `#shared` when the probe began. */
   readonly probedMs: BoundedMap<string, number> | undefined;
 }
 
-/** A time in which no attempt is permitted, and then one at a time until one of them succeeds. */
+/** An outage: the breaker is open until `untilMs`, then half-open with one probe at a time until a probe succeeds. */
 interface Rest {
-  /** Wall-clock time of its beginning. */
+  /** Wall-clock time of its start. */
   readonly beganAt: number;
   /** Time of the last failure that prolonged it. */
   sinceMs: number;
   untilMs: number;
-  /** The undecided probe; one that was replaced counts like any other attempt. */
+  /** The probe in flight. A probe that was replaced by another counts like any other attempt. */
   probe: Probe | undefined;
-  /** Time of the probes that have ended, by account: of each at most PROBE_MS. */
+  /** Time that ended probes took, by account; each counts PROBE_MS at most. */
   readonly probedMs: BoundedMap<string, number>;
   last: Failure;
 }
 
-/** The failures of one account since its last success in a row of as many as the window has. */
+/** Attempts of one account. Kept until all of its latest WINDOW attempts have succeeded. */
 interface AccountRecord {
+  /** Number of consecutive failures. */
   inARow: number;
-  /** Whether its latest attempts failed. */
+  /** For each of the latest attempts, whether it failed. */
   readonly latest: boolean[];
-  /** Length of its next rest, within the options. */
+  /** Next open time, before it is bounded by the options. */
   nextOpenMs: number;
   rest: Rest | undefined;
 }
 
 /** Permission for one attempt. Exactly one of the methods but `committed` must be called at its end. */
 export interface BreakerPermit {
-  /** The first content has arrived, so the upstream works. One of the other calls follows. */
+  /** Call it at the first content, which shows that the upstream works. One of the other methods must follow. */
   committed(): void;
   /** The attempt succeeded. */
   succeeded(): void;
-  /** The attempt failed. Returns for how long the account gets no permit now, if it gets none. */
+  /** The attempt failed. Returns the milliseconds until the account may get a permit; undefined when it may get one now. */
   failed(failure: Failure): number | undefined;
   /** No verdict: the caller disconnected, or the request caused the failure. */
   abandoned(): void;
 }
 
 /**
- * The circuit breaker of one upstream model. Closed, it permits all attempts. After too many failures of an account it permits
- * none of that account until the open time is over; then a single probe decides whether it closes. A rate limit opens it for the
- * time that the provider asked for. One account's failures and rate limits never concern another one: requests that never succeed
- * would otherwise keep all callers out. While the model answers another account, this one may probe at once, one attempt at a
- * time. Once several accounts fail and none has been answered for some seconds, the model rests for all: then any account that
- * does not rest itself may probe, one at a time, and beside one whose probes have taken longer.
+ * The circuit breaker of one upstream model, with a state for each account and one that all accounts share. Closed, it permits
+ * all attempts. Too many failures of an account open it for that account; after the open time a single probe decides whether it
+ * closes. A rate limit opens it for the time that the provider asked for.
+ *
+ * One account's failures and rate limits never open the breaker for another: requests that never succeed would otherwise keep all
+ * callers out. While the model answers another account, an account with an open breaker may probe at once, one attempt at a time.
+ *
+ * When several accounts fail and the model has answered none for OTHERS_OF_ALL_MS, the breaker opens for all accounts. Then any
+ * account whose own breaker is closed may probe, one attempt at a time, or beside another account's probe after PROBE_MS.
  */
 export class Breaker {
   readonly #options: () => BreakerOptions;
   readonly #clock: Clock;
   readonly #accounts = new Map<string, AccountRecord>();
-  /** The rest for all accounts. */
+  /** The outage that all accounts share; undefined while the shared state is closed. */
   #shared: Rest | undefined;
   /** Failures of all accounts since the last success. */
   #inARow = 0;
-  /** Of the latest attempts of all accounts: undefined for a success, else the account. */
+  /** For each of the latest attempts of all accounts: undefined for a success, the account for a failure. */
   #latest: (string | undefined)[] = [];
-  /** The last success, and that of another account before it. */
+  /** The last success, and the last one of another account before it. */
   #success: Met | undefined;
   #othersSuccess: Met | undefined;
   /** The last rate limit since the last success. */
@@ -118,17 +122,17 @@ export class Breaker {
 
   /** The last outage that has ended. */
   #outage: Span | undefined;
-  /** What the breaker counts. */
+  /** The counted attempts, for `Outliers`. */
   readonly record: TrackRecord;
 
-  /** `options`: those in force now. */
+  /** `options`: returns the options in force; a reload may change them. */
   constructor(options: () => BreakerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
     this.record = new TrackRecord(clock);
   }
 
-  /** `closed`, `open`, or `half_open` while a probe is due or in flight. Of one account only while the model works for no other. */
+  /** State of `#current`: `closed`, `open`, or `half_open` while a probe is due or in flight. */
   get state(): "closed" | "open" | "half_open" {
     const rest = this.#current();
     if (rest === undefined) return "closed";
@@ -143,7 +147,7 @@ export class Breaker {
     return { sinceMs: rest.beganAt, remainingMs, isProbed: remainingMs === 0 && rest.probe !== undefined };
   }
 
-  /** Whether an attempt of another account has succeeded within `OTHERS_MS`: then failures of this one say nothing of the model. */
+  /** Whether an attempt of another account succeeded within OTHERS_MS; then this account's failures do not count against the model. */
   worksForOthers(accountId: string): boolean {
     return this.#hasWorkedForOthers(accountId, this.#clock.monotonic() - OTHERS_MS);
   }
@@ -153,7 +157,7 @@ export class Breaker {
     return this.#outage;
   }
 
-  /** When an account was answered last, by the clock's `monotonic`; undefined when none was. */
+  /** Time of the last success, by the clock's `monotonic`; undefined without one. */
   get servedAtMs(): number | undefined {
     return this.#success?.atMs;
   }
@@ -163,7 +167,7 @@ export class Breaker {
     return this.#obstacle(accountId) === undefined;
   }
 
-  /** Milliseconds for which `admit` permits an account nothing; 0 when it may, and while another attempt is its probe. */
+  /** Milliseconds of open time that an account has left; 0 when `admit` permits an attempt, and while a probe is in flight. */
   remainingMs(accountId: string): number {
     return Math.max((this.#obstacle(accountId)?.untilMs ?? -Infinity) - this.#clock.monotonic(), 0);
   }
@@ -174,7 +178,7 @@ export class Breaker {
     if (obstacle !== undefined) return this.#refuse(obstacle);
     let probe = this.#beginProbe(accountId);
     let hasContent = false;
-    /** Ends the probe if this permit is the undecided one; returns whether it was. */
+    /** Ends the probe of this permit. Returns whether it was still the probe in flight, which decides the breaker's state. */
     const decide = (): boolean => {
       const ended = probe;
       probe = undefined;
@@ -189,7 +193,7 @@ export class Breaker {
       succeeded: () => {
         if (decide()) this.#recovered(accountId);
         else this.#noteSuccess(accountId);
-        // Content that came long ago says nothing about now.
+        // After content, `committed` has noted the success at its own time.
         if (!hasContent) this.#works(accountId);
         this.#note(undefined);
         this.record.add(accountId, { failed: false });
@@ -203,7 +207,7 @@ export class Breaker {
     };
   }
 
-  /** What keeps an account from an attempt. */
+  /** The outage that forbids an account an attempt; undefined when an attempt is permitted. */
   #obstacle(accountId: string): Rest | undefined {
     const own = this.#accounts.get(accountId)?.rest;
     if (own !== undefined && !this.#mayProbe(own, accountId)) return own;
@@ -211,7 +215,7 @@ export class Breaker {
     return undefined;
   }
 
-  /** Whether a probe of this account may begin: without another one, or beside one of another account that has had its time. */
+  /** Whether a probe of this account may begin: there is none in flight, or one of another account that has had PROBE_MS more. */
   #mayProbe({ untilMs, sinceMs, probe, probedMs }: Rest, accountId: string): boolean {
     const nowMs = this.#clock.monotonic();
     if (nowMs < untilMs && !this.#hasWorkedForOthers(accountId, sinceMs)) return false;
@@ -243,18 +247,18 @@ export class Breaker {
     return isUndecided;
   }
 
-  /** A probe has succeeded. */
+  /** Ends the outage of an account, and the shared one, after a successful probe. */
   #recovered(accountId: string): void {
     const rest = this.#shared ?? this.#accounts.get(accountId)?.rest;
     this.#accounts.delete(accountId);
-    // An outage of one account is none of the model while that answers others.
+    // An outage of one account is no outage of the model while the model answers other accounts.
     if (rest === undefined || (this.#shared === undefined && this.worksForOthers(accountId))) return;
     const untilMs = this.#clock.monotonic();
     this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - rest.beganAt, 0), untilMs };
     this.record.clear();
   }
 
-  /** The model answers an account now. */
+  /** Notes that the model answers an account now, and closes the shared state. */
   #works(accountId: string): void {
     this.#inARow = 0;
     this.#limited = undefined;
@@ -284,7 +288,7 @@ export class Breaker {
     }
   }
 
-  /** Whether the model rests for all after a failure. While it does, only its probe counts, not attempts from before. */
+  /** Whether a failure opens the breaker for all accounts. While it is open for all, only the failure of a probe does. */
   #concernsAll(
     accountId: string,
     { isLimit, isProbe }: { readonly isLimit: boolean; readonly isProbe: boolean },
@@ -300,7 +304,7 @@ export class Breaker {
     record.inARow += 1;
     noteIn(record.latest, true);
     const isTripped = record.inARow >= failures || hasMostlyFailed(record.latest);
-    // While it rests only the probe counts, not attempts from before.
+    // While the breaker is open for the account, only the probe counts, not attempts from before.
     if (isProbe || (isTripped && record.rest === undefined)) {
       const restMs = Math.min(Math.max(record.nextOpenMs, openMs), maxOpenMs);
       this.#letRest(record, failure, restMs);
@@ -313,7 +317,7 @@ export class Breaker {
     record.rest = prolonged(record.rest, { failure, untilMs, clock: this.#clock });
   }
 
-  /** Whether accounts, this one last, fail and none succeeds, or more than half of the latest attempts of several failed. */
+  /** Counts a failure. Whether failures in a row, or more than half of the latest attempts, are failures of several accounts. */
   #failsForSeveral(accountId: string): boolean {
     this.#inARow += 1;
     this.#note(accountId);
@@ -322,7 +326,7 @@ export class Breaker {
     return isInARow || (this.#latest.length === WINDOW && failed.length > WINDOW / 2 && !isOfOne(failed));
   }
 
-  /** Whether rate limits of several accounts came without a success between them. */
+  /** Notes a rate limit. Whether another account had one within OTHERS_MS, without a success in between. */
   #limitsSeveral(accountId: string): boolean {
     const before = this.#limited;
     const atMs = this.#clock.monotonic();
@@ -344,7 +348,7 @@ export class Breaker {
     return record;
   }
 
-  /** Notes a success of an account that is kept for its failures. */
+  /** Notes a success of an account that has a record, and removes the record when it has no failures left. */
   #noteSuccess(accountId: string): void {
     const record = this.#accounts.get(accountId);
     if (record === undefined) return;
@@ -353,12 +357,12 @@ export class Breaker {
     if (record.rest === undefined && !record.latest.includes(true)) this.#accounts.delete(accountId);
   }
 
-  /** Notes an attempt: the account of a failure, undefined for a success. */
+  /** Notes an attempt of any account: the account of a failure, undefined for a success. */
   #note(failed: string | undefined): void {
     noteIn(this.#latest, failed);
   }
 
-  /** The rest to show: that of all, or the longest of an account while the model works for no other one. */
+  /** The outage to show: the shared one, or the longest of an account while the model works for no other account. */
   #current(): Rest | undefined {
     if (this.#shared !== undefined) return this.#shared;
     let longest: Rest | undefined;
@@ -381,20 +385,20 @@ export class Breaker {
   }
 }
 
-/** Adds to the latest attempts. */
+/** Adds an attempt to the latest WINDOW attempts. */
 function noteIn<T>(latest: T[], attempt: T): void {
   latest.push(attempt);
   if (latest.length > WINDOW) latest.shift();
 }
 
-/** Whether more than half of the window's attempts failed. */
+/** Whether more than half of the latest WINDOW attempts failed; false for fewer attempts. */
 const hasMostlyFailed = (latest: readonly boolean[]): boolean =>
   latest.length === WINDOW && latest.filter((failed) => failed).length > WINDOW / 2;
 
 const isOfOne = (failures: readonly (string | undefined)[]): boolean =>
   failures.every((account) => account === failures[0]);
 
-/** A rest with another failure, never shorter than before. */
+/** A new outage, or a continued one with a further failure. Its open time is never shortened. */
 function prolonged(
   rest: Rest | undefined,
   { failure, untilMs, clock }: { readonly failure: Failure; readonly untilMs: number; readonly clock: Clock },

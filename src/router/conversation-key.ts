@@ -8,8 +8,9 @@ const MAX_TOOLS = 32;
 const MAX_PARTS = 8;
 
 /**
- * A key that the requests of one conversation share, and others hardly: of the caller's key family and `prompt_cache_key`, else
- * `session_id`, else what a provider's prompt cache begins with: system messages, tools and the first user message.
+ * A hash that the requests of one conversation share, and that other conversations rarely have. It covers the caller's key family
+ * and `prompt_cache_key`, else `session_id`, else the beginning of the prompt, by which providers cache: system messages, tools
+ * and the first user message.
  */
 export function conversationKey(request: CompletionRequest, keyFamilyId: string): number {
   const hash = new Hash();
@@ -27,7 +28,7 @@ function addPrefix({ messages, tools }: CompletionRequest, hash: Hash): void {
   }
   const end = messages.findIndex(({ role }) => role !== Role.SYSTEM);
   const prefix = end < 0 ? messages : messages.slice(0, end + 1);
-  // Of many system messages the first one says which agent it is.
+  // The first of several system messages identifies the agent.
   for (const { parts } of prefix.length > 1 ? [prefix[0]!, prefix.at(-1)!] : prefix)
     for (const part of parts.slice(0, MAX_PARTS)) addPart(part, hash);
 }
@@ -41,7 +42,7 @@ function addPart({ kind }: Part, hash: Hash): void {
     case "video":
     case "file": {
       const { source } = kind.value;
-      // Of bytes their number: pictures of the same size are rare, and to hash megabytes would cost more than it gains.
+      // Bytes count by their number: pictures of the same size are rare, and hashing megabytes would cost more than it gains.
       hash.add(typeof source.value === "string" ? source.value : `${kind.case} ${source.value?.length ?? 0}`);
       return;
     }

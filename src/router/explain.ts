@@ -13,7 +13,7 @@ import { unmetCondition, type RequestFacts } from "./request-facts.ts";
 import type { ExplainedRoute, HeldBack, Ranked } from "./routes.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
-/** A plan and what it was made of. */
+/** A plan and its inputs. */
 interface Planned {
   readonly candidates: readonly (Model | Route)[];
   readonly ranked: Ranked;
@@ -30,7 +30,7 @@ interface ExplainPorts {
 
 const NOBODY = { accountId: "" };
 
-/** Says why each model has its place in a plan, and why targets of its routes have none. */
+/** Explains why each model has its place in a plan, and why other targets of its routes have none. */
 export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanation {
   const { attempts, explained, asked, ranked } = planned;
   const { isForOperator = false, caller: { accountId } = NOBODY } = asked;
@@ -116,7 +116,7 @@ function howOf({ policy, affinity }: Route): string {
   }
 }
 
-/** What to say of a breaker that lets no request of this account through; empty for another one. */
+/** Note about a breaker that permits no attempt of this account; empty for any other breaker. */
 function breakerNote(breaker: Breaker, accountId: string): string {
   if (breaker.mayAdmit(accountId)) return "";
   const remainingMs = breaker.remainingMs(accountId);
@@ -159,8 +159,8 @@ function describeUnmet(when: TargetCondition, facts: RequestFacts, isForOperator
 }
 
 /**
- * The translations for the models of a plan, one for each kind, of MAX_KINDS_TRIED kinds at most. That for the primary is there
- * already.
+ * The translations for the models of a plan: one for each kind, for MAX_KINDS_TRIED kinds at most. The plan already has the
+ * primary's.
  */
 function translationsOf(attempts: CompletionAttempts): (model: Model) => Translate | undefined {
   const [first] = attempts.candidates as readonly [Model];
@@ -175,7 +175,7 @@ function translationsOf(attempts: CompletionAttempts): (model: Model) => Transla
 
 type Translate = NonNullable<ExplainedModel["translate"]>;
 
-/** What a translation loses, or its refusal. Without the body: those for all models together could fill the memory. */
+/** The omitted and clamped fields of a translation, or its refusal. Drops the body: the bodies for all models could fill the memory. */
 function withoutBody(translate: () => Translation): ExplainedTranslation | Failure {
   try {
     const { omitted, clamped, sent } = translate();

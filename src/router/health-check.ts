@@ -2,7 +2,7 @@ import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import { type AttemptPorts, TimeLimit } from "./attempts.ts";
 
-/** A call that only shows whether an upstream model works. */
+/** A call that only tests whether an upstream model works. */
 export interface HealthCheck {
   readonly ask: (signal: AbortSignal) => Promise<unknown>;
   /** Time without calls after which the check is due. */
@@ -10,10 +10,10 @@ export interface HealthCheck {
   readonly signal: AbortSignal;
 }
 
-/** The account of checks. */
+/** Account ID of checks, which belong to no account. */
 const NOBODY = "";
 
-/** See `OwnedRouter.check`. The breaker counts it like a call of one more account. */
+/** Implements `OwnedRouter.check`. The breaker counts the check like a call of one more account. */
 export async function runCheck(
   model: Model,
   { ask, idleMs, signal }: HealthCheck,

@@ -1,9 +1,9 @@
 import type { HealthNote } from "../core/health-notes.ts";
 
 /**
- * Upstream models that this process should pass over, although it has not met their failure itself: more processes found them down
- * than were served by them, this one included. A process that was lately served by no model at all has no vote: its own
- * network may be broken.
+ * Upstream models that this process should pass over although its own breaker is closed: more other processes have an open circuit
+ * breaker for the model than processes, this one included, were lately served by it. A process that no model served lately has no
+ * vote, because its own network may be broken.
  */
 export function downElsewhere(others: readonly HealthNote[], own: HealthNote): ReadonlySet<string> {
   const votes = new Map<string, number>();

@@ -4,7 +4,7 @@ import { LatestSamples, percentile } from "./latest-samples.ts";
 /** Requests over which the share of hedged ones is bounded. */
 const WINDOW = 1_000;
 
-/** What hedging has done for one name, in this process. */
+/** Counts of hedges for one requested name, in this process. */
 export interface HedgeCounts {
   started: number;
   /** Hedges with content before the first attempt. */
@@ -13,7 +13,7 @@ export interface HedgeCounts {
   refused: number;
 }
 
-/** What one account has of the latest WINDOW requests. */
+/** Requests and hedges of one account among the latest WINDOW requests. */
 interface Share {
   requests: number;
   /** Hedges that started, and those that were permitted and have not started yet. */
@@ -26,7 +26,7 @@ interface Counted {
   readonly hedged: string[];
 }
 
-/** The hedges of one name, and the bound of their share: of all requests, and of each account's. */
+/** The hedges of one requested name. Bounds their share of all requests, and of each account's requests. */
 export class Hedging {
   readonly counts: HedgeCounts = { started: 0, won: 0, refused: 0 };
   readonly #latest: Counted[] = [];
@@ -47,8 +47,8 @@ export class Hedging {
   }
 
   /**
-   * Permits an account one more hedge, if that is within `budget`, a share of the latest WINDOW requests, and of the account's own,
-   * or its only one. `start` or `giveUp` has to follow.
+   * Permits an account one more hedge if the share of hedges stays within `budget`, both of the latest WINDOW requests and of the
+   * account's requests among them; one hedge per account is always within its own share. Call `start` or `giveUp` afterwards.
    */
   permit(budget: number, accountId: string): boolean {
     const { requests, hedges } = this.#shares.get(accountId) ?? { requests: 0, hedges: 0 };
@@ -58,12 +58,12 @@ export class Hedging {
     return true;
   }
 
-  /** The permitted hedge does not start. */
+  /** Call it when a permitted hedge does not start. */
   giveUp(accountId: string): void {
     this.#change(accountId, { requests: 0, hedges: -1 });
   }
 
-  /** The permitted hedge starts. */
+  /** Call it when a permitted hedge starts. */
   start(accountId: string): void {
     this.counts.started += 1;
     this.#latest.at(this.#next - 1)!.hedged.push(accountId);
@@ -79,19 +79,19 @@ export class Hedging {
   }
 }
 
-/** Samples kept, and how many are needed. */
+/** Number of samples that are kept, and that a percentile needs. */
 const SAMPLES = 256;
 const LEAST_SAMPLES = 50;
-/** Accounts of which samples are kept apart; the one without a sample for the longest is forgotten. */
+/** Accounts with samples of their own; the account without a new sample for the longest is evicted. */
 const MAX_ACCOUNTS = 32;
-/** New samples after which percentiles are computed anew. */
+/** New samples after which percentiles are recomputed. */
 const RENEWED_AFTER = 16;
-/** No hedge starts sooner, however fast the model is. */
+/** Shortest time until a hedge by percentile, even for a faster model. */
 const LEAST_MS = 50;
 
 /**
- * Times to the first content at one upstream model: an account with enough of them has its own, others those that they have met
- * together, so that the requests of one do not decide for all.
+ * Times to the first content at one upstream model. An account with enough samples has its own percentiles. The other accounts
+ * share percentiles, so that one account's requests do not decide for all.
  */
 export class ContentTimes {
   readonly #accounts = new BoundedMap<string, Percentiles>(MAX_ACCOUNTS);
@@ -104,7 +104,7 @@ export class ContentTimes {
     this.#accounts.set(accountId, own);
   }
 
-  /** In milliseconds, at least LEAST_MS; undefined while there are fewer than LEAST_SAMPLES. */
+  /** A percentile in milliseconds, at least LEAST_MS; undefined with fewer than LEAST_SAMPLES samples. */
   percentile(percent: number, accountId: string): number | undefined {
     const own = this.#accounts.get(accountId);
     return (own?.isKnown === true ? own : this.#others).at(percent);

@@ -18,7 +18,7 @@ export class LatestSamples {
     this.#count += 1;
   }
 
-  /** In no particular order. */
+  /** The kept samples, in no particular order. */
   values(): readonly number[] {
     return this.#values;
   }

@@ -1,15 +1,15 @@
 import type { Tally, TrackRecord } from "./track-record.ts";
 
-/** Attempts and failures below which nothing is said of a target. */
+/** Attempts and failures that a target needs at least to be an outlier; its peers need the attempts together. */
 const LEAST_ATTEMPTS = 20;
 const LEAST_FAILURES = 5;
-/** A target is an outlier when at least this share of its attempts failed, and so many times the share of its peers'. */
+/** A target is an outlier when at least LEAST_SHARE of its attempts failed, and TIMES_PEERS times the share of its peers. */
 const LEAST_SHARE = 0.1;
 const TIMES_PEERS = 3;
-/** How long an outlier is passed over at first; doubled each time, up to OUT_MAX_MS. */
+/** First period in which an outlier is passed over; doubled each time, up to OUT_MAX_MS. */
 const OUT_MS = 30_000;
 const OUT_MAX_MS = 300_000;
-/** Time in its place after which a target is passed over for OUT_MS again. */
+/** Time without being passed over after which the next period is OUT_MS again. */
 const FORGIVEN_MS = 600_000;
 /** Interval of comparisons. */
 const COMPARED_MS = 1_000;
@@ -17,21 +17,21 @@ const COMPARED_MS = 1_000;
 /** A target among its peers. */
 interface Peer {
   readonly record: TrackRecord;
-  /** The time in which it is passed over, by the clock's `monotonic`. */
+  /** Latest period in which it is or was passed over. */
   out: Span | undefined;
   /** How often it was passed over in a row. */
   times: number;
 }
 
-/** A time by the clock's `monotonic`. */
+/** A period by the clock's `monotonic`. */
 export interface Span {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
 /**
- * Finds the targets of one route that fail more often than the others, too seldom to open their circuit breakers, and passes over at
- * most half of the targets for a time.
+ * Finds the targets of one route that fail more often than the others, though too seldom to open their circuit breakers. Passes over
+ * at most half of the targets for a time.
  */
 export class Outliers {
   #comparedMs = -Infinity;
@@ -78,10 +78,13 @@ function sumOf(tallies: readonly Tally[]): Tally {
 
 /** Longest slow start. */
 const SLOW_START_MS = 30_000;
-/** Share of its requests that a target gets back at once. */
+/** Share of its requests that a target gets at the start of the slow start. */
 const FIRST_SHARE = 0.1;
 
-/** Share of its requests, 0 to 1, that a target has after it was away: it grows for as long as it was away, at most SLOW_START_MS. */
+/**
+ * Slow start: share of its requests, 0 to 1, that a target gets after the given period out. The share grows for as long as the
+ * period lasted, at most SLOW_START_MS.
+ */
 export function shareAfter({ sinceMs, untilMs }: Span, nowMs: number): number {
   if (nowMs < untilMs) return 0;
   const lastsMs = Math.max(Math.min(untilMs - sinceMs, SLOW_START_MS), 1);

@@ -3,7 +3,7 @@ import type { Model } from "../core/model.ts";
 import type { AccountRouting } from "../core/principal.ts";
 import { isRoute, type Route } from "../core/route.ts";
 
-/** Accounts of which a model or route is kept with their own credentials; others are made anew. */
+/** Accounts whose variants of a model or route are kept; the variants of other accounts are created again. */
 const MAX_ACCOUNTS = 1_000;
 
 /** An account with its own credentials. */
@@ -13,14 +13,14 @@ interface Owner {
 }
 
 /**
- * Models and routes with accounts' own credentials in place of the configured ones. The same object each time, so that what is known of
- * it stays known, until the credential is another one.
+ * Models and routes with an account's own credentials in place of the configured ones. Returns the same object until the credential
+ * changes, because other parts keep their knowledge of it by identity.
  */
 export class OwnModels {
   readonly #models = new WeakMap<Model, BoundedMap<string, Model>>();
   readonly #routes = new WeakMap<Route, BoundedMap<string, Route>>();
 
-  /** The model or route itself, where the account has no credential for it. */
+  /** The variant for an account; `found` itself when the account has no credential for it. */
   of(found: Model | Route, owner: Owner): Model | Route {
     return isRoute(found) ? this.#routeOf(found, owner) : this.#modelOf(found, owner);
   }

@@ -18,11 +18,11 @@ export interface AttemptPlan {
   readonly mode: Mode;
   readonly candidates: readonly Model[];
   readonly primary: Translation;
-  /** Number of candidates at the beginning that are targets of one route; 0: none. */
+  /** Number of leading candidates that are targets of one route; 0: none. */
   readonly targets: number;
   /** Whether a refusal may be about content that the request only names (`core/named-content.ts`). */
   readonly namesContent: boolean;
-  /** Hedging by the name that was asked for. Default: none. */
+  /** Hedging of the requested name. Default: none. */
   readonly hedge?: (Hedge & { readonly name: string }) | undefined;
   /** Translates the request for another candidate. Throws what planning throws. */
   translate(model: Model): Translation;
@@ -36,30 +36,30 @@ export interface CompletionAttempts extends AttemptPlan {
 
 /** The attempts of an embedding request. */
 export interface EmbeddingAttempts extends AttemptPlan {
-  /** Number of inputs that are sent. */
+  /** Number of inputs in the translated request. */
   readonly inputs: number;
 }
 
-/** Targets of a route that one request is sent to at most: one that all of them refuse would be sent to each. */
+/** Largest number of targets of a route to which one request is sent. Bounds a request that all of them refuse. */
 const MAX_TARGETS_TRIED = 8;
-/** The same for all models of a request, those of its fallbacks included. */
+/** Largest number of models to which one request is sent, those of its fallbacks included. */
 const MAX_MODELS_TRIED = 16;
-/** Kinds of targets for which a request is translated to find one that loses nothing: each takes as long as the first. */
+/** Largest number of target kinds for which a request is translated to find a lossless one. Each costs a whole translation. */
 export const MAX_KINDS_TRIED = 4;
 
 /** Requirements of a plan whose first candidates are the targets of one route. */
 export interface AskedOfRanked extends Asked {
-  /** Default: the first candidate is the primary. */
+  /** Targets among which the primary is chosen. Default: the first candidate is the primary. */
   readonly targets?: readonly Target[];
-  /** Number of targets at the beginning that are not known to be down. Default: 0. */
+  /** Number of leading targets that are not known to be down. Default: 0. */
   readonly up?: number;
 }
 
 /**
- * Plans the attempts of a request: the primary (and its own retries) first, then each other candidate once, as listed. Of
- * `targets` the primary is the first that loses nothing of the request, else the first that supports it, of those that are up if there
- * is one among them.
- * A pure function. Throws `invalid_request` when the primary does not support the request, or, when it is strict,
+ * Plans the attempts of a request: the primary (and its own retries) first, then each other candidate once, as listed. With
+ * `targets`, the primary is the first target that loses no field of the request, else the first that supports it; targets that are
+ * up are preferred.
+ * A pure function. Throws `invalid_request` when the primary does not support the request, or, when the request is strict,
  * when a field would be omitted or clamped.
  */
 export function planAttempts(
@@ -97,8 +97,8 @@ const VECTOR_FIELDS = ["dimensions", "task"] as const;
 
 /**
  * Plans the attempts of an embedding request: the first candidate (and its own retries), then each other one once, as listed. A pure
- * function. Throws `invalid_request` when the first does not support the request, or, when it is strict, when a field would be omitted
- * or clamped. Another candidate is not sent a request whose vectors would differ from the first one's.
+ * function. Throws `invalid_request` when the first does not support the request, or, when the request is strict, when a field would
+ * be omitted or clamped. Another candidate is skipped when its vectors would differ from those of the first one.
  */
 export function planEmbeddings(request: EmbeddingRequest, candidates: readonly Model[]): EmbeddingAttempts {
   const first = candidates[0]!;
@@ -113,10 +113,10 @@ export function planEmbeddings(request: EmbeddingRequest, candidates: readonly M
     namesContent: false,
     translate(model) {
       const translation = translateEmbedding(request, model);
-      // Also what the first one loses and this one has.
+      // A field that only the first candidate loses changes the vectors as well.
       const changed = VECTOR_FIELDS.find((field) => loses(translation, field) !== loses(primary, field));
       if (changed === undefined) return translation;
-      throw new Failure("invalid_request", `${model.id} reads ${changed} otherwise, so its vectors would be others.`);
+      throw new Failure("invalid_request", `${model.id} treats ${changed} differently, so its vectors would differ.`);
     },
   };
 }
@@ -135,17 +135,17 @@ interface Primary {
   readonly primary: Translation;
 }
 
-/** Translates for one model after the other, of MAX_KINDS_TRIED kinds at most, until one loses nothing. */
+/** Translates for one target after the other, for MAX_KINDS_TRIED kinds at most, until a translation loses no field. */
 function choosePrimary(
   request: CompletionRequest,
   { targets, up }: Required<Pick<AskedOfRanked, "targets" | "up">>,
   asked: Asked,
 ): Primary {
-  /** Loses only what the contract does not have; another target may send the caller's own body. */
+  /** Loses only fields that the contract does not have. Another target may keep these by sending the caller's own body. */
   let almost: Primary | undefined;
   let lossy: Primary | undefined;
   let refusal: Failure | undefined;
-  /** Of targets that lose something or refuse the request. */
+  /** Kinds of targets that lose a field or refuse the request. */
   const unfit = new Set<string>();
   for (const [index, { model, kind }] of targets.entries()) {
     if (index === up && (almost ?? lossy) !== undefined) break;
@@ -156,7 +156,7 @@ function choosePrimary(
       const { omitted, clamped } = primary;
       if (omitted.length === 0 && clamped.length === 0) return { model, primary };
       if (omitted.length <= (asked.unknown?.length ?? 0) && clamped.length === 0) {
-        // Without the caller's body these fields are lost at every model.
+        // Without the caller's body every model loses these fields.
         if (asked.body === undefined) return { model, primary };
         almost ??= { model, primary };
       } else lossy ??= { model, primary };
@@ -196,11 +196,11 @@ function translate(
   if (before.length > 0) translation = { ...translation, omitted: [...before, ...translation.omitted] };
   const refusal = request.strict ? refuseLosses(model, translation) : undefined;
   if (refusal !== undefined) throw refusal;
-  // Never a reason to refuse: the caller wrote none of it.
+  // State that was removed never refuses a strict request, because the caller did not write it.
   return own.omitted.length === 0 ? translation : { ...translation, omitted: [...translation.omitted, ...own.omitted] };
 }
 
-/** Whether a caller's body may be sent with all that it has. */
+/** Whether a caller's body may be sent with all its fields. */
 function maySend(
   body: CallersBody | undefined,
   {

@@ -7,7 +7,7 @@ import { byRendezvous, byWeight, sortBy, type Weighted } from "./rendezvous.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
-/** A target with what a policy knows of it. */
+/** A target with the facts that a policy needs. */
 export interface Member extends Weighted {
   readonly target: Target;
   readonly load: UpstreamLoad;
@@ -15,11 +15,11 @@ export interface Member extends Weighted {
   chosenAt: number;
 }
 
-/** What a policy decides by. */
+/** The inputs of a policy for one request. */
 export interface Choice {
   readonly facts: RequestFacts;
   readonly mode: Mode;
-  /** Of the caller. */
+  /** Account of the caller. */
   readonly accountId: string;
   /** Whether the target depends on the conversation. */
   readonly affinity: boolean;
@@ -27,11 +27,11 @@ export interface Choice {
   readonly random: () => number;
   /** The clock's `monotonic`. */
   readonly nowMs: number;
-  /** Choices of this route by latency so far. */
+  /** Number of choices that this route has made by latency so far. */
   readonly number: number;
 }
 
-/** Orders members: the first one should serve, each other one when those before it cannot. */
+/** Orders members: the first should serve, the others in this order when it fails. */
 type Policy = (members: readonly Member[], choice: Choice) => readonly Member[];
 
 export const POLICIES: Readonly<Record<RoutePolicy, Policy>> = {
@@ -47,8 +47,8 @@ const MOST_OF_SHARE = 1.25;
 const ALWAYS_IN_FLIGHT = 16;
 
 /**
- * Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018): by rendezvous, with the members that have
- * more than their share at the end.
+ * Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018): rendezvous hashing, with members above their
+ * share of the load at the end.
  */
 function byAffinity(members: readonly Member[], { facts }: Choice): readonly Member[] {
   const order = byRendezvous(members, facts.conversation);
@@ -64,18 +64,18 @@ function byAffinity(members: readonly Member[], { facts }: Choice): readonly Mem
   return [...order.filter((member) => !isFull(member)), ...order.filter(isFull)];
 }
 
-/** Members whose expected time is at most this much longer than the shortest one are as good. */
+/** Members with at most this multiple of the shortest expected time count as equally fast. */
 const AS_FAST = 1.05;
-/** The same for a conversation, whose prompt cache at its target usually saves more. */
+/** As AS_FAST, with affinity: the prompt cache at the conversation's target usually saves more than the difference. */
 const AS_FAST_WITH_CACHE = 1.5;
-/** Choices, for each target of the route, after which the expected time of one that was not chosen counts half. */
+/** Choices per target of the route after which the expected time of a member that was not chosen is halved. */
 const HALF_AFTER = 200;
 
 /**
- * Two random ones of the fastest members, the faster of the two first; or, with affinity, the conversation's. A member that is
- * not chosen counts as faster with every choice, so that it is tried again: one of twice the time once in HALF_AFTER
- * choices per target, one of ten times it once in three times as many, which costs some percent of the time at most. Members
- * of which nothing is known are tried first.
+ * Power of two choices: takes two random members of the fastest and puts the faster one first; with affinity, the conversation's
+ * member. The expected time of a member that is not chosen decays with every choice, so that the member is tried again: with twice
+ * the time, once in HALF_AFTER choices per target; with ten times the time, once in three times as many. These trials cost a few
+ * percent of the time at most. Members without samples are tried first.
  */
 function leastLatency(members: readonly Member[], choice: Choice): readonly Member[] {
   const { accountId, affinity, mode, nowMs, number } = choice;
@@ -93,9 +93,9 @@ function leastLatency(members: readonly Member[], choice: Choice): readonly Memb
   return first === order[0] ? order : [first, ...order.filter((member) => member !== first)];
 }
 
-/** Notes that a request goes to one of `members`, by its latency. */
+/** Records that `first` of `members` was chosen by its latency. */
 export function noteChoice(first: Member, members: readonly Member[], { mode, number }: Choice): void {
-  // What was measured so long ago does not slow down what is measured now.
+  // Old samples would only delay the average of new ones.
   if (number - first.chosenAt > HALF_AFTER * members.length) first.load.forget(mode);
   first.chosenAt = number;
 }
@@ -104,10 +104,10 @@ function indexBelow(end: number, { random }: Choice): number {
   return Math.min(Math.floor(random() * end), end - 1);
 }
 
-/** Tokens of an answer by which prices are compared. */
+/** Answer tokens with which prices are compared when the request has no limit. */
 const USUAL_ANSWER_TOKENS = 1_000;
 
-/** By the price of the request with a usual answer, the cheapest first and those without a price last. */
+/** Sorts by the price of the request with a usual answer, the cheapest first and members without a price last. */
 function cheapest(members: readonly Member[], { facts }: Choice): readonly Member[] {
   return sortBy(members, ({ target: { model } }) => usualCost(model, facts) ?? Infinity).order;
 }

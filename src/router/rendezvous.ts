@@ -1,20 +1,20 @@
 /**
- * Orders members by weighted rendezvous hashing: the same key has the same order in every process, each member is first for its
- * share of the keys, and a member that comes or goes moves only its own keys.
+ * Orders members by weighted rendezvous hashing. A key has the same order in every process, each member is first for its share of
+ * the keys, and adding or removing a member moves only its own keys.
  */
 export function byRendezvous<M extends Weighted>(members: readonly M[], key: number): M[] {
-  // Each draws a number between 0 and 1; the first is the one whose exponential waiting time is shortest.
+  // Each member draws a number between 0 and 1, and is sorted by the exponential waiting time that follows from it.
   return sortBy(members, ({ seed, weight }) => -Math.log((mix(key ^ seed) + 0.5) / 2 ** 32) / weight).order;
 }
 
-/** A number from 0 to 1 that is the same for the same key and member, independent of the order by these. */
+/** A pseudo-random number from 0 to 1 for a key and a member, independent of `byRendezvous`. */
 export function drawFor(key: number, { seed }: Weighted): number {
   return mix(mix(key) ^ seed) / 2 ** 32;
 }
 
 /**
- * Orders members at random by their weights: each is first as often as its weight says, and of the others in the same way the next
- * one. `random`: 0 to 1. Draws one place after the other, at half the cost of sorting exponential waiting times.
+ * Orders members at random by their weights: draws the first in proportion to the weights, then the next among the others in the
+ * same way. `random` returns 0 to 1. This costs half as much as sorting exponential waiting times.
  */
 export function byWeight<M extends Weighted>(members: readonly M[], random: () => number): M[] {
   const order = [...members];
@@ -33,7 +33,7 @@ export function byWeight<M extends Weighted>(members: readonly M[], random: () =
   return order;
 }
 
-/** A member with its share. */
+/** A member with its weight. */
 export interface Weighted {
   readonly weight: number;
   /** A hash of its name. */
@@ -41,8 +41,8 @@ export interface Weighted {
 }
 
 /**
- * Sorts by a value that is computed once for each, the smallest first, and keeps the order of equal ones. By insertion: of the few
- * members of a route, for each request, this costs a quarter of `toSorted`.
+ * Stable sort by a value that is computed once per member, the smallest first. Insertion sort: for the few members of a route it
+ * costs a quarter of `toSorted`, and it runs for each request.
  */
 export function sortBy<M>(members: readonly M[], valueOf: (member: M) => number): { order: M[]; values: number[] } {
   const order: M[] = [];
@@ -60,11 +60,11 @@ export function sortBy<M>(members: readonly M[], valueOf: (member: M) => number)
   return { order, values };
 }
 
-/** A hash of 32 bits that is built of texts. */
+/** Builds a 32-bit hash from texts. */
 export class Hash {
   #state = 0x811c9dc5;
 
-  /** Adds a text by its length and its characters, of a long one those of its beginning and its end. */
+  /** Adds the length and the characters of a text; of a long text, MAX_CHARS at each end. */
   add(text: string): void {
     this.#addNumber(text.length);
     if (text.length <= 2 * MAX_CHARS) this.#addChars(text, 0, text.length);

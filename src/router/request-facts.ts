@@ -13,7 +13,7 @@ const MODALITY_OF: Partial<Record<NonNullable<Part["kind"]["case"]>, Modality>> 
   file: Modality.FILE,
 };
 
-/** What the choice of a target may depend on, each computed on first use: most routes need little of it. */
+/** Facts of a request on which the choice of a target may depend. Each is computed on first use: most routes need few of them. */
 export class RequestFacts {
   readonly #request: CompletionRequest;
   readonly #caller: Pick<Principal, "keyFamilyId" | "tags">;
@@ -26,7 +26,7 @@ export class RequestFacts {
     this.#caller = caller;
   }
 
-  /** Estimated. */
+  /** Estimated tokens of the prompt. */
   get promptTokens(): number {
     return (this.#promptTokens ??= estimateTokens(measurePrompt(this.#request)));
   }
@@ -36,7 +36,7 @@ export class RequestFacts {
     return this.#request.maxOutputTokens;
   }
 
-  /** What conversation and answer may hold beside text. */
+  /** Modalities that conversation and answer may hold beside text. */
   get modalities(): ReadonlySet<Modality> {
     return (this.#modalities ??= modalitiesOf(this.#request));
   }
@@ -58,7 +58,7 @@ export class RequestFacts {
 
 const NO_TAGS: ReadonlySet<string> = new Set();
 
-/** The first part of a target's condition that the request does not meet; undefined when the target is used for it. */
+/** The first part of a target's condition that the request does not meet; undefined when it meets all. */
 export function unmetCondition(
   facts: RequestFacts,
   { promptTokens, modalities, tools, keyTags }: TargetCondition,

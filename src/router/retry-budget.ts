@@ -1,15 +1,15 @@
 import type { Failure } from "../core/failure.ts";
 
-/** Retries that may always be in flight, however few requests there are. */
+/** Retries that may be in flight even with few requests. */
 const FLOOR = 3;
-/** Largest share of retries among a provider's requests in flight: one for five first attempts. */
+/** Largest share of retries among a provider's requests in flight: one per five first attempts. */
 const SHARE = 1 / 6;
 
-/** What the retry budget of a provider has done, in this process. */
+/** Counts of a provider's retry budget, in this process. */
 export interface RetryCounts {
   readonly granted: number;
   readonly refused: number;
-  /** Permits that are taken. */
+  /** Permits that are taken and not yet released. */
   readonly inFlight: number;
 }
 
@@ -35,7 +35,7 @@ export class RetryBudget {
     };
   }
 
-  /** Takes a permit for one retry; the returned function releases it. Undefined when none is left. */
+  /** Takes a permit for one retry; the returned function releases it. Undefined when no permit is left. */
   take(): (() => void) | undefined {
     if (this.#retries >= Math.max(FLOOR, this.#requests * SHARE)) {
       this.#refused += 1;
@@ -58,8 +58,8 @@ export interface BackoffOptions {
 }
 
 /**
- * Wait before retry number `retry` (from 0) after `failure`; undefined without a retry. A provider's `retry-after` is
- * followed, with jitter upwards only; otherwise the wait is random up to the bound (full jitter), so that callers that failed
+ * Milliseconds before retry number `retry` (from 0) after `failure`; undefined when no retry is allowed. A provider's `retry-after`
+ * is the minimum, plus jitter. Without one the wait is random up to the bound (full jitter), so that callers that failed
  * together do not retry together. `random` returns 0 to 1.
  */
 export function backoffMs(

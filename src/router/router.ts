@@ -25,10 +25,10 @@ import { type ExplainedRoute, type RankAsked, type Ranked, Routes } from "./rout
 import type { Opening } from "./upstream-health.ts";
 import { UpstreamLoad } from "./upstream-load.ts";
 
-/** As `Config.aliases`. */
+/** The type of `Config.aliases`. */
 export type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
 
-/** What requests may ask for. */
+/** Models, routes and aliases that requests may name. */
 export interface Names {
   readonly models: readonly Model[];
   /** Default: none. */
@@ -66,7 +66,7 @@ class Registry {
   }
 }
 
-/** What a reload may change beside the names. */
+/** Settings that a reload may change, beside models, routes and aliases. */
 interface RouterSettings {
   readonly backoff: BackoffOptions;
   readonly breaker: BreakerOptions;
@@ -81,8 +81,9 @@ export interface RouterOptions extends Names, RouterSettings {
 /** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
   /**
-   * Replaces the models, and the settings that are given. Requests in flight keep theirs, and their backoff. Health starts anew, because
-   * the cause of failures may be fixed, but for the models that `keepsHealth` finds (default: none).
+   * Replaces the models, and the settings that are given. Requests in flight keep their models and their backoff. Health state is
+   * reset, because the reload may have fixed the cause of failures, except for models for which `keepsHealth` returns true (default:
+   * none).
    */
   replace(
     models: readonly Model[],
@@ -91,20 +92,21 @@ export interface OwnedRouter extends Router {
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
-  /** What this process has met, for the others; undefined without routes, whose order is all that depends on it. */
+  /** This process's note for the others. Undefined without routes, because notes only change the order of their targets. */
   healthNote(): HealthNote | undefined;
-  /** Passes over what these notes of other processes find to be down, in place of those before. */
+  /** Passes over the models that the notes of other processes vote down (`health-votes.ts`). Replaces earlier notes. */
   heed(others: readonly HealthNote[]): void;
   /** IDs of the targets that are passed over as outliers, by route. */
   outliers(): ReadonlyMap<string, readonly string[]>;
   /**
-   * Checks the upstream model of a model with a call of no account, if its breaker is half-open, or closed and nobody has called it
-   * for `idleMs`. Resolves with whether it passed; undefined when it was not due, or says nothing. Never rejects.
+   * Checks the upstream model of a model with a call of no account. The check is due if the breaker is half-open, or if it is closed
+   * and the model has had no call for `idleMs`. Resolves with whether the check passed; undefined when it was not due, or its outcome
+   * does not show the model's health. Never rejects.
    */
   check(model: Model, check: HealthCheck): Promise<boolean | undefined>;
-  /** What hedging has done, by name; without names that were never hedged. */
+  /** Counts of hedges by requested name, without names that were never hedged. */
   hedges(): ReadonlyMap<string, HedgeCounts>;
-  /** What the retry budgets have done, by the names of providers; without those that were never called. */
+  /** Counts of the retry budgets by provider name, without providers that were never called. */
   retries(): ReadonlyMap<string, RetryCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
   openingOf(model: Model): Opening | undefined;
@@ -156,7 +158,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     plan: (request, candidates, asked) => new RunnablePlan(planOf(request, candidates, asked).attempts, ports),
     explain(request, candidates, asked) {
       const explained: ExplainedRoute[] = [];
-      // All of it is charged by the caller.
+      // Without a share: the caller of `explain` charges the whole work.
       const planned = planOf(request, candidates, { ...asked, share: undefined, explained });
       return explainPlan({ ...planned, candidates, explained, asked }, ports);
     },
@@ -184,7 +186,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       );
       return {
         down: known.flatMap(([key, { state }]) => (state === "open" ? [key] : [])),
-        // A note has a bound: what was served long ago is left out first.
+        // The latest first, because `writeHealthNote` cuts the list at its limit.
         up: served.toSorted((one, other) => other.servedAtMs - one.servedAtMs).map(({ key }) => key),
       };
     },
@@ -205,7 +207,7 @@ function contentKey(model: Model, streamed: boolean): string {
   return `${upstreamKey(model)} ${streamed ? "streamed" : "whole"}`;
 }
 
-/** Time for which a success is told to other processes. */
+/** Time after a success in which the health note lists its model as up. */
 const SERVED_MS = 10_000;
 
 /** Time limit of a provider's count. */
@@ -255,7 +257,7 @@ class RunnablePlan implements Plan {
       return await limit.race(provider.count(call));
     } catch {
       signal.throwIfAborted();
-      // The caller gets an estimate. Counts say nothing about the health of completions.
+      // The caller gets an estimate. A failed count does not count against the health of completions.
       return undefined;
     } finally {
       limit.close();
@@ -347,7 +349,7 @@ async function settle<T>(
   }
 }
 
-/** As `settle`, of the first attempt and the one that may start beside it: the first one with content ends the other at once. */
+/** As `settle`, for the first attempt and its hedge, if one starts. The first of the two with content ends the other at once. */
 async function hedged<T>(
   run: AttemptRun,
   first: RunningAttempt,
@@ -364,8 +366,8 @@ async function hedged<T>(
 }
 
 /**
- * The whole answer of one attempt. An answer that is fetched as a stream, because it may take long, is joined here: the limit
- * for the first content ends with the first content, and only the idle limit applies then.
+ * Returns the whole answer of one attempt. A long answer is fetched as a stream and joined here. Its first content ends the
+ * limit for the first content; after that only the idle limit applies.
  */
 async function fetchAnswer(attempt: RunningAttempt, run: AttemptRun): Promise<Answer> {
   const { model, call, permit, limit, translation } = attempt;
@@ -404,7 +406,7 @@ function whileWanted(attempt: RunningAttempt, emit: Emit): Emit {
   };
 }
 
-/** As `emit`, with internal errors as Failures: a dialect treats any other error as an unreadable answer. */
+/** Wraps `emit` so that it throws only Failures: a dialect treats any other error as an unreadable answer. */
 function ofOurs(emit: Emit): Emit {
   const fail = (reason: unknown): never => {
     throw Failure.from(reason);

@@ -17,15 +17,15 @@ import type { UpstreamLoad } from "./upstream-load.ts";
 export interface Ranked {
   /** In the order in which they are tried, without duplicates. */
   readonly models: readonly Model[];
-  /** Those of the first candidate, of which any may be the primary; empty when it is a model. */
+  /** The targets of the first candidate, any of which may be the primary; empty when it is a model. */
   readonly targets: readonly Target[];
-  /** Number of `targets` at the beginning that are not known to be down. */
+  /** Number of leading `targets` that are not known to be down. */
   readonly up: number;
 }
 
-/** A request's facts, and what decides about its targets. */
+/** Requirements of a ranking. */
 export interface RankAsked extends Pick<Asked, "mode" | "caller" | "requirements"> {
-  /** Collects the routes that were replaced. With it nothing is chosen: the next ranking is the same. Default: none. */
+  /** Receives the replaced routes, for an explanation. With it the ranking changes no state. Default: none. */
   readonly explained?: ExplainedRoute[] | undefined;
 }
 
@@ -33,11 +33,11 @@ export interface RankAsked extends Pick<Asked, "mode" | "caller" | "requirements
 export interface ExplainedRoute {
   readonly route: Route;
   readonly facts: RequestFacts;
-  /** Models that stand after the place of their policy although their breakers permit a call. */
+  /** Models that the ranking moved behind their policy's place, although their breakers permit a call. */
   readonly heldBack: ReadonlyMap<Model, HeldBack>;
 }
 
-/** Why a target comes after others: it fails more often than they do, gets only some requests after an absence, or is down for others. */
+/** Why a target is moved back: it is an outlier, it is in its slow start, or other processes find it down. */
 export type HeldBack = "outlier" | "returning" | "down_elsewhere";
 
 interface RankPorts {
@@ -48,27 +48,27 @@ interface RankPorts {
   readonly loadOf: (model: Model) => UpstreamLoad;
 }
 
-/** A route with what this process knows of its targets. */
+/** The state of a route in this process. */
 interface LiveRoute {
   readonly members: readonly LiveMember[];
   readonly outliers: Outliers;
-  /** Choices by latency so far. */
+  /** Number of choices by latency so far. */
   choices: number;
 }
 
 interface LiveMember extends Member {
-  /** Of its upstream model. */
+  /** `upstreamKey` of its model. */
   readonly key: string;
   load: UpstreamLoad;
   breaker: Breaker;
-  /** The breaker's. */
+  /** `record` of the breaker. */
   readonly record: TrackRecord;
-  /** When it is or was passed over as an outlier. */
+  /** Latest period in which it is or was passed over as an outlier. */
   out: Span | undefined;
   times: number;
 }
 
-/** As `filter`, but the same list when all pass, as they mostly do. `passes` may be called twice. */
+/** As `filter`, but returns the same list in the usual case that all elements pass. May call `passes` twice per element. */
 function filtered<T>(list: readonly T[], passes: (each: T) => boolean): readonly T[] {
   return list.every(passes) ? list : list.filter(passes);
 }
@@ -78,7 +78,7 @@ const NOBODY = { keyFamilyId: "", accountId: "" };
 /** Replaces routes by their targets. */
 export class Routes {
   readonly #ports: RankPorts;
-  /** A reload makes new routes. */
+  /** State by route. A reload creates new routes, so the state of earlier ones can be collected. */
   readonly #live = new WeakMap<Route, LiveRoute>();
   /** Upstream models that other processes found to be down. */
   downElsewhere: ReadonlySet<string> = new Set();
@@ -88,8 +88,8 @@ export class Routes {
   }
 
   /**
-   * The models of the candidates, a route's in the order of its policy. Throws `invalid_request` when the first one is a route and no
-   * target of it is for such a request; another one is left out then.
+   * The models of the candidates, with the targets of a route in the order of its policy. If no target of a route is for this request,
+   * throws `invalid_request` for the first candidate, and leaves out any other.
    */
   rank(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: RankAsked): Ranked {
     if (candidates.every((candidate): candidate is Model => !isRoute(candidate)))
@@ -152,8 +152,8 @@ export class Routes {
   }
 
   /**
-   * Those of the members that are no outliers, that others do not find down, and that, if they have just returned, get this
-   * request; all, if there is none.
+   * The members that are no outliers, are not down by other processes' votes, and get this request if they are in their slow start.
+   * Returns all members when none qualifies.
    */
   #fitOf(members: readonly LiveMember[], facts: RequestFacts | undefined, nowMs: number): readonly LiveMember[] {
     const isQuiet = ({ out, breaker, key }: LiveMember): boolean =>
@@ -166,14 +166,14 @@ export class Routes {
       const { outage } = breaker;
       const share = Math.min(out ? shareAfter(out, nowMs) : 1, outage ? shareAfter(outage, nowMs) : 1);
       if (share === 0 || share === 1) return share === 1;
-      // A conversation returns once.
+      // The draw of a conversation is fixed, so that it moves back to the target only once.
       return (facts === undefined ? this.#ports.random() : drawFor(facts.conversation, member)) < share;
     };
     const fit = members.filter(isFit);
     return fit.length === 0 ? members : fit;
   }
 
-  /** Why a member is not fit. */
+  /** Why `#fitOf` leaves a member out. */
   #whyHeldBack({ key, out }: LiveMember): HeldBack {
     if (this.downElsewhere.has(key)) return "down_elsewhere";
     return out !== undefined && out.untilMs > this.#ports.clock.monotonic() ? "outlier" : "returning";
@@ -186,7 +186,7 @@ export class Routes {
     return members.flatMap(({ out, target }) => (out !== undefined && out.untilMs > nowMs ? [target.model.id] : []));
   }
 
-  /** Gives routes what is known of the outliers of those before with their IDs. */
+  /** Copies the outliers of the earlier routes with the same IDs, for the upstream models in `kept`. */
   inherit(before: readonly Route[], routes: readonly Route[], kept: ReadonlySet<string>): void {
     const known = new Map(before.map((route) => [route.id, this.#live.get(route)]));
     for (const route of routes) {
@@ -200,7 +200,7 @@ export class Routes {
     }
   }
 
-  /** Health for an account's own credential is forgotten when others are used, and made anew by an attempt: it is that of attempts. */
+  /** Looks load and breaker up again for an account's own credential: `PerUpstream` may have evicted and recreated them. */
   #lookUp(member: LiveMember): void {
     const { model } = member.target;
     if (model.ownCredential === undefined) return;

@@ -2,13 +2,13 @@ import type { Clock } from "../core/clock.ts";
 
 /** Length of each of the two windows of a record. */
 const WINDOW_MS = 30_000;
-/** Accounts counted apart per window; further ones share one count. */
+/** Accounts with their own count per window; further accounts share one count. */
 const MAX_ACCOUNTS = 64;
 
-/** Accounts that a tally leaves out. */
+/** Largest number of accounts that a tally leaves out. */
 const MOST_LEFT_OUT = 2;
 
-/** Attempts and those among them that failed because of the upstream model. */
+/** Number of attempts, and of those that failed because of the upstream model. */
 export interface Tally {
   readonly attempts: number;
   readonly failures: number;
@@ -38,8 +38,8 @@ export class TrackRecord {
   }
 
   /**
-   * Without the two accounts that failed most often, or of two or three without the first of these: the requests of one person's may
-   * be what fails.
+   * Sum over accounts, without the accounts with most failures, whose own requests may be the cause: half of all accounts, at
+   * most MOST_LEFT_OUT.
    */
   tally(): Tally {
     this.#turn();

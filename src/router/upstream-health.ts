@@ -63,15 +63,15 @@ export interface UpstreamHealth {
   readonly failures: number;
   /** Attempts and skips by outcome. */
   readonly outcomes: ReadonlyMap<string, number>;
-  /** Of streams served by the first attempt, from the arrival of the request. */
+  /** Time to the first content of streams that the first attempt served, from the arrival of the request. */
   readonly firstContent: Latency | undefined;
-  /** Of successful attempts, to the end of the answer. */
+  /** Time to the end of the answer, of successful attempts. */
   readonly duration: Latency | undefined;
-  /** Newest first, requests rejected by the provider included. */
+  /** Latest failed attempts, the newest first, including requests that the provider rejected. */
   readonly lastFailures: readonly UpstreamFailure[];
 }
 
-/** Outcomes of attempts of the last quarter of an hour, in this process. */
+/** Outcomes of attempts in the last MINUTES minutes, in this process. */
 export interface HealthRecorder extends Recorder {
   /** Health of the upstream model of this model. */
   of(model: Model): UpstreamHealth;
@@ -93,7 +93,7 @@ export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock)
     const minute = upstreamAt(known, upstream).at(present());
     minute.outcomes.set(attempt.outcome, (minute.outcomes.get(attempt.outcome) ?? 0) + 1);
     if (attempt.outcome === "served") minute.durations.add(attempt.durationMs);
-    // The start of later attempts is not known here.
+    // `firstContentMs` is measured from the arrival of the request, so after a failed attempt it says nothing about the model.
     if (entry.firstContentMs !== undefined && entry.attempts.length === 1)
       minute.firstContents.add(entry.firstContentMs);
   };
@@ -109,7 +109,7 @@ export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock)
   return {
     record(entry) {
       for (const [index, { model, outcome, ownCredential }] of entry.attempts.entries()) {
-        // What an account's own credential meets says nothing to others.
+        // Failures with an account's own credential do not show the model's health for other accounts.
         if (ownCredential === true) continue;
         const found = router.find(model);
         if (found === undefined || isRoute(found)) continue;

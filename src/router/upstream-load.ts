@@ -3,42 +3,42 @@ import type { Clock } from "../core/clock.ts";
 import type { Mode } from "../core/router.ts";
 import { percentile } from "./latest-samples.ts";
 
-/** Share of the newest sample in an average, once there are as many samples as its inverse. */
+/** Weight of the newest sample in the moving average, from 1 / NEWEST samples on. */
 const NEWEST = 0.1;
-/** Accounts whose times are kept for each upstream model and mode; the one without an answer for the longest is forgotten. */
+/** Accounts with an average per upstream model and mode; the account without an answer for the longest is evicted. */
 const MAX_ACCOUNTS = 64;
-/** Time after an answer in which an account's own average is what it expects. */
+/** Time after an account's answer in which its own average is used. */
 const OWN_MS = 30_000;
 
-/** What one account has met: an exponentially weighted moving average. */
+/** Waiting time of one account: an exponentially weighted moving average. */
 interface Met {
   averageMs: number;
   samples: number;
   atMs: number;
 }
 
-/** Calls of one account that wait. */
+/** Waiting calls of one account. */
 interface Waiting {
   readonly sinceMs: number;
   calls: number;
 }
 
 /**
- * Waiting time of an upstream model in one mode. An account with answers of late expects what it has met itself, any other one
- * the median of all: requests of one account may take longer than those of others, by what they ask.
+ * Waiting time of an upstream model in one mode. For an account with an answer in the last OWN_MS it is the account's own average,
+ * for any other the median of all accounts, because one account's requests may take longer than those of others.
  */
 class Latency {
   readonly #accounts = new BoundedMap<string, Met>(MAX_ACCOUNTS);
   /** Computed on first use after a sample. */
   #medianMs: number | undefined = 0;
   #isForgotten = false;
-  /** By account, in the order in which they began to wait. */
+  /** Waiting calls by account, in the order in which the accounts began to wait. */
   readonly #waiting = new Map<string, Waiting>();
-  /** When a call of any account was answered or failed last. */
+  /** Time of the last answer or failure, of any account. */
   #endedAtMs = -Infinity;
   #failedAtMs: number | undefined;
 
-  /** Milliseconds that an account expects; 0 without samples. Calls that wait longer than usual raise it before they are answered. */
+  /** Expected milliseconds for a call of an account; 0 without samples. Calls in flight that wait longer than usual raise it. */
   expectedMs(accountId: string, nowMs: number): number {
     const own = this.#accounts.get(accountId);
     const knownMs = own !== undefined && nowMs - own.atMs < OWN_MS ? own.averageMs : this.#median();
@@ -46,7 +46,7 @@ class Latency {
     return Math.max(averageMs, nowMs - Math.max(this.#silentSince(accountId), this.#endedAtMs));
   }
 
-  /** Lets the next sample replace all before it. */
+  /** Makes the next sample replace all earlier ones. */
   forget(): void {
     this.#isForgotten = true;
   }
@@ -81,7 +81,7 @@ class Latency {
     this.#medianMs = undefined;
   }
 
-  /** Of two in the middle the smaller one. */
+  /** Median of the accounts' averages; of an even number, the smaller middle one. */
   #median(): number {
     if (this.#medianMs !== undefined) return this.#medianMs;
     const averages = [...this.#accounts.values()].map(({ averageMs }) => averageMs);
@@ -91,7 +91,7 @@ class Latency {
     ));
   }
 
-  /** Since when the account itself waits, or a second one: a single other one may wait for what only its requests take. */
+  /** Time since which this account, or any two accounts, wait. A single other account may wait only for its own long requests. */
   #silentSince(accountId: string): number {
     const ownMs = this.#waiting.get(accountId)?.sinceMs ?? Infinity;
     if (this.#waiting.size < 2) return ownMs;
@@ -99,7 +99,7 @@ class Latency {
     return Math.min(ownMs, second!.sinceMs);
   }
 
-  /** Whether the last verdict is a failure of that time. */
+  /** Whether the latest outcome is a failure that is less than `ms` old. */
   #failedWithin(ms: number, nowMs: number): boolean {
     return this.#failedAtMs !== undefined && nowMs - this.#failedAtMs < ms;
   }
@@ -108,7 +108,7 @@ class Latency {
 /** Calls in flight and waiting times of one upstream model, as seen by this process. */
 export class UpstreamLoad {
   readonly #clock: Pick<Clock, "monotonic">;
-  /** First content of streams, and whole answers: these take longer, by their length. */
+  /** Separate by mode: a whole answer takes longer than the first content of a stream. */
   readonly #latencies: Readonly<Record<Mode, Latency>> = { stream: new Latency(), whole: new Latency() };
   #inFlight = 0;
   readonly #inFlightOf = new Map<string, number>();
@@ -122,7 +122,7 @@ export class UpstreamLoad {
     return this.#inFlight;
   }
 
-  /** Of one account. */
+  /** Calls in flight of one account. */
   inFlightOf(accountId: string): number {
     return this.#inFlightOf.get(accountId) ?? 0;
   }
@@ -133,19 +133,19 @@ export class UpstreamLoad {
   }
 
   /**
-   * Milliseconds that an account is to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known.
-   * `nowMs`: the clock's `monotonic`, for those who ask several.
+   * Expected milliseconds of an account's call until the first content of a stream, or the end of a whole answer; 0 when unknown.
+   * `nowMs`: the clock's `monotonic`, so that a comparison of several models reads the clock once.
    */
   expectedMs(mode: Mode, accountId: string, nowMs = this.#clock.monotonic()): number {
     return this.#latencies[mode].expectedMs(accountId, nowMs);
   }
 
-  /** Notes a call that is not counted. */
+  /** Notes the time of a call that is not counted, for `idleMs`. */
   called(): void {
     this.#calledMs = this.#clock.monotonic();
   }
 
-  /** Lets the next call's time replace what is known. */
+  /** Makes the next call's time replace all earlier ones. */
   forget(mode: Mode): void {
     this.#latencies[mode].forget();
   }
@@ -180,19 +180,19 @@ export class UpstreamLoad {
   }
 }
 
-/** How a call has ended: `unknown` when that says nothing of the upstream model. */
+/** How a call has ended. `unknown`: its end does not show the health of the upstream model. */
 export type Ended = "answered" | "failed" | "unknown";
 
 /**
- * Time in ms that is expected, at least, for as long after a failed call: one that fails at once must not look like the fastest. It
- * is no part of the average, which would need hundreds of answers to forget it.
+ * For FAILED_MS after a failed call, at least FAILED_MS is expected: a model that fails at once must not look like the fastest. It is
+ * not added to the average, which would need hundreds of answers to decay.
  */
 const FAILED_MS = 10_000;
 
 /** One counted call. */
 export interface LoadedCall {
-  /** The first content of a stream has arrived. */
+  /** Call it when the first content of a stream has arrived. */
   answered(): void;
-  /** The call has ended; `how` counts if it has not been answered before. */
+  /** Call it when the call has ended. `how` is ignored after `answered`. */
   end(how: Ended): void;
 }

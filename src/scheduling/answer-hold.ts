@@ -1,36 +1,36 @@
 import type { AnswerMemory, Shares, WaitingHold } from "./answer-memory.ts";
 
-/** Whose answer it is, and how it ends before its time. */
+/** The owner of an answer, and the functions that end the answer early. */
 export interface AnswerOwner {
   readonly keyFamilyId: string;
   readonly accountId: string;
   /** Identity of the provider that sends it. */
   readonly provider: object;
-  /** Reads nothing more of the provider, which was too slow. */
+  /** Stops reading from the provider, which was too slow. */
   readonly abandon: () => void;
-  /** Ends the call, whose caller was too slow. */
+  /** Ends the call, because its caller was too slow. */
   readonly leave: () => void;
 }
 
 /** Bytes are counted in steps of this size. */
 const STEP_BYTES = 1024 * 1024;
 
-/** Time in ms in which all bytes of an answer have to come, and in which the caller has to read them, while others wait. */
+/** While other answers wait: milliseconds in which the provider must send the bytes of an answer, and the caller must read them. */
 export const PATIENCE_MS = 10_000;
 
 /** The bytes of one answer of a provider. */
 export class AnswerHold {
   readonly owner: AnswerOwner;
-  /** Of `AnswerMemory`: counted bytes, and the shares in which they count, while there are some. */
+  /** Set by `AnswerMemory`: the counted bytes, and the shares in which they count; undefined without bytes. */
   bytes = 0;
   shares: Shares | undefined;
-  /** Of `AnswerMemory`: set while it waits for more bytes. */
+  /** Set by `AnswerMemory` while the hold waits for more bytes. */
   waiting: Pick<WaitingHold, "end"> | undefined;
   readonly #memory: AnswerMemory;
   readonly #waits: ((until: Promise<void>) => void) | undefined;
   /** Bytes of parts that were read and are kept. */
   #kept = 0;
-  /** Bytes of the unfinished part when it was last asked for. */
+  /** Bytes of the unfinished part at the last `take`. */
   #partBytes = 0;
   #isKept = false;
   #isRead = false;
@@ -47,8 +47,8 @@ export class AnswerHold {
   }
 
   /**
-   * Counts the bytes read of an unfinished part. Returns a promise when they do not fit, which resolves when they do, or when
-   * nothing more is read; nothing is to be read or counted meanwhile. It rejects with the reason of the signal.
+   * Counts the bytes read so far of an unfinished part. Returns a promise when they do not fit; do not read or count meanwhile. It
+   * resolves when the bytes fit, or after `read` or `drop`, and rejects with the reason of the signal.
    */
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined {
     const read = Math.max(bytes - this.#partBytes, 0);
@@ -60,28 +60,28 @@ export class AnswerHold {
     return waiting;
   }
 
-  /** Some bytes have come from the provider, or the caller has read them. */
+  /** Notes progress: bytes came from the provider, or the caller has read them. */
   moved(bytes: number): void {
     if (this.bytes === 0) return;
     this.#leftMs = Math.min(this.#leftMs + (PATIENCE_MS * bytes) / this.bytes, PATIENCE_MS);
   }
 
-  /** This process reads nothing of it before the turn that it waits for. */
+  /** Call it when reading stops until a turn of the event loop. The time until `resume` does not count as a delay. */
   pause(): void {
     this.#isPaused = true;
   }
 
-  /** Its turn has come. */
+  /** Call it when reading goes on after `pause`. */
   resume(): void {
     this.#isPaused = false;
   }
 
-  /** What was read is given to the caller, who may not have room for it. */
+  /** Call it before a part is emitted: a delay is now the caller's, until `passed`. */
   emitting(): void {
     this.#isEmitting = true;
   }
 
-  /** What was read is no longer in memory, unless it is kept. */
+  /** Call it after a part was emitted: its bytes are released, unless the answer is kept. */
   passed(): void {
     this.#isEmitting = false;
     if (!this.#isKept || this.#isSent) return this.#free();
@@ -90,17 +90,17 @@ export class AnswerHold {
     this.#trim();
   }
 
-  /** What was read is no longer in memory, nor what is kept. */
+  /** Releases all bytes, kept ones too. */
   drop(): void {
     this.#free();
   }
 
-  /** What is read of the answer is kept until it is sent. */
+  /** Keeps all read bytes counted until `sent`. */
   keep(): void {
     this.#isKept = true;
   }
 
-  /** Nothing more is read. */
+  /** Call it when nothing more will be read of the answer. */
   read(): void {
     this.#isRead = true;
     this.#isPaused = false;
@@ -110,33 +110,33 @@ export class AnswerHold {
     else this.#trim();
   }
 
-  /** The caller has its answer, or is gone; a provider may still be read, for its count of tokens. */
+  /** Call it when the caller has its answer or has disconnected. The provider may still be read for its token count. */
   sent(): void {
     this.#isSent = true;
     if (this.#isRead) this.#free();
   }
 
   /**
-   * Whether a tenth of its bytes in each second (PATIENCE_MS) did not come from the provider, or were not read by the caller, for so long
-   * that PATIENCE_MS are over. Time in which it waits for memory or for a turn does not count.
+   * Whether the answer is too slow: it has PATIENCE_MS to start with, and progress of all its bytes earns PATIENCE_MS again, so a tenth
+   * of its bytes per second keeps it in time. Waits for memory or for a turn do not count.
    */
   get isLate(): boolean {
     return this.#leftMs === 0 && this.waiting === undefined && !this.#isPaused;
   }
 
-  /** Of `AnswerMemory`: some time has passed. */
+  /** Called by `AnswerMemory` when `ms` have passed. */
   tick(ms: number): void {
     if (this.waiting === undefined && !this.#isPaused) this.#leftMs = Math.max(this.#leftMs - ms, 0);
   }
 
-  /** Of `AnswerMemory`: ends the answer, whose bytes are no longer counted. */
+  /** Called by `AnswerMemory`, which has released the bytes: ends the answer. */
   end(): void {
     this.#kept = 0;
     if (this.#isRead || this.#isEmitting) this.owner.leave();
     else this.owner.abandon();
   }
 
-  /** Releases what its turn gave beyond what was read. */
+  /** Releases the bytes of its turn that were not read. */
   #trim(): void {
     this.#memory.trim(this, toSteps(this.#kept + this.#partBytes));
   }

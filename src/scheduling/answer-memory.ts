@@ -8,32 +8,32 @@ export interface AnswerLimits {
   readonly process: number;
 }
 
-/** Timers, such as those of a clock. */
+/** The timers of a `Clock`. */
 interface Timers {
-  /** Calls back once after this many milliseconds. The returned function cancels it. */
+  /** Calls `callback` once after `delayMs`. The returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** Time in ms between two looks at the progress of answers. Less is counted while the event loop is blocked. */
+/** Milliseconds between two checks of the progress of answers. A late check counts as one, so a blocked event loop counts less. */
 const TICK_MS = 500;
 
-/** Most bytes of a turn: most pictures are smaller. */
+/** Limit of the bytes that an answer gets in a turn. Most pictures are smaller. */
 const MAX_TURN_BYTES = 16 * 1024 * 1024;
 
 /** The bytes of the answers of a key, an account, a provider or the process. */
 class Share {
   readonly max: number;
   bytes = 0;
-  /** Holds that count in it. */
+  /** Number of holds that count in it. */
   holds = 0;
-  /** Number of the last step that was granted in it. */
+  /** `AnswerMemory.#turns` at the last grant in this share. */
   turn = 0;
 
   constructor(max: number) {
     this.max = max;
   }
 
-  /** Whether an answer with `own` bytes may have more: all others are within the limit. */
+  /** Whether an answer with `own` bytes may get more: all other answers together are within the limit. */
   hasRoom(own: number): boolean {
     return this.bytes - own <= this.max;
   }
@@ -50,7 +50,7 @@ export interface Shares {
 /** An answer that waits for more bytes. */
 export interface WaitingHold {
   readonly hold: AnswerHold;
-  /** What it gets in its turn. */
+  /** Bytes that it gets in its turn. */
   readonly bytes: number;
   readonly shares: Shares;
   /** Resolves its promise; it is no longer queued. */
@@ -58,18 +58,18 @@ export interface WaitingHold {
 }
 
 /**
- * Bounds the bytes of large answers in memory, from their reading until their callers have them: for a key, an account, a provider and
- * the process. An answer is read on while all others together are within each of these limits, because its size is
- * not known before: the process holds at most its limit and one answer. Otherwise it waits, and its provider is not read. Providers have turns,
- * of each its accounts, and of each of those its keys: the one that got memory last is the last to get more. A turn is worth
- * MAX_TURN_BYTES, at most the limit of a key, so that most answers need one.
+ * Bounds the bytes of large answers in memory, from their reading until their callers have them. There is a limit for a key, an
+ * account, a provider and the process. The size of an answer is not known in advance, so an answer is read as long as all other
+ * answers together are within each of these limits: the process holds at most its limit and one answer. Otherwise the answer waits,
+ * and its provider is not read. Waiting answers take turns: first by provider, then by account, then by key, the least recently
+ * granted first. A turn grants MAX_TURN_BYTES, at most the limit of a key, so that most answers need one.
  *
- * No deadlock: of the unfinished answers that made a sum exceed its limit, the last one may go on to its end, because the others have
- * not grown since in that sum, and grown within the limits in others. What it held is then free, and the same holds for the one before
- * it.
+ * No deadlock: consider the unfinished answers that exceeded the limit of a share. The last of them may always continue to its end,
+ * because the others have not grown in that share since, and are within the limits in other shares. Its bytes are then free, and
+ * the same is true for the answer before it.
  *
- * A provider that stalls, and a caller that does not read, would hold memory for minutes: their answers end while others need it. See
- * `AnswerHold.isLate`.
+ * A provider that stalls, or a caller that does not read, would hold memory for minutes. Such answers end while others need the
+ * memory; see `AnswerHold.isLate`.
  */
 export class AnswerMemory {
   readonly #timers: Timers;
@@ -109,12 +109,12 @@ export class AnswerMemory {
     return this.#ended;
   }
 
-  /** Begins an answer, with no bytes. `waits` is called when it has to wait. */
+  /** Begins an answer without bytes. `waits` is called when the answer has to wait. */
   open(owner: AnswerOwner, waits?: (until: Promise<void>) => void): AnswerHold {
     return new AnswerHold(this, owner, waits);
   }
 
-  /** Counts the bytes, or waits for them. Called by holds. */
+  /** Counts the bytes, or returns a promise that resolves once they are granted. Called by holds. */
   take(hold: AnswerHold, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     const shares = (hold.shares ??= this.#sharesOf(hold.owner));
     if (hasRoom(shares, hold.bytes)) {
@@ -144,7 +144,7 @@ export class AnswerMemory {
     });
   }
 
-  /** Releases what a hold has beyond these bytes. Called by holds. */
+  /** Releases the bytes of a hold beyond `toBytes`. Called by holds. */
   trim(hold: AnswerHold, toBytes: number): void {
     const more = hold.bytes - toBytes;
     if (hold.shares === undefined || more <= 0) return;
@@ -153,7 +153,7 @@ export class AnswerMemory {
     this.#grant();
   }
 
-  /** Releases all bytes of a hold, which waits no longer. Called by holds. */
+  /** Releases all bytes of a hold and ends its wait. Called by holds. */
   free(hold: AnswerHold): void {
     this.#release(hold);
     this.#grant();
@@ -188,7 +188,7 @@ export class AnswerMemory {
     if (this.#held.size === 0) this.#disarm();
   }
 
-  /** Gives what is free to those that wait. */
+  /** Grants free bytes to waiting holds, in turn. */
   #grant(): void {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       this.#add(next.hold, next.shares, next.bytes);
@@ -196,7 +196,7 @@ export class AnswerMemory {
     }
   }
 
-  /** The first in turn that has room. */
+  /** The first waiting hold, in turn, for which all its shares have room. */
   #next(): WaitingHold | undefined {
     let first: WaitingHold | undefined;
     for (const waiting of this.#waiting) {
@@ -206,7 +206,7 @@ export class AnswerMemory {
     return first;
   }
 
-  /** Ends late answers in the way of others, until these have room. */
+  /** Ends late answers that block waiting ones, until the waiting ones have room. */
   #endLate(): void {
     if (![...this.#held].some(({ isLate }) => isLate)) return;
     for (const waiting of [...this.#waiting].toSorted(byTurn)) {
@@ -219,9 +219,9 @@ export class AnswerMemory {
     }
   }
 
-  /** The late answer in the way of one that waits whose account has most, and of those the largest. */
+  /** Of the late answers that block a waiting one: that of the account with most bytes, the largest first. */
   #lateBefore({ hold, shares }: WaitingHold): AnswerHold | undefined {
-    // It may have been granted its bytes by the end of another one.
+    // The end of another answer may have granted the bytes.
     if (hold.waiting === undefined) return undefined;
     const full = shares.all.filter((share) => !share.hasRoom(hold.bytes));
     const late = [...this.#held].filter(
@@ -231,7 +231,7 @@ export class AnswerMemory {
     return late.toSorted((one, other) => accountBytes(other) - accountBytes(one) || other.bytes - one.bytes)[0];
   }
 
-  /** Looks at the progress of all answers in memory while there are some. */
+  /** Checks the progress of all answers in memory every TICK_MS, while there are any. */
   #arm(): void {
     this.#cancelTick ??= this.#timers.after(TICK_MS, () => {
       this.#cancelTick = undefined;
@@ -266,14 +266,14 @@ function hasRoom({ all }: Shares, own: number): boolean {
   return all.every((share) => share.hasRoom(own));
 }
 
-/** Order of those that wait, below 0 if the first is before the second; of equal ones the older is first. */
+/** Compares waiting holds by their turns. Returns 0 for equal ones, which a stable sort keeps in the order of waiting. */
 function byTurn({ shares: one }: WaitingHold, { shares: other }: WaitingHold): number {
   return (
     one.provider.turn - other.provider.turn || one.account.turn - other.account.turn || one.key.turn - other.key.turn
   );
 }
 
-/** Whether two answers are of the same key and provider: those wait for each other as long as their time limits allow. */
+/** Whether two answers have the same key and provider. Such answers do not end each other; they wait within their time limits. */
 function isOfSame({ owner: one }: AnswerHold, { owner: other }: AnswerHold): boolean {
   return one.keyFamilyId === other.keyFamilyId && one.provider === other.provider;
 }

@@ -34,7 +34,7 @@ export class FairQueue<W extends Waiter<unknown>> {
     return undefined;
   }
 
-  /** As `next`, for the oldest waiter of the next key that passes, whatever waits before it. Linear in the number of waiters. */
+  /** As `next`, but takes the oldest waiter that passes, even behind others of its key. Linear in the number of waiters. */
   nextOfAny(mayHave: (waiter: W) => boolean): W | undefined {
     for (const [key, queue] of this.#queues)
       for (const waiter of queue) {

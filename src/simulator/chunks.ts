@@ -13,11 +13,11 @@ import { AnswerBuilder, ChoiceWriter, toChunk, toPart, usageChunk } from "../cor
 import type { Answer, Part } from "./answer.ts";
 import type { StreamEvent } from "./dialect.ts";
 
-/** What of an answer depends on its dialect. */
+/** Parts of an answer that depend on its dialect. */
 export interface AnswerForm {
   readonly completionId: (id: string) => string;
   readonly callId: (id: string) => string;
-  /** The signature of a part, or what reasoning is redacted to. Default: none. */
+  /** The signature of a part, or the data of redacted reasoning. Default: none. */
   readonly seal?: (part: Part, answer: Answer) => string;
   /** Whether usage also precedes each content, as a running total, and counts images apart. Default: once, without. */
   readonly runningUsage?: boolean;
@@ -149,7 +149,7 @@ function* toPartSteps(
   }
 }
 
-/** Usage of all choices, of which so many tokens were sent. Default: all. The prompt counts once. */
+/** Usage of all choices, of which `sent` tokens were sent. Default: all. The prompt counts once. */
 function toUsage(answers: readonly Answer[], { runningUsage }: AnswerForm, sent = Infinity) {
   const sum = (count: (answer: Answer) => number): number => answers.reduce((total, one) => total + count(one), 0);
   const { promptTokens: inputTokens = 0, promptImageTokens: imageInputTokens = 0 } = answers[0]?.usage ?? {};

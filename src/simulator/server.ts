@@ -39,7 +39,7 @@ const CHECK_INTERVAL_MS = 1_000;
 
 function listen(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    // It stays: a failed accept, such as for want of descriptors, must not end the process.
+    // The listener stays: a failed accept, such as without free descriptors, must not end the process.
     server.on("error", reject);
     server.listen(port, host, () => {
       const address = server.address();

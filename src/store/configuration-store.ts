@@ -73,7 +73,7 @@ export function createConfigurationStore(database: Database): ConfigurationStore
 
     read: () => {
       const rows = database.transaction(async (transaction) => {
-        // Two statements: a version of between them must not be read with the credentials of another.
+        // Two statements: a version that is made between them must not be read with the credentials of another.
         if (database.kind === "postgres")
           await sql`set transaction isolation level repeatable read`.execute(transaction);
         const version = await transaction
@@ -127,7 +127,7 @@ export function createConfigurationStore(database: Database): ConfigurationStore
   };
 }
 
-/** Versions that other processes can make while credentials are encrypted anew. */
+/** Versions that other processes can make while credentials are encrypted again. */
 const RESEAL_ATTEMPTS = 5;
 
 /** As `ConfigurationStore.reseal`. Undefined, without a change, when another process made a version at the same moment. */

@@ -169,12 +169,12 @@ export function connectResponses({ dataDir }: DatabaseLocation, database: Databa
   return database.kind === "sqlite" ? connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS) : database;
 }
 
-/** Sizes of the pools until the server was asked for the share of this process. */
+/** Sizes of the pools until the server has given the share of this process. */
 function firstSizes({ databaseConnections = MOST_CONNECTIONS }: DatabaseLocation): ReturnType<typeof poolSizes> {
   return poolSizes(databaseConnections);
 }
 
-/** One for the work, one for a lock meanwhile. */
+/** One connection for the work, one for a lock meanwhile. */
 const UNLIMITED_CONNECTIONS = 2;
 
 /** Connects without a limit for statements. */

@@ -12,7 +12,7 @@ export interface MigrationResult {
   readonly after: number;
 }
 
-/** What a database says of itself. */
+/** Versions that a database has recorded. */
 export interface SchemaVersion {
   /** Number of applied migrations; 0 for a new database. */
   readonly version: number;
@@ -163,7 +163,7 @@ export async function countProcesses(database: Database, query: Kysely<Schema>):
   return (await counting.where("seen_at_ms", ">=", sinceMs).executeTakeFirstOrThrow()).count;
 }
 
-/** Reads what the database says of itself. */
+/** Reads the versions that the database has recorded. */
 export async function readSchemaVersion(kind: Database["kind"], query: Kysely<Schema>): Promise<SchemaVersion> {
   if (!(await hasTable(kind, query, "parley_schema"))) return { version: 0, usableFrom: undefined };
   const versions = query as unknown as Kysely<VersionTable>;

@@ -20,11 +20,11 @@ import { countProcesses, readSchemaVersion, type SchemaVersion, usableAfter } fr
 import { type Migration, MIGRATIONS } from "./migrations.ts";
 import { explainOpening } from "./open-database.ts";
 
-/** What a migration of a database would do. */
+/** Plan for a migration of a database. */
 export interface MigrationPlan {
   /** The database, for people. */
   readonly where: string;
-  /** What the database has. */
+  /** Version of the database. */
   readonly version: number;
   /** Version that this program migrates it to; the database's own if that is newer. */
   readonly target: number;
@@ -51,7 +51,7 @@ export interface PlannedStatement extends Effect {
   readonly rows: number | undefined;
 }
 
-/** What a statement does to other statements on its table. */
+/** Effect of a statement on other statements on its table. */
 export interface Effect {
   /** Undefined for a statement that is not recognised. */
   readonly table: string | undefined;
@@ -125,8 +125,8 @@ export async function statementsOf(
 }
 
 /**
- * What a statement does. `created` are the tables that earlier statements have made; a table that this one makes is added. What
- * is not recognised is `breaking`.
+ * Returns the effect of a statement. `created` are the tables that earlier statements have made; a table that this one makes
+ * is added. A statement that is not recognised is `breaking`.
  */
 export function effectOf(statement: string, created: Set<string>): Effect {
   const text = statement.replaceAll('"', "").replaceAll(/\s+/g, " ").trim().toLowerCase();

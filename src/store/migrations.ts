@@ -324,7 +324,7 @@ const browsers: Migration = {
 };
 
 const limitedKeys: Migration = {
-  name: "which keys an administrator has limited",
+  name: "keys that an administrator has limited",
   async up({ schema }) {
     // The creators of existing keys are unknown: their members may still change them.
     await schema
@@ -336,7 +336,7 @@ const limitedKeys: Migration = {
 };
 
 const options: Migration = {
-  name: "what a key's requests may ask of providers beside tokens",
+  name: "provider options of keys",
   async up({ schema }) {
     await schema.alterTable("api_keys").addColumn("options", "text").execute();
   },
@@ -370,7 +370,7 @@ const keptResponses: Migration = {
 };
 
 const otherCounts: Migration = {
-  name: "all that providers count",
+  name: "further counts of providers",
   async up(database) {
     await addColumn(database, "completions", ["other_counts", "text"]);
   },
@@ -385,7 +385,7 @@ const labels: Migration = {
 };
 
 const healthNotes: Migration = {
-  name: "what replicas know of upstream models",
+  name: "notes of replicas about upstream models",
   async up({ schema }) {
     await schema
       .createTable("health_notes")
@@ -503,7 +503,7 @@ const savedFilters: Migration = {
 };
 
 const attribution: Migration = {
-  name: "whom and what completions are for, and the sessions and end users that are stopped",
+  name: "attribution of completions, and stops of sessions and end users",
   async up(database) {
     for (const column of ["end_user", "session", "agent", "tags"])
       await addColumn(database, "completions", [column, "text"]);
@@ -542,7 +542,7 @@ const contents: Migration = {
 };
 
 const channelFilters: Migration = {
-  name: "which alerts channels get",
+  name: "filters of alert channels",
   async up(database) {
     await addColumn(database, "alert_channels", ["rules", "text"]);
     await addColumn(database, "alert_channels", ["least_severity", "text"]);

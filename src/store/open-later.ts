@@ -14,7 +14,7 @@ export interface OpenedDatabase {
   readonly database: Database;
   /** To connect to the same database again. */
   readonly location: DatabaseLocation;
-  /** Until it is open: those of a database that this program has migrated. */
+  /** Until it is open: the versions of a database that this program has migrated. */
   readonly versions: () => MigrationResult;
   /**
    * Undefined for a database that is open. Otherwise resolves when it is, and rejects when it cannot be used, such as one that a newer
@@ -56,7 +56,7 @@ async function openLater(location: DatabaseLocation, firstReason: UnreachableErr
   };
   const closed = { ...location, closedBy: () => reason };
   const opening = open().catch((error: unknown) => {
-    // The store is closed: there is no caller left to tell.
+    // The store is closed, so that no caller waits.
     if (ended.signal.aborted) return new Promise<never>(() => undefined);
     throw error;
   });

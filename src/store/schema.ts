@@ -20,7 +20,7 @@ export interface Schema {
   readonly setup_tokens: SetupTokenRow;
   readonly invitations: InvitationRow;
   readonly throttles: ThrottleRow;
-  /** Of programs before the audit log, which takes what they still write. */
+  /** Written by releases before the audit log, which takes over their rows. */
   readonly security_events: SecurityEventRow;
   readonly audit_entries: AuditEntryRow;
   readonly audit_chain: AuditChainRow;
@@ -95,7 +95,7 @@ export interface AdministrationKeyRow {
   readonly hash: string;
   readonly display: string;
   readonly name: string;
-  /** Who made it. */
+  /** The account that made the key. */
   readonly account_id: string;
   /** A list. */
   readonly permissions: string;
@@ -105,7 +105,7 @@ export interface AdministrationKeyRow {
   readonly last_used_at_ms: number | null;
 }
 
-/** Where the audit log is sent to, and how far. */
+/** A receiver of the audit log with its position. */
 export interface AuditStreamRow {
   readonly id: string;
   /** For people, without secrets. */
@@ -194,7 +194,7 @@ export interface PasskeyRow {
   readonly used_at_ms: number | null;
 }
 
-/** One that was used: those that were not have no row. */
+/** A used challenge; an unused one has no row. */
 export interface PasskeyChallengeRow {
   readonly hash: string;
   readonly expires_at_ms: number;
@@ -248,7 +248,7 @@ export interface InvitationRow {
   readonly created_at_ms: number;
   readonly expires_at_ms: number;
   readonly used_at_ms: number | null;
-  /** What the new account becomes a member of, and as what; null for nothing. */
+  /** Team that the new account joins, with its role there; null for none. */
   readonly team_id: string | null;
   readonly team_role: string | null;
 }
@@ -290,7 +290,7 @@ export interface AuditEntryRow {
   readonly hash: string;
 }
 
-/** Both ends of the audit log's chain; the only row has the ID 1. Who appends or prunes locks it. */
+/** Both ends of the audit log's chain; the only row has the ID 1. Transactions that append or prune lock it. */
 export interface AuditChainRow {
   readonly id: number;
   readonly anchor_sequence: number;
@@ -396,7 +396,7 @@ export interface UsageHourRow extends UsageSumsRow {
   readonly hour_ms: number;
 }
 
-/** The same of one minute. */
+/** Sums of one minute, like `UsageHourRow`. */
 export interface UsageMinuteRow extends UsageSumsRow {
   readonly minute_ms: number;
 }
@@ -417,11 +417,14 @@ export interface RefusalRow {
   readonly entry: string;
 }
 
-/** What a key or account of the largest cost of a day (UTC) used on it, or all accounts together, when the day was ranked. */
+/**
+ * Usage of one of the keys or accounts with the largest cost of a day (UTC), or of all accounts together, when the day was
+ * ranked.
+ */
 export interface UsageLeaderRow {
   readonly day_ms: number;
   readonly kind: "key" | "account" | "all";
-  /** Of the key or account; empty for all. */
+  /** ID of the key or account; empty for all. */
   readonly id: string;
   readonly cost_micro_usd: number;
   readonly completions: number;
@@ -468,7 +471,7 @@ export interface ReplicaRow {
   readonly seen_at_ms: number;
 }
 
-/** What a process has lately met at upstream models. */
+/** The latest note of a process about upstream models. */
 export interface HealthNoteRow {
   readonly name: string;
   readonly written_at_ms: number;
@@ -497,7 +500,7 @@ export interface SecretRow {
 export interface ConfigurationVersionRow {
   readonly version: number;
   readonly at_ms: number;
-  /** Who made it; null for the command line. */
+  /** The account that made it; null for the command line. */
   readonly actor_id: string | null;
   readonly comment: string;
   /** YAML without credentials; empty for none. */
@@ -538,7 +541,7 @@ export interface AlertRow {
   readonly muted_by: string | null;
 }
 
-/** Where alerts are sent to. */
+/** A channel to which alerts are sent. */
 export interface AlertChannelRow {
   readonly id: string;
   readonly kind: string;

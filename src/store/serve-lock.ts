@@ -5,15 +5,15 @@ import { explainOpening } from "./open-database.ts";
 import { isBusy, StoreError } from "./store-error.ts";
 
 /**
- * A file of SQLite's beside the database, because Node has no locks of files. Only SQLite opens it: whoever closes it otherwise drops the
- * locks that this process has on it (POSIX).
+ * A file of SQLite's beside the database, because Node has no locks of files. Only SQLite opens it: closing it by other
+ * means drops the locks that this process has on it (POSIX).
  */
 const FILE_NAME = "serve.lock";
 
 /**
- * Locks a data directory for the one process that serves its SQLite database: two would count rates and concurrency each for itself.
- * Commands beside it do not need the lock. It ends with the process, however that ends. Throws a StoreError that names the process that
- * has it. Returns what releases it.
+ * Locks a data directory for the one process that serves its SQLite database: two would count rates and concurrency each for
+ * itself. Commands beside it do not need the lock. It ends with the process, however that ends. Throws a StoreError that
+ * names the process that has it. Returns the function that releases it.
  */
 export function lockForServing(dataDir: string): () => void {
   const file = join(dataDir, FILE_NAME);

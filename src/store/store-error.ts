@@ -11,7 +11,7 @@ export class UnreachableError extends StoreError {
   readonly isUnreachable = true;
 }
 
-/** A statement has taken longer than it may: it reads too much. `isTimeLimit` is for the dashboard's reports. */
+/** A statement has exceeded its time limit: it reads too much. `isTimeLimit` is for the dashboard's reports. */
 export class TimeLimitError extends StoreError {
   readonly isTimeLimit = true;
 }

@@ -76,7 +76,7 @@ export interface Store {
   secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
-  /** What processes that share the database know of upstream models; `replica` is the ID of this one among them. */
+  /** Notes about upstream models, shared by the processes of the database; `replica` is the ID of this one among them. */
   createHealthNotes(options: { readonly replica: string }): HealthNotes;
   /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */
   readonly keyChanges: KeyChangeFeed;

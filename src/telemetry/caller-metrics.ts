@@ -1,7 +1,7 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { Caller, CompletionSample } from "./completion-metrics.ts";
 
-/** How many keys and tags have series of their own in a process; 0: no metrics by them. */
+/** Number of keys and of tags with their own series in a process; 0: no metrics by key or by tag. */
 export interface CallerLabels {
   readonly keys: number;
   readonly tags: number;
@@ -9,7 +9,7 @@ export interface CallerLabels {
 
 /** Label value of all callers beyond the limit. */
 const OTHER = "other";
-/** Few, because each key and tag has them. */
+/** Few buckets, because each key and tag has its own histogram. */
 const COARSE_SECONDS = [0.25, 1, 2.5, 10, 30, 120];
 
 interface CallerMetrics {
@@ -17,7 +17,7 @@ interface CallerMetrics {
   refusal(code: string, caller: Caller): void;
 }
 
-/** Registers the metrics by key and by tag that are asked for. Undefined when none are. */
+/** Registers the metrics by key and by tag. Undefined when both limits are 0. */
 export function createCallerMetrics(registry: Registry, { keys, tags }: CallerLabels): CallerMetrics | undefined {
   const ofKeys = keys > 0 ? createDimension(registry, "key", keys) : undefined;
   const ofTags = tags > 0 ? createDimension(registry, "tag", tags) : undefined;
@@ -34,7 +34,7 @@ export function createCallerMetrics(registry: Registry, { keys, tags }: CallerLa
   };
 }
 
-/** The metrics by one property of callers, `max` of whose values have their own series. */
+/** The metrics by one property of callers. At most `max` values of it have their own series. */
 function createDimension(registry: Registry, label: "key" | "tag", max: number) {
   const registers = [registry];
   const known = new Set<string>();

@@ -5,15 +5,15 @@ export interface Gauges {
   readonly activeCalls: () => number;
   /** By `provider/upstream model`: `closed`, `open` or `half_open`. */
   readonly breakers: () => ReadonlyMap<string, string>;
-  /** What hedging has done, by name. */
+  /** Counts of hedges by requested name. */
   readonly hedges: () => ReadonlyMap<string, Readonly<Record<"started" | "won" | "refused", number>>>;
-  /** What the retry budgets have done, by provider; `inFlight`: permits that are taken. */
+  /** Counts of the retry budgets by provider; `inFlight`: permits that are taken now. */
   readonly retries: () => ReadonlyMap<string, Readonly<Record<"granted" | "refused" | "inFlight", number>>>;
   /** Targets that are passed over because they fail more often than the others, by name. */
   readonly outliers: () => ReadonlyMap<string, readonly string[]>;
   /** Ledger entries that are not written yet. */
   readonly ledgerWaiting: () => number;
-  /** How long the oldest of them has waited. */
+  /** How long the oldest unwritten entry has waited. */
   readonly ledgerLagMs: () => number;
   /** Whether this process counts rates by itself because the shared store (Redis, database or parent) is unavailable. */
   readonly ratesLocal: () => boolean;
@@ -29,16 +29,16 @@ export interface Gauges {
   readonly keyFileAgeMs?: () => number | undefined;
   /** Versions of the program and the schema, as labels. Default: the metric is omitted. */
   readonly info?: { readonly version: string; readonly schema: string };
-  /** Completions that wait for admission, the limit of those in flight, and refusals because of overload, by reason. */
+  /** Completions that wait for admission, the limit of completions in flight, and refusals because of overload by reason. */
   readonly admission: () => {
     readonly waiting: number;
     readonly limit: number;
     readonly memoryIsShort: boolean;
     readonly refused: Readonly<Record<string, number>>;
   };
-  /** Bytes of providers' large answers in memory, those that wait for it and that ended for it. Default: the metrics are omitted. */
+  /** Bytes of large answers in memory, and counts of answers that wait or ended for it. Default: the metrics are omitted. */
   readonly answers?: () => { readonly bytes: number; readonly waiting: number; readonly ended: number };
-  /** What has become of prompts and answers to store. Default: the metric is omitted. */
+  /** Counts of prompts and answers to store, by result. Default: the metric is omitted. */
   readonly contents?: () => Readonly<Record<"stored" | "dropped" | "failed", number>> | undefined;
   /** Connections that were closed because too many were open. */
   readonly connectionsRefused: () => number;
@@ -52,13 +52,13 @@ interface Collected {
   readonly type: "counter" | "gauge";
   /** Default: none. */
   readonly labels?: readonly string[];
-  /** How values of several workers become one. Default: `sum`. */
+  /** How the values of several workers are merged. Default: `sum`. */
   readonly merge?: "sum" | "max" | "min";
-  /** Complete: values from before are forgotten. */
+  /** Returns all values; earlier values are removed. */
   readonly read: () => readonly Reading[];
 }
 
-/** Registers metrics whose values other parts have. */
+/** Registers the metrics that are read from other parts at collection. */
 export function registerCollected(registry: Registry, gauges: Gauges): void {
   for (const { name, help, type, labels: labelNames = [], merge: aggregator = "sum", read } of listCollected(gauges)) {
     const options = { name, help, labelNames, aggregator, registers: [] };

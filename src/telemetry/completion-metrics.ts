@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 
-/** Who a completion is for, by what labels can show. */
+/** The caller of a completion, as the labels of metrics show it. */
 export interface Caller {
   /** ID of the first key of its family. */
   readonly key: string;
@@ -8,10 +8,10 @@ export interface Caller {
   readonly tags: ReadonlySet<string> | undefined;
 }
 
-/** What metrics take of a completion that has ended. */
+/** The facts of an ended completion that metrics use. */
 export interface CompletionSample {
   readonly entrance: string;
-  /** The configured name that was asked for, or `unknown`. */
+  /** The requested name if it is configured, else `unknown`. */
   readonly model: string;
   readonly outcome: string;
   readonly streamed: boolean;
@@ -23,18 +23,18 @@ export interface CompletionSample {
   readonly cachedTokens: number;
   readonly completionTokens: number;
   readonly costMicroUsd: number;
-  /** The provider sent no count: the cost is a bound. */
+  /** Whether the provider sent no token count, so that the cost is an estimate. */
   readonly isEstimated: boolean;
-  /** It cost more than was reserved for it. */
+  /** Whether it cost more than was reserved for it. */
   readonly isOverReserved: boolean;
   /** In the order in which they ended. */
   readonly attempts: readonly AttemptSample[];
   readonly caller: Caller;
 }
 
-/** What metrics take of one call of an upstream model, or of the decision not to make it. */
+/** The facts of an attempt, or of a skipped one, that metrics use. */
 export interface AttemptSample {
-  /** The model of the configuration, which is the target of a name. */
+  /** ID of the configured model, which may be the target of a route. */
   readonly target: string;
   /** As configured; `unknown` when a reload has removed it. */
   readonly provider: string;
@@ -44,7 +44,7 @@ export interface AttemptSample {
   readonly firstContentMs: number | undefined;
 }
 
-/** Buckets of what should take milliseconds. */
+/** Buckets for durations that should be milliseconds. */
 export const SHORT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
@@ -125,7 +125,7 @@ export function createCompletionMetrics(registry: Registry): (of: CompletionSamp
     const streamed = of.streamed ? "true" : "false";
     completions.inc({ entrance, model, outcome, streamed });
     duration.observe({ model, streamed }, durationMs / 1000);
-    // The served attempt is the last one that ended, except that one that lost to it ends with its first content.
+    // The attempt that served; for a failed completion the last one that ended.
     const { target, provider } = of.attempts.find((one) => one.outcome === "served") ?? of.attempts.at(-1) ?? NONE;
     if (firstContentMs !== undefined) {
       firstContent.observe({ model }, firstContentMs / 1000);

@@ -69,13 +69,13 @@ export class FleetMetrics {
     return (await this.#merged()).metrics();
   }
 
-  /** The same as data. */
+  /** The merged metrics as data. */
   async snapshot(): Promise<MetricsSnapshot> {
     return (await this.#merged()).getMetricsAsJSON();
   }
 
   async #merged(): Promise<Registry> {
-    // The first one's decides for all.
+    // The first process's metric decides the aggregator for all.
     const own = (await this.#own.getMetricsAsJSON()).map((metric) => {
       const aggregator = AGGREGATORS.find(([names]) => names.test(metric.name))?.[1];
       return aggregator === undefined ? metric : { ...metric, aggregator };
@@ -84,7 +84,7 @@ export class FleetMetrics {
   }
 }
 
-/** In place of prom-client's own: the start of the collecting process, and the worst event loop, not an average with idle ones. */
+/** Replace prom-client's aggregators: the start time is the collecting process's, event loop delays are the maximum, not an average. */
 const AGGREGATORS = [
   [/^process_start_time_seconds$/, "first"],
   [/^nodejs_eventloop_lag_(?!min)/, "max"],

@@ -14,13 +14,13 @@ import { closeWithin, type Protocol, resourceOf, sendDiagnostics } from "./otlp.
 export interface MetricExportOptions {
   readonly protocol: Protocol;
   readonly exportIntervalMillis: number;
-  /** At most the interval. */
+  /** Not longer than the interval. */
   readonly exportTimeoutMillis: number;
   /** Attributes of the service, which OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace. */
   readonly resource: Attributes;
-  /** What `/metrics` shows. */
+  /** The metrics of `/metrics` as data. */
   readonly snapshot: () => Promise<MetricsSnapshot>;
-  /** Receives what the exporter cannot do, such as reach its collector. */
+  /** Receives problems of the exporter, such as an unreachable collector. */
   readonly warn: (message: string) => void;
 }
 
@@ -68,14 +68,14 @@ async function openExporter(protocol: Protocol): Promise<PushMetricExporter> {
 type Metric = MetricsSnapshot[number];
 type Times = Pick<DataPoint<unknown>, "startTime" | "endTime">;
 
-/** Converts a metric; empty without values, and for summaries, of which there are none. */
+/** Converts a metric. Empty without values, and for summaries, which Parley does not have. */
 function toMetricData({ name, help, type, values }: Metric, times: Times): MetricData[] {
   if (values.length === 0) return [];
   const base = {
     descriptor: { name, description: help, unit: unitOf(name), valueType: ValueType.DOUBLE },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
   };
-  // What prom-client gives at run time are words; its type has an enum of numbers.
+  // prom-client returns strings at run time; its type declares an enum of numbers.
   const kind = String(type);
   if (kind === "histogram")
     return [{ ...base, dataPointType: DataPointType.HISTOGRAM, dataPoints: toHistograms(name, values, times) }];
@@ -91,7 +91,7 @@ function unitOf(name: string): string {
   return /_bytes(_total)?$/.test(name) ? "By" : "";
 }
 
-/** Joins the series of histograms, whose buckets Prometheus adds up from the smallest on: OTLP does not. */
+/** Joins the series of a histogram. Buckets are cumulative in Prometheus, but not in OTLP. */
 function toHistograms(name: string, values: Metric["values"], times: Times): DataPoint<Histogram>[] {
   const series = new Map<string, { attributes: Attributes; upTo: [bound: number, count: number][]; sum: number }>();
   for (const { metricName, labels, value } of values as (Metric["values"][number] & { metricName?: string })[]) {

@@ -11,8 +11,8 @@ import { type Gauges, registerCollected } from "./collected-metrics.ts";
 import { type Caller, type CompletionSample, createCompletionMetrics, SHORT_SECONDS } from "./completion-metrics.ts";
 
 /**
- * Metrics of one process in Prometheus' format. Label values come from closed sets: the configuration and our own constants; those
- * of keys and tags are bounded in number.
+ * Metrics of one process in Prometheus' format. Label values come from closed sets: the configuration and our own constants. Label
+ * values of keys and tags are bounded in number.
  */
 export interface Metrics {
   /** Records a completion that has ended. */
@@ -28,7 +28,7 @@ export interface Metrics {
   /** The text for `/metrics`. */
   text(): Promise<string>;
   readonly contentType: string;
-  /** The same as data, to be merged with those of other processes (`FleetMetrics`) or exported. */
+  /** The metrics as data, to be merged with those of other processes (`FleetMetrics`) or exported. */
   snapshot(): Promise<MetricsSnapshot>;
 }
 
@@ -47,7 +47,7 @@ export interface StoreCall {
 /** Default of `callers`: no metrics by key or tag. */
 const NO_CALLERS: CallerLabels = { keys: 0, tags: 0 };
 
-/** Creates the metrics of a process. `callers`: how many keys and tags get series of their own. */
+/** Creates the metrics of a process. `callers`: number of keys and tags with their own series. */
 export function createMetrics(gauges: Gauges, callers = NO_CALLERS): Metrics {
   const registry = new Registry();
   const registers = [registry];

@@ -11,9 +11,9 @@ import {
 /** Protocols of OTLP, by OpenTelemetry's names. */
 export type Protocol = "http/protobuf" | "http/json" | "grpc";
 
-/** Time in ms for what waits at the end of the process. */
+/** Milliseconds for the last export at the end of the process. */
 const CLOSING_MS = 2_000;
-/** Shortest time in ms between two warnings: a collector that is away would cause one for each batch. */
+/** Shortest time in milliseconds between two warnings. An unreachable collector would cause one for each batch. */
 const WARNING_MS = 60_000;
 
 /** The service: `attributes`, which OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace. */
@@ -23,7 +23,7 @@ export function resourceOf(attributes: Attributes): Resource {
     .merge(detectResources({ detectors: [envDetector] }));
 }
 
-/** Sends what the libraries report, which have one receiver in the process, to `warn`: at most one message in WARNING_MS. */
+/** Sends diagnostics of OpenTelemetry's libraries to `warn`, at most one message in WARNING_MS. They have one receiver per process. */
 export function sendDiagnostics(warn: (message: string) => void): void {
   let warnedMs = -Infinity;
   const report = (message: string): void => {

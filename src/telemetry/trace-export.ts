@@ -47,17 +47,17 @@ export interface TraceExportOptions {
   readonly scheduledDelayMillis: number;
   /** Attributes of the service, which OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace. */
   readonly resource: Attributes;
-  /** Receives what the exporter cannot do, such as reach its collector. */
+  /** Receives problems of the exporter, such as an unreachable collector. */
   readonly warn: (message: string) => void;
 }
 
-/** Sends spans by OTLP, in batches from a bounded queue; while the collector takes none, further spans are dropped. */
+/** Sends spans by OTLP, in batches from a bounded queue. Spans beyond the queue's limit are dropped. */
 export interface TraceExport {
   /** Whether spans of this trace are wanted. `parent`: the caller's span. */
   samples(traceId: string, parent: { readonly spanId: string; readonly isSampled: boolean } | undefined): boolean;
-  /** Never waits and never throws. */
+  /** Adds a span to the queue. Never blocks and never throws. */
   add(span: EndedSpan): void;
-  /** Sends what waits, within two seconds. */
+  /** Sends the queued spans, within two seconds. */
   close(): Promise<void>;
 }
 
@@ -124,7 +124,7 @@ function toReadable({
   state,
   ...span
 }: EndedSpan): Omit<ReadableSpan, "resource" | "instrumentationScope"> {
-  // The decision to export was made before; the processor drops others.
+  // `samples` has already decided; the processor would drop spans without this flag.
   const traceFlags = TraceFlags.SAMPLED;
   const traceState = state === undefined ? undefined : createTraceState(state);
   const context = { traceId, spanId, traceFlags, ...(traceState !== undefined && { traceState }) };

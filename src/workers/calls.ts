@@ -9,7 +9,7 @@ import type { RateMessage, RateReply } from "./rate-messages.ts";
 
 /** Calls from the parent to a worker. */
 export type WorkerCalls = {
-  /** The first call, made once: builds the gateway and listens. Fails with a message for people. */
+  /** The first call, made once: builds the gateway and listens. Fails with a message for an operator. */
   readonly start: { readonly input: Assignment; readonly output: Started };
   readonly makeFirstKey: { readonly input: null; readonly output: string | null };
   readonly prepareSetup: { readonly input: null; readonly output: SetupState | null };
@@ -28,19 +28,19 @@ export type ParentCalls = {
   readonly rates: { readonly input: RateMessage; readonly output: RateReply };
   /** Renews the lease of all reservations not yet released. Answers the number of workers. */
   readonly renewRates: { readonly input: null; readonly output: number };
-  /** Replaces this worker's note about upstream models. Answers those of the others. */
+  /** Replaces this worker's note about upstream models. Answers the notes of the other workers. */
   readonly healthNote: { readonly input: string; readonly output: readonly string[] };
   readonly keyChanged: { readonly input: KeyChange; readonly output: null };
   /** The worker had an unexpected fault: it lets its calls in flight end and should be replaced. */
   readonly leaving: { readonly input: null; readonly output: null };
 };
 
-/** The configuration in force, and what belongs to it. */
+/** The configuration in force, and its sources. */
 export interface InForce {
   readonly config: Config;
   /** URL of the parent's simulator, where providers are simulated. */
   readonly simulatorUrl: string | null;
-  /** What it was read from, beside the environment, which a worker has itself. */
+  /** Sources of the configuration, except the environment, which a worker inherits. */
   readonly source: Pick<ConfigSource, "file" | "text" | "stored" | "keys">;
 }
 

@@ -7,13 +7,13 @@ import { type Ending, Member } from "./member.ts";
 export interface FleetOptions {
   readonly size: number;
   readonly log: Logger;
-  /** What a worker that begins now is to be. */
+  /** The assignment of a worker that starts now. */
   readonly assign: (number: number) => Assignment;
-  /** Answers what a worker asks. */
+  /** Handlers for the calls of a worker. */
   readonly handlers: (member: Member) => Omit<Handlers<ParentCalls>, "leaving">;
-  /** A worker has drained, with these metrics. */
+  /** Called when a worker has drained, with its last metrics. */
   readonly onDrained: (member: Member, last: MetricsSnapshot) => void;
-  /** A worker is gone, for whatever reason. */
+  /** Called when a worker's process has ended, for any reason. */
   readonly onGone: (member: Member) => void;
 }
 
@@ -34,7 +34,7 @@ export class Fleet {
   readonly failed: Promise<Error>;
   readonly #options: FleetOptions;
   readonly #places: readonly Place[];
-  /** All members whose processes live, including replaced ones that are still draining. */
+  /** All members with a living process, including replaced ones that are still draining. */
   readonly #living = new Set<Member>();
   #fail: (reason: Error) => void = () => undefined;
   #isEnding = false;
@@ -91,8 +91,8 @@ export class Fleet {
   }
 
   /**
-   * Applies a changed configuration in all workers that serve or start: one that starts was given the configuration before. Rejects
-   * with the first worker's error, also when a worker does not answer in time.
+   * Applies a changed configuration in all workers that serve or are starting: a starting worker was given the earlier one. Rejects
+   * with the first error of a worker, or when a worker does not answer in time.
    */
   async reload(next: WorkerCalls["reload"]["input"]): Promise<void> {
     const members = this.#places.flatMap(({ member }) => member ?? []);
@@ -177,7 +177,7 @@ export class Fleet {
     this.#replace(place, member);
   }
 
-  /** Starts a successor in this place, unless that has been done. */
+  /** Starts a successor in this place, unless `member` has one already. */
   #replace(place: Place, member: Member): void {
     if (place.member !== member) return;
     place.member = undefined;
@@ -228,7 +228,7 @@ function listensLike(one: Started, other: Started): boolean {
   return one.httpPort === other.httpPort && one.grpcPort === other.grpcPort;
 }
 
-/** A worker that lived this long resets the pause. */
+/** Lifetime of a worker after which the restart pause begins anew. */
 const STEADY_MS = 60_000;
 const FIRST_MS = 200;
 const MAX_MS = 30_000;

@@ -51,7 +51,7 @@ export class ParentRates {
     await this.#store.renew({ replica: worker, held });
   }
 
-  /** Removes a worker that has ended: frees its concurrency slots; requests and tokens it has taken stay taken. */
+  /** Removes a worker that has ended and frees its concurrency slots. Requests and tokens that it has taken stay taken. */
   async leave(worker: string): Promise<void> {
     const { taken } = this.#workerState(worker);
     this.#workers.delete(worker);

@@ -47,7 +47,7 @@ export function mergeReadiness(answers: readonly Readiness[]): Readiness {
       away: ledgers.some(({ away }) => away),
       unwritable: ledgers.some(({ unwritable }) => unwritable),
     },
-    // The version that all have reached.
+    // The lowest version, which all processes have reached.
     ...(stored.length > 0 && {
       stored_configuration: stored.toSorted((one, other) => (one.version ?? -1) - (other.version ?? -1))[0],
     }),

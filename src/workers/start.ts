@@ -83,7 +83,7 @@ async function assemble(
 
   const collect = async (): Promise<void> => {
     for (const [member, snapshot] of await fleet.askAll("metrics", null, FACTS_MS)) {
-      // A worker may have ended while others were slow: its last snapshot is in the sum already.
+      // A worker may have ended during the calls; its last snapshot is already in the sum.
       if (fleet.serving.includes(member)) metrics.note(member.name, snapshot);
     }
   };

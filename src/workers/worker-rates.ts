@@ -29,7 +29,7 @@ export function createWorkerRates(parent: Channel<ParentCalls>, { burstMs }: { r
   return {
     async take(demand) {
       if (demand.subjects.length === 0) return { admitted: true, levels: [] };
-      // Null only for a release; this step is a take.
+      // The decision is null only for a release, and this step is a take.
       return (await batcher.ask({ take: demand }))!;
     },
     async release({ id, usedTokens, usedRequests, subjects }) {

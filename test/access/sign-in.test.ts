@@ -63,7 +63,7 @@ describe("signing in", () => {
   it("takes as long for an unknown address as for a wrong password", async () => {
     const { access } = await setUp({ passwords: createPasswordHasher() });
     const times = { known: [] as number[], unknown: [] as number[] };
-    for (let round = 0; round < 11; round += 1) {
+    for (let round = 0; round < 5; round += 1) {
       for (const [kind, email] of [
         ["known", EMAIL],
         ["unknown", `nobody${round}@example.com`],
@@ -74,7 +74,7 @@ describe("signing in", () => {
         times[kind].push(performance.now() - beganMs);
       }
     }
-    const [known, unknown] = [times.known, times.unknown].map((each) => each.toSorted((a, b) => a - b)[5]!);
+    const [known, unknown] = [times.known, times.unknown].map((each) => each.toSorted((a, b) => a - b)[2]!);
     // Without the hash an unknown address would be answered in a thousandth of the time.
     expect(unknown! / known!).toBeGreaterThan(1 / 3);
     expect(unknown! / known!).toBeLessThan(3);

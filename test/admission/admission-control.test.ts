@@ -365,7 +365,7 @@ describe("admission", () => {
       first.holdAnswer(60 * MIB);
       expect(reasonOf(() => second.holdAnswer(1))).toMatchObject({
         code: "rate_limited",
-        message: expect.stringContaining("answers of 48 MiB together") as string,
+        message: expect.stringContaining("at most 48 MiB of answers") as string,
       });
       slot({ bytes: 1000 }).end();
       const other = slot({ key: "other", account: "other", bytes: 1000 });

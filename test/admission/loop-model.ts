@@ -45,7 +45,6 @@ interface Arrival {
 }
 
 interface Event {
-  readonly atMs: number;
   readonly costMs: number;
   readonly run?: () => void;
 }
@@ -55,8 +54,8 @@ class Agenda {
   readonly #byMs = new Map<number, Event[]>();
   #doneMs = 0;
 
-  add(event: Event): void {
-    const ms = Math.max(Math.ceil(event.atMs), this.#doneMs + 1);
+  add(atMs: number, event: Event): void {
+    const ms = Math.max(Math.ceil(atMs), this.#doneMs + 1);
     const events = this.#byMs.get(ms);
     if (events === undefined) this.#byMs.set(ms, [event]);
     else events.push(event);
@@ -66,7 +65,9 @@ class Agenda {
   takeUntil(nowMs: number): Event[] {
     const due: Event[] = [];
     for (let ms = this.#doneMs + 1; ms <= nowMs; ms++) {
-      due.push(...(this.#byMs.get(ms) ?? []));
+      const events = this.#byMs.get(ms);
+      if (events === undefined) continue;
+      for (const event of events) due.push(event);
       this.#byMs.delete(ms);
     }
     this.#doneMs = Math.floor(nowMs);
@@ -94,6 +95,8 @@ export class LoopModel implements Clock {
   /** How long each turn took. */
   readonly turnsMs: number[] = [];
   readonly #costs: Costs;
+  /** One for all chunks, of which there are millions. */
+  readonly #chunk: Event;
   readonly #shape: Shape;
   readonly #calls = new Calls(this);
   #nowMs = 1;
@@ -106,6 +109,7 @@ export class LoopModel implements Clock {
 
   constructor(options: OverloadOptions, { costs, shape }: { readonly costs: Costs; readonly shape: Shape }) {
     this.#costs = costs;
+    this.#chunk = { costMs: costs.chunk };
     this.#shape = shape;
     this.admission = new AdmissionControl(options, {
       clock: this,
@@ -138,7 +142,7 @@ export class LoopModel implements Clock {
       const count = Math.round(seconds * perSecond);
       for (let index = 0; index < count; index++) {
         const atMs = this.#nowMs + (index * 1000) / perSecond;
-        this.#events.add({ atMs, costMs: 0, run: () => this.#arrive({ key, told, shape, arrivedMs: atMs }) });
+        this.#events.add(atMs, { costMs: 0, run: () => this.#arrive({ key, told, shape, arrivedMs: atMs }) });
       }
     }
     while (this.#nowMs < endMs) await this.#turn();
@@ -151,7 +155,7 @@ export class LoopModel implements Clock {
     this.told.set("closed", told);
     const again = (): void =>
       this.#arrive({ key: "closed", told, shape: this.#shape, arrivedMs: this.#nowMs, ended: again });
-    for (let index = 0; index < connections; index++) this.#events.add({ atMs: 0, costMs: 0, run: again });
+    for (let index = 0; index < connections; index++) this.#events.add(0, { costMs: 0, run: again });
     while (this.#nowMs < endMs) await this.#turn();
   }
 
@@ -197,24 +201,22 @@ export class LoopModel implements Clock {
       this.#nowMs += this.#costs.refusal;
       open.close();
       told.refusedMs.push(this.#nowMs - arrivedMs);
-      if (ended !== undefined) this.#events.add({ atMs: this.#nowMs + 1, costMs: 0, run: ended });
+      if (ended !== undefined) this.#events.add(this.#nowMs + 1, { costMs: 0, run: ended });
     };
     const begin = (slot: Slot): void => {
       told.begun += 1;
       this.#nowMs += this.#costs.start;
       const { firstMs, chunks, intervalMs } = shape;
-      for (let index = 0; index < chunks; index++) {
-        const atMs = this.#nowMs + firstMs + index * intervalMs;
-        this.#events.add({ atMs, costMs: this.#costs.chunk });
-      }
+      for (let index = 0; index < chunks; index++)
+        this.#events.add(this.#nowMs + firstMs + index * intervalMs, this.#chunk);
       const end = (): void => {
         slot.end();
         open.close();
         this.servedTotal += 1;
         told.servedMs.push(this.#nowMs - arrivedMs);
-        if (ended !== undefined) this.#events.add({ atMs: this.#nowMs + 1, costMs: 0, run: ended });
+        if (ended !== undefined) this.#events.add(this.#nowMs + 1, { costMs: 0, run: ended });
       };
-      this.#events.add({ atMs: this.#nowMs + firstMs + chunks * intervalMs, costMs: this.#costs.end, run: end });
+      this.#events.add(this.#nowMs + firstMs + chunks * intervalMs, { costMs: this.#costs.end, run: end });
     };
     try {
       const entered = this.admission.enter(

@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { beforeEach, expect, it, onTestFinished } from "vitest";
 import { createAuditLog } from "../../src/access/audit-log.ts";
@@ -12,6 +10,7 @@ import { auditStreamPortsOf } from "../../src/gateway/alerts.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 const ADMIN = { actorId: "acct_default", network: "192.0.2.0/24" };
 
@@ -43,7 +42,7 @@ let ports: StreamSenderPorts;
 let context: Parameters<typeof createStream>[0];
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
 beforeEach(async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "parley-audit-streams-"));
+  const dataDir = await makeDataDir("parley-audit-streams-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   onTestFinished(async () => {
     await store.close();

@@ -5,6 +5,7 @@ import OpenAI from "openai";
 import type { Page } from "playwright-core";
 import { openStore } from "../../src/store/store.ts";
 import { writeHistory } from "../support/history.ts";
+import { stopChromium } from "./support/chromium.ts";
 import { createKey, PASSWORD, setUp, startSite } from "./support/site.ts";
 
 const folder = join(import.meta.dirname, "../../screenshots");
@@ -320,5 +321,6 @@ try {
   await shoot("sign-up");
 } finally {
   await site.close();
+  await stopChromium();
 }
 console.log(`see ${folder}`);

@@ -71,7 +71,7 @@ describe("a team's first day", () => {
     await page.getByText("This team has no members.").waitFor();
     await page.getByLabel("E-mail").fill("nobody@example.com");
     await page.getByRole("button", { name: "Add" }).click();
-    await page.getByText(/nobody who can sign in/).waitFor();
+    await page.getByText(/person who can sign in/).waitFor();
     await page.getByLabel("E-mail").fill("bob@example.com");
     await page.getByLabel("Role", { exact: true }).selectOption("Maintainer");
     await page.getByRole("button", { name: "Add" }).click();

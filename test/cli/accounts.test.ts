@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AccountStore } from "../../src/access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
@@ -8,11 +6,11 @@ import { hashToken } from "../../src/access/secret-token.ts";
 import { runCli } from "../../src/cli/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { PASSWORD } from "../access/set-up.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 let dataDir: string;
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-accounts-"));
-  await look(async () => undefined);
+  dataDir = await makeDataDir("parley-accounts-");
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 

@@ -1,15 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import { rmSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { auditEntry } from "../store/contracts/audit-store.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 let dataDir: string;
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-audit-"));
+  dataDir = await makeDataDir("parley-audit-");
   const store = await openStore({ dataDir, databaseUrl: undefined });
   await store.audit.append(auditEntry({ action: "sign_in_failed", result: "failed", object: undefined }));
   await store.audit.append(auditEntry({ client: '=HYPERLINK("x"), 1' }));

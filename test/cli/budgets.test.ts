@@ -115,7 +115,7 @@ describe("the commands about budgets of end users", () => {
     ],
     ["a list of a key without budgets of sessions", 1, /--session-budget 1/, ["list", "APP", "--sessions"]],
     ["a budget where the key gives none", 1, "set one first", ["set", "OTHER", "ann", "1"]],
-    ["a name that no call has", 1, 'is kept as "ann" of calls', ["set", "APP", " ann ", "1"]],
+    ["a name that no call has", 1, 'is stored as "ann"; write that', ["set", "APP", " ann ", "1"]],
     ["no number", 2, "the budget is a number of US dollars such as 25 or 0.50", ["set", "APP", "ann", "much"]],
     ["no amount", 2, "USD|none", ["set", "APP", "ann"]],
   ] as const)("refuse %s", async (_, expected, problem, [act, ...argv]) => {

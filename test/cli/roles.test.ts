@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { openStore } from "../../src/store/store.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 let dataDir: string;
 beforeAll(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-roles-"));
+  dataDir = await makeDataDir("parley-roles-");
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -30,7 +30,7 @@ async function usage(flags: string) {
 }
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-usage-"));
+  dataDir = await makeDataDir("parley-usage-");
   keyId = (JSON.parse((await run("keys create --name team --json")).stdout) as { id: string }).id;
   const nowMs = Date.now();
   const times = [nowMs - 1_000, nowMs - 2 * DAY_MS, nowMs - 40 * DAY_MS];

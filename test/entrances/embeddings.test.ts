@@ -297,7 +297,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     };
     await expect.poll(refusal).toEqual({
       code: Code.ResourceExhausted,
-      rawMessage: expect.stringContaining("MiB together may be on their way") as string,
+      rawMessage: expect.stringContaining("may be in transit at a time") as string,
     });
     expect(upstream.calls("vectors-up").length).toBe(before + 1);
     leaving.abort();

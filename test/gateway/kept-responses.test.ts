@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -14,6 +13,7 @@ import type { ResponseStore } from "../../src/store/responses/response-store.ts"
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = "Qk1l0m1bQ4p4wqjK8F3O1l1H0z8Jw2oY1s3l5m7n9p0=";
@@ -26,7 +26,7 @@ let store: Store;
 let clock: FakeClock;
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-kept-"));
+  dataDir = await makeDataDir("parley-kept-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   clock = new FakeClock();
   onTestFinished(async () => {

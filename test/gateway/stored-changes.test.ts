@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { NewEntry } from "../../src/access/audit-log.ts";
 import type { Config } from "../../src/config/config.ts";
@@ -14,6 +12,7 @@ import type { StoredPorts } from "../../src/gateway/stored-changes.ts";
 import { changeEntries, type EntryChange, importDocument, rollBack } from "../../src/gateway/stored-edits.ts";
 import { toStored } from "../../src/gateway/stored-watch.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
+import { makeDataDir } from "../support/data-dir.ts";
 
 const SECRET = "the-credential-of-acme";
 const ACTOR = { actorId: "acct_1", network: "192.0.2.1" };
@@ -25,7 +24,7 @@ let encryptionKey: string | undefined;
 const dataDirs: string[] = [];
 
 beforeEach(async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "parley-stored-"));
+  const dataDir = await makeDataDir("parley-stored-");
   dataDirs.push(dataDir);
   store = await openStore({ dataDir, databaseUrl: undefined });
   entries = [];

@@ -129,7 +129,7 @@ describe("whom and what a request is for", () => {
     expect(handedOn(1_000)).toEqual(found);
     expect(handedOn(250)).toEqual({ ...found, tags: ["é", "b"] });
     expect(handedOn(185)).toEqual({ session: found.session, endUser: "ann" });
-    expect(() => handedOn(182)).toThrow("together longer than a front hands on");
-    expect(() => handedOn(0)).toThrow("together longer than a front hands on");
+    expect(() => handedOn(182)).toThrow("together more characters than a front forwards");
+    expect(() => handedOn(0)).toThrow("together more characters than a front forwards");
   });
 });

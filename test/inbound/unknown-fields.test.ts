@@ -54,7 +54,7 @@ describe("fields that this version does not know", () => {
     const request = create(ListModelsRequestSchema, { pageSize: 1 });
     expect(() => requireKnownFields(request, ListModelsRequestSchema)).not.toThrow();
     request.$unknown = [unknown(100)];
-    expect(() => requireKnownFields(request, ListModelsRequestSchema)).toThrow("100: is not known here.");
+    expect(() => requireKnownFields(request, ListModelsRequestSchema)).toThrow("100: is not known to this version.");
   });
 
   it("are none in a request of this version", () => {

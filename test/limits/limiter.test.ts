@@ -205,7 +205,7 @@ describe("a limiter with budgets", () => {
     [
       4_987_000,
       "has no room for this request, which may cost 0.0135 USD (less with a lower max_tokens): " +
-        "4.987 USD are spent or held for requests under way.",
+        "4.987 USD are spent or held for requests in flight.",
     ],
   ])("reports when a budget of which %d is spent restarts, and counts the request", async (taken, state) => {
     const refusal: BudgetDecision = {

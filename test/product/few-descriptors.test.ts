@@ -82,7 +82,7 @@ describe("a process with few file descriptors", () => {
     });
     await expect.poll(() => outcomes.length + provider.held.length, { timeout: 20_000 }).toBe(2 * DESCRIPTORS);
     expect(new Set(outcomes)).toEqual(
-      new Set(["ConnectError: [unavailable] The gateway has as many calls under way as it may. Try again shortly."]),
+      new Set(["ConnectError: [unavailable] The gateway has reached its limit of calls in flight. Try again shortly."]),
     );
     expect(provider.held.length).toBeGreaterThan(40);
     for (const response of provider.held) provider.answer(response);

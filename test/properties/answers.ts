@@ -11,6 +11,7 @@ import {
 import { splitTokens } from "../../src/simulator/text.ts";
 import { jsonObject } from "./json-text.ts";
 import { pictureOf } from "./marks.ts";
+import { anyCharacter } from "../support/any-character.ts";
 
 /** What an answer may consist of, by the dialect that says it. */
 export interface AnswerShape {
@@ -21,7 +22,7 @@ export interface AnswerShape {
 }
 
 const spoken = fc
-  .string({ unit: "binary", minLength: 1, maxLength: 30 })
+  .string({ unit: anyCharacter, minLength: 1, maxLength: 30 })
   .filter((text) => text.isWellFormed() && text.trim() !== "");
 
 const text: fc.Arbitrary<TextPart> = spoken.map((said) => ({ kind: "text", tokens: splitTokens(said) }));

@@ -12,6 +12,7 @@ import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { type ToolChoiceSchema, ToolMode, type ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { jsonObject, jsonSchema } from "./json-text.ts";
 import { mark, pictureOf, type Speaker } from "./marks.ts";
+import { anyCharacter } from "../support/any-character.ts";
 
 type PartInit = MessageInitShape<typeof PartSchema>;
 
@@ -41,7 +42,9 @@ export interface MediaKinds {
 
 type MediaKind = "recording" | "document" | "spoken" | "video" | "linked video";
 
-const word = fc.string({ unit: "binary", maxLength: 12 }).filter((text) => !text.includes("⟦") && text.isWellFormed());
+const word = fc
+  .string({ unit: anyCharacter, maxLength: 12 })
+  .filter((text) => !text.includes("⟦") && text.isWellFormed());
 
 type PartPlan = { readonly ttl: Ttl } & (
   | { readonly kind: "text" | "refusal"; readonly text: string }

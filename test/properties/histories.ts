@@ -4,6 +4,7 @@ import { type Completion, CompletionSchema, FinishReason } from "../../gen/parle
 import { ImageSchema, type Message, type Part, Role } from "../../gen/parley/v1/message_pb.js";
 import { AnswerBuilder, finishChunk, toPart } from "../../src/core/chunks.ts";
 import { chunksOfPart } from "../support/to-chunks.ts";
+import { anyCharacter } from "../support/any-character.ts";
 
 /** The result of a call: a JSON object, which every format can say. */
 export interface Result {
@@ -24,7 +25,7 @@ export interface History {
   readonly turns: readonly Turn[];
 }
 
-const words = fc.string({ unit: "binary", minLength: 1, maxLength: 12 }).filter((text) => text.isWellFormed());
+const words = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 12 }).filter((text) => text.isWellFormed());
 const state = fc.oneof(
   fc.constant(""),
   fc.uint8Array({ minLength: 3, maxLength: 9 }).map((bytes) => Buffer.from(bytes).toString("base64")),

@@ -13,10 +13,11 @@ import { planAttempts } from "../../src/router/plan.ts";
 import { modelOf } from "../support/scripted-provider.ts";
 import { conversations } from "./conversations.ts";
 import { type Dialect, DIALECTS, translated } from "./dialects.ts";
+import { drawOnce } from "./drawn.ts";
 import { markOf, speakerOf, splitMarked } from "./marks.ts";
 import { losesParameter } from "./parameters.ts";
 
-const RUNS = { numRuns: 100 };
+const RUNS = 100;
 const { VIDEO } = Modality;
 const NO_MEDIA = { user: [], assistant: [], result: [] };
 
@@ -30,202 +31,170 @@ const KINDS = DIALECTS.flatMap((dialect) =>
 );
 
 describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ dialect, model }) => {
-  const requests = conversations(dialect.signatures, dialect.media);
+  const drawn = drawOnce(conversations(dialect.signatures, dialect.media), RUNS);
+  const known = new WeakMap<CompletionRequest, ReturnType<typeof sentFor>>();
+  /** What is sent for a request: the same for all properties. */
+  const send = (request: CompletionRequest): ReturnType<typeof sentFor> => {
+    const sent = known.get(request) ?? sentFor({ dialect, request, model });
+    known.set(request, sent);
+    return sent;
+  };
   const glue = model.capabilities.contentParts ? "" : "\n";
 
   it("is one that the contract allows", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { maxOutputTokens: _, ...asked } = request;
-        expect(() => validate(asked, { ...modelOf("any", IDLE), upstream: model }, () => [])).not.toThrow();
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { maxOutputTokens: _, ...asked } = request;
+      expect(() => validate(asked, { ...modelOf("any", IDLE), upstream: model }, () => [])).not.toThrow();
+    });
   });
 
   it("is accepted by the simulated service", () => {
-    fc.assert(
-      fc.property(requests, fc.constantFrom("whole" as const, "stream" as const), (request, mode) => {
+    drawn.check((request) => {
+      for (const mode of ["whole", "stream"] as const) {
         const { body } = dialect.translate(request, model, { mode });
         expect(() => dialect.accept(body.toString(), model)).not.toThrow();
-      }),
-      RUNS,
-    );
+      }
+    });
   });
 
   it("keeps every text, in its order and with who said it", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { texts } = dialect.recover(translated(dialect, request, model).json);
-        const recovered = (speaker: string): string[] =>
-          texts.map(({ text }) => text).filter((text) => speakerOf(text) === speaker);
-        for (const [speaker, role] of [
-          ["S", Role.SYSTEM],
-          ["U", Role.USER],
-          ["A", Role.ASSISTANT],
-          ["N", Role.ASSISTANT],
-          ["V", Role.ASSISTANT],
-        ] as const) {
-          const said = listTexts(request, role).filter((text) => speakerOf(text) === speaker);
-          const found = recovered(speaker);
-          // Where texts are joined, what was between them is behind the one before.
-          expect(glue !== "" ? found.map((text, index) => text.slice(0, said[index]?.length)) : found).toEqual(said);
-        }
-        const spoken = ["assistant"];
-        const places = { S: ["system", "user"], U: ["user"], A: spoken, N: spoken, V: spoken, T: [], R: [] };
-        for (const { text, place } of texts) expect(places[speakerOf(text)]).toContain(place);
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { texts } = send(request).recovered;
+      const recovered = (speaker: string): string[] =>
+        texts.map(({ text }) => text).filter((text) => speakerOf(text) === speaker);
+      for (const [speaker, role] of [
+        ["S", Role.SYSTEM],
+        ["U", Role.USER],
+        ["A", Role.ASSISTANT],
+        ["N", Role.ASSISTANT],
+        ["V", Role.ASSISTANT],
+      ] as const) {
+        const said = listTexts(request, role).filter((text) => speakerOf(text) === speaker);
+        const found = recovered(speaker);
+        // Where texts are joined, what was between them is behind the one before.
+        expect(glue !== "" ? found.map((text, index) => text.slice(0, said[index]?.length)) : found).toEqual(said);
+      }
+      const spoken = ["assistant"];
+      const places = { S: ["system", "user"], U: ["user"], A: spoken, N: spoken, V: spoken, T: [], R: [] };
+      for (const { text, place } of texts) expect(places[speakerOf(text)]).toContain(place);
+    });
   });
 
   it("keeps the order of an answer's parts", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { json, omitted } = translated(dialect, request, model);
-        const said = listAnswers(request, dialect.ordered, omittedOf({ omitted }));
-        const found = dialect.recover(json).answers;
-        expect(dialect.ordered.size === 0 ? [] : found).toEqual(said);
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { recovered, omitted } = send(request);
+      const said = listAnswers(request, dialect.ordered, omittedOf({ omitted }));
+      const found = recovered.answers;
+      expect(dialect.ordered.size === 0 ? [] : found).toEqual(said);
+    });
   });
 
   it("keeps every signature on its part", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const signed = request.messages.flatMap(({ parts }) => parts).filter(({ kind }) => kind.case !== "reasoning");
-        const unsigned = new Set<string | undefined>(["refusal", "audio", "video", "file"]);
-        const given = signed.filter(({ kind }) => !unsigned.has(kind.case));
-        expect(dialect.recover(translated(dialect, request, model).json).signatures).toEqual(
-          given.map(({ signature }) => signature).filter((signature) => signature !== ""),
-        );
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const signed = request.messages.flatMap(({ parts }) => parts).filter(({ kind }) => kind.case !== "reasoning");
+      const unsigned = new Set<string | undefined>(["refusal", "audio", "video", "file"]);
+      const given = signed.filter(({ kind }) => !unsigned.has(kind.case));
+      expect(send(request).recovered.signatures).toEqual(
+        given.map(({ signature }) => signature).filter((signature) => signature !== ""),
+      );
+    });
   });
 
   it("keeps the bytes of every picture, recording, video and document, or says which it left out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { json, omitted } = translated(dialect, request, model);
-        const { media } = dialect.recover(json);
-        expect(media.toSorted()).toEqual(listMedia(request, omittedOf({ omitted })).toSorted());
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { recovered, omitted } = send(request);
+      const { media } = recovered;
+      expect(media.toSorted()).toEqual(listMedia(request, omittedOf({ omitted })).toSorted());
+    });
   });
 
   it("keeps every call with its arguments, character by character, and its result", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { body, json, omitted } = translated(dialect, request, model);
-        const { calls, results } = dialect.recover(json);
-        const asked = listCalls(request);
-        expect(calls.map((call) => call.name)).toEqual(asked.map((call) => call.name));
-        for (const call of asked) expect(body.toString()).toContain(dialect.writeArguments(call.input.value ?? ""));
-        expect(new Set(calls.map((call) => call.id)).size).toBe(calls.length);
-        const resultOf = new Map(results.map(({ id, text, isError }) => [id, { text, isError }]));
-        const found = calls.map((call) => resultOf.get(call.id));
-        expect(found).toEqual(
-          asked.map((call) => resultOfCall(request, call.id, { glue, omitted: omittedOf({ omitted }) })),
-        );
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { body, recovered, omitted } = send(request);
+      const { calls, results } = recovered;
+      const asked = listCalls(request);
+      expect(calls.map((call) => call.name)).toEqual(asked.map((call) => call.name));
+      for (const call of asked) expect(body.toString()).toContain(dialect.writeArguments(call.input.value ?? ""));
+      expect(new Set(calls.map((call) => call.id)).size).toBe(calls.length);
+      const resultOf = new Map(results.map(({ id, text, isError }) => [id, { text, isError }]));
+      const found = calls.map((call) => resultOf.get(call.id));
+      expect(found).toEqual(
+        asked.map((call) => resultOfCall(request, call.id, { glue, omitted: omittedOf({ omitted }) })),
+      );
+    });
   });
 
   it("keeps the ids of calls that the provider takes as they are", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { calls } = dialect.recover(translated(dialect, request, model).json);
-        const asked = listCalls(request).map((call) => call.id);
-        const isPlain = (id: string): boolean => /^[A-Za-z0-9_-]{1,40}$/u.test(id);
-        expect(calls.map(({ id }) => id).filter((_, index) => isPlain(asked[index]!))).toEqual(asked.filter(isPlain));
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { calls } = send(request).recovered;
+      const asked = listCalls(request).map((call) => call.id);
+      const isPlain = (id: string): boolean => /^[A-Za-z0-9_-]{1,40}$/u.test(id);
+      expect(calls.map(({ id }) => id).filter((_, index) => isPlain(asked[index]!))).toEqual(asked.filter(isPlain));
+    });
   });
 
   it("keeps every tool and its schema, character by character, or says that it left them out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const translation = translated(dialect, request, model);
-        const { body, json } = translation;
-        const omitted = omittedOf(translation);
-        const names = allowedTools(request);
-        const wanted = request.tools.flatMap(({ kind }, index) => {
-          const isWanted = kind.case === "function" && (names?.includes(kind.value.name) ?? true);
-          return isWanted && !omitted.includes("tools")
-            ? [{ ...kind.value, field: `tools[${index}].function.strict` }]
-            : [];
-        });
-        const found = dialect.recover(json).tools.map(({ name, description }) => ({ name, description }));
-        expect(found).toEqual(expect.arrayContaining(wanted.map(({ name, description }) => ({ name, description }))));
-        const schemas = wanted.map((tool) => tool.parametersJson).filter((schema) => schema !== "");
-        expect(schemas.filter((schema) => !body.includes(dialect.writeSchema(schema)))).toEqual([]);
-        const strict = wanted.filter((tool) => tool.strict === true && !omitted.includes(tool.field));
-        // One provider has a mode for all tools at once instead, which any other choice than a free one implies.
-        expect(strict.length === 0 || /"strict":true|"mode":"(?:VALIDATED|ANY|NONE)"/u.test(body.toString())).toBe(
-          true,
-        );
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const translation = send(request);
+      const { body, recovered } = translation;
+      const omitted = omittedOf(translation);
+      const names = allowedTools(request);
+      const wanted = request.tools.flatMap(({ kind }, index) => {
+        const isWanted = kind.case === "function" && (names?.includes(kind.value.name) ?? true);
+        return isWanted && !omitted.includes("tools")
+          ? [{ ...kind.value, field: `tools[${index}].function.strict` }]
+          : [];
+      });
+      const found = recovered.tools.map(({ name, description }) => ({ name, description }));
+      expect(found).toEqual(expect.arrayContaining(wanted.map(({ name, description }) => ({ name, description }))));
+      const schemas = wanted.map((tool) => tool.parametersJson).filter((schema) => schema !== "");
+      expect(schemas.filter((schema) => !body.includes(dialect.writeSchema(schema)))).toEqual([]);
+      const strict = wanted.filter((tool) => tool.strict === true && !omitted.includes(tool.field));
+      // One provider has a mode for all tools at once instead, which any other choice than a free one implies.
+      expect(strict.length === 0 || /"strict":true|"mode":"(?:VALIDATED|ANY|NONE)"/u.test(body.toString())).toBe(true);
+    });
   });
 
   it("keeps the reasoning that the provider gave, or says which part it left out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { json, omitted } = translated(dialect, request, model);
-        const given = listReasoning(request, omittedOf({ omitted })).map((part) => dialect.writeReasoning?.(part));
-        expect(dialect.recover(json).reasoning).toEqual(dialect.writeReasoning === undefined ? [] : given);
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { recovered, omitted } = send(request);
+      const given = listReasoning(request, omittedOf({ omitted })).map((part) => dialect.writeReasoning?.(part));
+      expect(recovered.reasoning).toEqual(dialect.writeReasoning === undefined ? [] : given);
+    });
   });
 
   it("keeps every cache mark, or says which it left out", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const translation = translated(dialect, request, model);
-        const sent = translation.body.toString().split('"cache_control":').length - 1;
-        const omitted = omittedOf(translation).filter((field) => field.endsWith(".cache_mark"));
-        const marks = listMarks(request).map(({ path }) => path);
-        expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(marks.length);
-        expect(marks).toEqual(expect.arrayContaining(omitted));
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const translation = send(request);
+      const sent = translation.body.toString().split('"cache_control":').length - 1;
+      const omitted = omittedOf(translation).filter((field) => field.endsWith(".cache_mark"));
+      const marks = listMarks(request).map(({ path }) => path);
+      expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(marks.length);
+      expect(marks).toEqual(expect.arrayContaining(omitted));
+    });
   });
 
   it("keeps the time of every cache mark that it sends, or says which it sends instead", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const translation = translated(dialect, request, model);
-        const omitted = omittedOf(translation);
-        const clamped = new Set(translation.clamped.map(({ field }) => field));
-        const unkept = listMarks(request).filter(
-          ({ seconds }) => seconds !== undefined && ![300, 3600].includes(seconds),
-        );
-        for (const { path } of unkept) expect(omitted.includes(path) || clamped.has(`${path}.ttl`)).toBe(true);
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const translation = send(request);
+      const omitted = omittedOf(translation);
+      const clamped = new Set(translation.clamped.map(({ field }) => field));
+      const unkept = listMarks(request).filter(
+        ({ seconds }) => seconds !== undefined && ![300, 3600].includes(seconds),
+      );
+      for (const { path } of unkept) expect(omitted.includes(path) || clamped.has(`${path}.ttl`)).toBe(true);
+    });
   });
 
   it("asks for citations of the documents of which the request does, or says that it does not", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const translation = translated(dialect, request, model);
-        const sent = translation.body.toString().split('"citations":{"enabled":true}').length - 1;
-        const omitted = omittedOf(translation).filter((field) => field.endsWith(".file.citations"));
-        const asked = listCited(request);
-        expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(asked.length);
-        expect(asked).toEqual(expect.arrayContaining(omitted));
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const translation = send(request);
+      const sent = translation.body.toString().split('"citations":{"enabled":true}').length - 1;
+      const omitted = omittedOf(translation).filter((field) => field.endsWith(".file.citations"));
+      const asked = listCited(request);
+      expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(asked.length);
+      expect(asked).toEqual(expect.arrayContaining(omitted));
+    });
   });
 
   it("is refused for a video, naming its part, where the model takes none", () => {
@@ -240,35 +209,41 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
           videos.length === 0 ? undefined : [videos[0]],
         );
       }),
-      RUNS,
+      { numRuns: RUNS },
     );
   });
 
   it("keeps every parameter, or says that it left it out or moved it", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const translation = translated(dialect, request, model);
-        expect(losesParameter(dialect.name, request, translation)).toEqual([]);
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const translation = send(request);
+      expect(losesParameter(dialect.name, request, translation)).toEqual([]);
+    });
   });
 
   it("is refused by a strict request exactly for what the report would list", () => {
-    fc.assert(
-      fc.property(requests, (request) => {
-        const { omitted, clamped } = dialect.translate(request, model, { mode: "whole" });
-        const strict = clone(CompletionRequestSchema, request);
-        strict.strict = true;
-        expect(refusedFields(dialect, strict, model)).toEqual(
-          asShown([...omittedOf({ omitted }), ...clamped.map(({ field }) => field)]),
-        );
-        expect(refusedFields(dialect, request, model)).toEqual([]);
-      }),
-      RUNS,
-    );
+    drawn.check((request) => {
+      const { omitted, clamped } = dialect.translate(request, model, { mode: "whole" });
+      const strict = clone(CompletionRequestSchema, request);
+      strict.strict = true;
+      expect(refusedFields(dialect, strict, model)).toEqual(
+        asShown([...omittedOf({ omitted }), ...clamped.map(({ field }) => field)]),
+      );
+      expect(refusedFields(dialect, request, model)).toEqual([]);
+    });
   });
 });
+
+interface Sending {
+  readonly dialect: Dialect;
+  readonly request: CompletionRequest;
+  readonly model: UpstreamModel;
+}
+
+/** What is sent for a request, and what can be read of it again. */
+function sentFor({ dialect, request, model }: Sending) {
+  const translation = translated(dialect, request, model);
+  return { ...translation, recovered: dialect.recover(translation.json) };
+}
 
 /** Names of fields as a failure shows them: not too many, not too long, and without half characters. */
 function asShown(fields: readonly string[]): string[] {

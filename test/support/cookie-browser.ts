@@ -21,7 +21,7 @@ export class CookieBrowser {
     return this.#send(new URL(address), { method: "POST", body: new URLSearchParams(fields) });
   }
 
-  /** Follows redirections until an address for which `ends` holds, which is not visited, or a page. */
+  /** Follows redirections until a page, or until one to an address for which `ends` is true. That address is not requested. */
   async follow(visited: Visited, ends: (url: URL) => boolean = () => false): Promise<Visited> {
     let at = visited;
     for (let hops = 0; at.location !== undefined && !ends(at.location); hops += 1) {

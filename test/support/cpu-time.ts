@@ -13,8 +13,9 @@ export interface ComparedMs {
 }
 
 /**
- * Runs both functions in turns and returns the minimum processor time of each: a busy machine slows down both, and other load only
- * adds to the time. Runs more rounds while the minima do not satisfy `isWithin`, which helps neither function: both minima fall.
+ * Runs both functions in turns and returns the minimum processor time of each: a busy machine slows down both, and
+ * other load only adds to the time. Runs more rounds while the minima do not satisfy `isWithin`. More rounds favour
+ * neither function, because they can only lower both minima.
  */
 export function compareCpuMs(
   work: () => unknown,

@@ -1,15 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { withLines } from "../../src/telemetry/logger.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey, type KeyContext } from "../../src/access/keys.ts";
+import type { Config } from "../../src/config/config.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createStateSeal, STATE_SECRET, type StateSeal } from "../../src/core/provider-state.ts";
 import { type Changed, startGateway } from "../../src/gateway/gateway.ts";
 import { openStore } from "../../src/store/store.ts";
+import { makeDataDir } from "./data-dir.ts";
 
 /** One line of the gateway's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
@@ -34,6 +34,11 @@ export interface TestGateway {
   readonly log: readonly LogLine[];
   /** Reloads with other providers and models; the rest of `config` is unchanged. Default of `changed`: the file. */
   configure(config: object, changed?: Changed): Promise<void>;
+  /** The configuration that `configure` would apply, for several calls of `apply`. */
+  parse(config: object): Config;
+  apply(config: Config, changed?: Changed): Promise<void>;
+  /** Number of calls in flight. */
+  activeCalls(): Promise<number>;
   /** Calls and circuit breakers from the operations port. */
   readiness(): Promise<{ readonly active_calls: number; readonly breakers: Readonly<Record<string, string>> }>;
   /** Metrics from the operations port, as text. */
@@ -47,7 +52,7 @@ const FREE_PORT = { listen: "127.0.0.1:0" };
 
 /** Starts a gateway with a temporary data directory, which `close` removes. */
 export async function startTestGateway({ config, prepareKeys }: TestGatewayOptions): Promise<TestGateway> {
-  const dataDir = mkdtempSync(join(tmpdir(), "parley-test-"));
+  const dataDir = await makeDataDir("parley-test-");
   const parse = (sections: object): ReturnType<typeof parseConfig> => {
     // YAML accepts JSON.
     const text = JSON.stringify({ http: FREE_PORT, grpc: FREE_PORT, operations: FREE_PORT, ...sections });
@@ -69,6 +74,9 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
     seal: (provider, state, accountId = DEFAULT_ACCOUNT_ID) => stateSeal.seal(state, { accountId, provider }),
     log,
     configure: (next, changed = "file") => gateway.reload(parse({ ...config, ...next }), changed),
+    parse: (next) => parse({ ...config, ...next }),
+    apply: (next, changed = "file") => gateway.reload(next, changed),
+    activeCalls: async () => gateway.activeCalls(),
     readiness: async () => (await operations("/readyz")).json() as ReturnType<TestGateway["readiness"]>,
     metrics: async () => (await operations("/metrics")).text(),
     abort: () => gateway.abort(),

@@ -1,7 +1,7 @@
 import type { NewLedgerEntry } from "../../src/core/ledger.ts";
 import type { LedgerOptions } from "../../src/ledger/ledger.ts";
 
-/** Files of unwritten ledger entries that are in memory. */
+/** In-memory replacement of the files for ledger entries that the database has not accepted. */
 export interface MemoryFiles {
   readonly files: LedgerOptions["files"];
   readonly entries: readonly NewLedgerEntry[];

@@ -1,7 +1,7 @@
 import type { Gauges } from "../../src/telemetry/collected-metrics.ts";
 import type { AttemptSample, CompletionSample } from "../../src/telemetry/completion-metrics.ts";
 
-/** Values of a process that does nothing. */
+/** Gauges of an idle process. */
 export const QUIET: Gauges = {
   activeCalls: () => 0,
   breakers: () => new Map(),

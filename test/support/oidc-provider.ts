@@ -13,9 +13,9 @@ export interface OidcProviderUnderTest {
   readonly people: People;
   /** Replaces the keys: tokens are signed with the new one at once. */
   rotateKeys(): Promise<void>;
-  /** Publishes keys other than those that sign. */
+  /** Publishes a key set without the key that signs. */
   publishOtherKeys(): Promise<void>;
-  /** Answers in place of the provider; undefined: the provider. */
+  /** Sets a listener that answers in place of the provider; undefined restores the provider. */
   answerWith(handler: RequestListener | undefined): void;
   /** Paths of the requests so far. */
   readonly asked: string[];
@@ -27,15 +27,15 @@ export interface OidcProviderOptions {
   readonly redirectUris: readonly string[];
   readonly signOutUris?: readonly string[];
   readonly idTokenSeconds?: number;
-  /** Whether each ID token has `auth_time`, not only where it is asked for. Default: true. */
+  /** Whether every ID token has `auth_time`, even if the client did not request it. Default: true. */
   readonly saysAuthTime?: boolean;
 }
 
 const CLIENT = { clientId: "parley", clientSecret: "oidc-secret-of-the-test-client" };
 
 /**
- * Starts the package `oidc-provider` on a free port. The issuer is of `localhost`, which is another site than 127.0.0.1. Nobody is asked
- * for consent.
+ * Starts the package `oidc-provider` on a free port. The issuer's host is `localhost`, a different site than 127.0.0.1.
+ * There is no consent page.
  */
 export async function startOidcProvider(options: OidcProviderOptions): Promise<OidcProviderUnderTest> {
   const people: People = {};
@@ -56,18 +56,18 @@ export async function startOidcProvider(options: OidcProviderOptions): Promise<O
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   const issuer = `http://localhost:${port}`;
-  const rotateKeys = async (): Promise<void> => {
-    const provider = new Provider(issuer, configurationOf(options, people, await newKey()));
+  const signWith = (key: JWK): void => {
+    const provider = new Provider(issuer, configurationOf(options, people, key));
     const answer = provider.callback();
     callback = (request, response) => void answer(request, response);
   };
-  await rotateKeys();
+  signWith(await (firstKey ??= newKey()));
   return {
     issuer,
     client: CLIENT,
     people,
     asked,
-    rotateKeys,
+    rotateKeys: async () => signWith(await newKey()),
     async publishOtherKeys() {
       published = { keys: [toPublic(await newKey())] };
     },
@@ -119,6 +119,9 @@ function configurationOf(
     },
   };
 }
+
+/** The key of every provider at first: to make one takes as long as a sign-in. */
+let firstKey: Promise<JWK> | undefined;
 
 async function newKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair("RS256", { extractable: true });

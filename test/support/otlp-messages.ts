@@ -32,7 +32,7 @@ export const COMMON = {
 type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>;
 type Field = readonly [number: number, type: Type | string | readonly [Type | string]];
 
-/** The first message of a file with these messages. A list names a repeated one. */
+/** Returns the descriptor of the first of these messages. A field in a list is repeated. */
 export function describe(messages: Messages): DescMessage {
   const file = create(FileDescriptorProtoSchema, {
     name: "otlp.proto",
@@ -46,7 +46,7 @@ export function describe(messages: Messages): DescMessage {
           jsonName,
           number,
           label: typeof given === "object" ? Label.REPEATED : Label.OPTIONAL,
-          // Lists of numbers are packed in any case: the decoder takes both.
+          // Repeated numbers need no packed option: the decoder reads both encodings.
           ...(typeof type === "number" ? { type } : { type: Type.MESSAGE, typeName: `.${type}` }),
         };
       }),

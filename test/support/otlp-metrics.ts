@@ -7,7 +7,7 @@ export interface ReceivedMetric {
   readonly name: string;
   readonly unit: string;
   readonly kind: "gauge" | "sum" | "histogram";
-  /** Of sums and histograms: cumulative, and that it only grows. */
+  /** Of sums and histograms: cumulative temporality, and whether the value only grows. */
   readonly isCumulative: boolean;
   readonly isMonotonic: boolean;
   readonly attributes: Readonly<Record<string, unknown>>;
@@ -76,7 +76,7 @@ export function metricsOf({ resourceMetrics }: MetricsJson): ReceivedMetric[] {
           resource: valuesOf(resource.attributes),
           startMs: Number(point.startTimeUnixNano) / 1e6,
           endMs: Number(point.timeUnixNano) / 1e6,
-          // Zero is left out of JSON.
+          // The JSON encoding omits zero.
           value: kind === "histogram" ? undefined : (point.asDouble ?? 0),
           histogram: {
             count: Number(point.count ?? 0),

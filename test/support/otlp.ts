@@ -36,7 +36,7 @@ export interface Collector {
   close(): Promise<void>;
 }
 
-/** Starts one. `hangs`: it reads requests and never answers. */
+/** Starts a collector. `hangs`: it reads requests and never answers. */
 export async function startCollector({ hangs = false } = {}): Promise<Collector> {
   const spans: ReceivedSpan[] = [];
   const metrics: ReceivedMetric[] = [];

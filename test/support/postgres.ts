@@ -124,7 +124,7 @@ export async function startPostgres({
 async function copyData(from: PostgresServer, to: string): Promise<void> {
   await from.halt();
   try {
-    // Keeps the owner, who runs the server.
+    // `-a` keeps the owner, the user that runs the server.
     await run("cp", ["-a", from.dataDir, to]);
   } finally {
     await from.start();

@@ -1,7 +1,7 @@
 import type { Fees } from "../../src/core/fees.ts";
 import type { Price } from "../../src/core/model.ts";
 
-/** No fee for requests, and unknown ones for tools. */
+/** No fee per request, and unknown fees of tools. */
 export const NO_FEES: Fees = {
   requests: 0,
   searchedRequests: 0,

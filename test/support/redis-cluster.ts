@@ -6,7 +6,7 @@ import { clientOptions, launchRedis, type RedisLaunch, type RedisServer } from "
 
 /** A cluster of three masters, each with a replica. All have a password. */
 export interface RedisClusterServers {
-  /** The addresses of all nodes in one. */
+  /** URL with the addresses of all nodes. */
   readonly url: string;
   readonly servers: readonly RedisServer[];
   slotOf(key: string): Promise<number>;
@@ -21,12 +21,12 @@ export interface RedisClusterServers {
 }
 
 const SECRET = "cluster-secret";
-/** Time after which the nodes promote the replica of a silent master: more than a busy machine stops a process for. */
+/** Time after which the nodes promote the replica of a silent master. Longer than a busy machine suspends a process. */
 const NODE_TIMEOUT_MS = 2_000;
 
 /**
- * Starts the cluster; the caller stops it. `options` are further ones of each node. With TLS the nodes are called `localhost`, and their
- * address is in no certificate.
+ * Starts the cluster; the caller stops it. `options` are additional options of each node. With TLS the nodes announce
+ * the name `localhost`, because their certificate does not have their address.
  */
 export async function launchRedisCluster(
   options: readonly string[] = [],
@@ -54,7 +54,7 @@ export async function launchRedisCluster(
       const all = await Promise.all(servers.map((server) => server.ask(["CLUSTER", "SHARDS"])));
       const states = await Promise.all(servers.map((server) => server.ask(["CLUSTER", "INFO"])));
       const isLinked = states.every((lines) => lines[0]!.startsWith("cluster_state:ok"));
-      // A replica can be promoted once its master knows it as in order.
+      // A replica can be promoted only once its master lists it as online.
       if (!isLinked || !all.every((lines) => lines.filter((line) => line === "online").length === 6))
         throw new Error("the nodes of the cluster do not find each other");
     },
@@ -73,7 +73,7 @@ export async function launchRedisCluster(
     }
     throw new Error(`slot ${slot} has no master`);
   };
-  // One of them may hang.
+  // Asks all nodes and takes the first answer, because one of them may hang.
   const masterOf = (slot: number): Promise<RedisServer> => Promise.any(servers.map((server) => find(server, slot)));
   return {
     url:
@@ -89,7 +89,7 @@ export async function launchRedisCluster(
       return ofPort(/:(\d+)@/.exec(line)?.[1]);
     },
     async clear() {
-      // Replicas refuse it.
+      // Replicas refuse FLUSHALL, which does no harm.
       await Promise.all(servers.map((server) => server.ask(["FLUSHALL"])));
     },
     async moveSlot(slot, to, pause) {

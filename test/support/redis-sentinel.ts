@@ -3,12 +3,12 @@ import { launchRedis, type RedisLaunch, type RedisServer } from "./redis.ts";
 
 /** A master, a replica, and three Sentinels that promote it after a second and a half. All have passwords. */
 export interface RedisSentinelServers {
-  /** The addresses of the Sentinels in one, with the password of the servers. */
+  /** URL with the addresses of all Sentinels and the password of the servers. */
   readonly url: string;
   readonly place: { readonly mode: "sentinel"; readonly master: string; readonly password: string };
   readonly servers: readonly RedisServer[];
   readonly sentinels: readonly RedisServer[];
-  /** The server that is the master by the word of a majority of the Sentinels. */
+  /** Returns the server that a majority of the Sentinels reports as the master. */
   master(): Promise<RedisServer>;
   stop(): Promise<void>;
 }
@@ -18,7 +18,10 @@ const SERVER_SECRET = "server-secret";
 const SENTINEL_SECRET = "sentinel-secret";
 const DOWN_AFTER_MS = 1_500;
 
-/** Starts them; the caller stops them. With TLS they are called `localhost`, and their address is in no certificate. */
+/**
+ * Starts the servers; the caller stops them. With TLS they announce the name `localhost`, because their certificate
+ * does not have their address.
+ */
 export async function launchRedisSentinel(
   options: Pick<RedisLaunch, "program" | "tls"> = {},
 ): Promise<RedisSentinelServers> {

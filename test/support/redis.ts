@@ -34,7 +34,7 @@ export interface RedisLaunch {
   readonly password?: string | undefined;
   /** A configuration file, which a Sentinel rewrites. Default: none. */
   readonly config?: string | undefined;
-  /** Files for TLS on its only port, and to other servers, which have to show a certificate. Default: no TLS. */
+  /** Files for TLS on its only port and on its connections to other servers. Clients need a certificate. Default: no TLS. */
   readonly tls?: RedisTlsFiles | undefined;
 }
 

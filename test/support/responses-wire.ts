@@ -12,21 +12,21 @@ import type { Answer } from "../../src/simulator/answer.ts";
 import { encodeEvents, encodeMessage } from "../../src/simulator/anthropic/dialect.ts";
 
 /*
- * Answers of the simulator as OpenAI's Responses API would say them: written by the format that callers get, of what the simulator
- * says in another dialect.
+ * Answers of the simulator in the wire format of OpenAI's Responses API. The simulator writes an answer in Anthropic's
+ * dialect, and `formats/openai-responses` converts it.
  */
 
 const ASKED = readResponsesRequest({ model: "m", input: "Hi", include: ["reasoning.encrypted_content"] });
 const HEAD = { id: "chatcmpl-1", model: "m", createTime: { seconds: 1n } };
 
-/** An answer as a whole response, as text. */
+/** Returns an answer as the JSON text of a whole response. */
 export function writeWholeResponse({ choices, usage }: ReadAnswer): string {
   const completion = create(CompletionSchema, { ...HEAD, choices, ...(usage !== undefined && { usage }) });
   const json = writeResponse(completion, ASKED);
   return typeof json === "string" ? json : Buffer.concat(json).toString();
 }
 
-/** The chunks of an answer as the events of a response, one text for each chunk. */
+/** Returns the events of a streamed response, one text per chunk. */
 export function writeResponseEvents(chunks: readonly CompletionChunk[]): string[] {
   const start = create(CompletionChunkSchema, { event: { case: "start", value: HEAD } });
   const end = create(CompletionChunkSchema, { event: { case: "report", value: create(ReportSchema) } });
@@ -34,12 +34,12 @@ export function writeResponseEvents(chunks: readonly CompletionChunk[]): string[
   return [start, ...chunks, end].map((chunk) => writer.write([chunk])).filter((text) => text !== "");
 }
 
-/** An answer of the simulator as a whole response, parsed. */
+/** Returns an answer of the simulator as a whole response, parsed. */
 export function encodeWholeResponse(answer: Answer): unknown {
   return parseExactly(writeWholeResponse(toAnswer(parseExactly(encodeMessage(answer)))));
 }
 
-/** An answer of the simulator as the events of a response. */
+/** Returns an answer of the simulator as the events of a streamed response. */
 export function encodeResponseEvents(answer: Answer): { readonly text: string; readonly kind: "content" }[] {
   const reader = new AnswerStream();
   const chunks: CompletionChunk[] = [];

@@ -62,7 +62,7 @@ export interface ScriptedCall {
 
 const NOTHING_LOST = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false, verbatim: false } as const;
 
-/** Without options that change the price. */
+/** Fields of a sent request without options that change its price. */
 export const PLAINLY_SENT = { priceFactor: 1, unbounded: "no", cacheWrite: "none" } as const;
 
 /**

@@ -1,13 +1,13 @@
 /*
- * State of providers leaves the gateway with a seal before it (`core/provider-state.ts`), and has to come back with it. Recorded
- * exchanges have it as providers gave it.
+ * The gateway puts a seal before the state of a provider (`core/provider-state.ts`) and accepts state only with its
+ * seal. Recorded exchanges have the state without a seal, as the provider sent it.
  */
 
 const SEAL = /PLY1[A-Za-z0-9]{28}/g;
-/** State in the base64 in which formats carry it where they have no place for it. */
+/** Base64 of a JSON object with the state, which formats use where they have no field for state. */
 const CARRIED = /eyJwYXJsZXki[A-Za-z0-9+/]+={0,2}/g;
 
-/** A text without the seals in it. */
+/** Returns a text without its seals. */
 export function withoutSeals(text: string): string {
   const decoded = (base64: string): string => Buffer.from(base64, "base64").toString().replace(SEAL, "");
   return text.replace(CARRIED, (base64) => Buffer.from(decoded(base64)).toString("base64")).replace(SEAL, "");
@@ -15,7 +15,7 @@ export function withoutSeals(text: string): string {
 
 const STATE: ReadonlySet<string> = new Set(["signature", "thoughtSignature", "thought_signature"]);
 
-/** A copy of a request in which the state of a provider is sealed. */
+/** Returns a copy of a request with the provider's state sealed. */
 export function withSeals<T>(request: T, seal: (state: string) => string): T {
   return JSON.parse(JSON.stringify(request), (key, value: unknown) => {
     if (typeof value === "string") return STATE.has(key) && value !== "" ? seal(value) : value;

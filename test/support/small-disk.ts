@@ -2,7 +2,10 @@ import { execFileSync } from "node:child_process";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
-/** Whether disks can be mounted, which needs root. Always true in CI, where a test without one has to fail. */
+/**
+ * Whether file systems can be mounted, which needs root. Always true in CI, so that these tests fail there rather than
+ * being skipped.
+ */
 export const MAY_MOUNT = process.getuid?.() === 0 || process.env["CI"] !== undefined;
 
 /** A small file system of its own. */

@@ -17,7 +17,7 @@ import { RelativeTime } from "../components/relative-time.tsx";
 const SetUpTotp = lazy(() => import("./set-up-totp.tsx"));
 const RecoveryCodes = lazy(() => import("./recovery-codes.tsx"));
 
-/** Passkeys and authenticator app of the signed-in account; nothing where the OpenID provider has the factors. */
+/** Passkeys and authenticator app of the signed-in account. Renders nothing if the OpenID provider checks second factors. */
 export function Factors() {
   const list = useQuery(factorsQuery);
   const acceptsPasskeys = useQuery(sessionQuery).data?.acceptsPasskeys === true;

@@ -9,7 +9,7 @@ import { teamRoleName } from "../format/team-roles.ts";
 
 const Members = lazy(() => import("../teams/members.tsx"));
 
-/** Panel of the teams of the signed-in account; nothing without any. */
+/** Panel of the teams of the signed-in account. Renders nothing without a team. */
 export function OwnTeams() {
   const teams = useTeams();
   const account = useAccount();

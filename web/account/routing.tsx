@@ -125,7 +125,7 @@ function CredentialForm({ providers }: { readonly providers: readonly string[] }
             name="secret"
             type="password"
             autoComplete="off"
-            hint="Replaces the one before."
+            hint="Replaces the current one."
             error={errors("secret")}
           />
           <Button type="submit" look="secondary" busy={set.isPending}>
@@ -170,7 +170,7 @@ function AliasForm({ aliases }: { readonly aliases: readonly AccountAlias[] }) {
   );
 }
 
-/** The aliases of a text. What is not written as one is sent as it is, for the service to refuse. */
+/** Reads one alias per line. A line without `=` becomes an alias without a model, which the service refuses. */
 function readAliases(text: string): { name: string; model: string }[] {
   const lines = text.split("\n").map((line) => line.trim());
   return lines

@@ -18,7 +18,7 @@ const CreateAdminKey = lazy(() => import("./create-admin-key.tsx"));
 /** Number of keys shown initially, and added per click on "Show more". */
 const SHOWN = 25;
 
-/** Page of the keys by which programs administer. */
+/** Page of administration keys, with which programs call the dashboard's RPCs. */
 export default function AdminKeys() {
   const [creation, setCreation] = useState<"open" | "closed">();
   return (
@@ -91,7 +91,7 @@ function KeyList() {
 
 interface KeyItemProps {
   readonly item: AdminKey;
-  /** Name of the account that made it. */
+  /** Name of the account that created the key. */
   readonly maker: string;
   readonly onRevoke: () => void;
 }

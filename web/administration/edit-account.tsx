@@ -30,7 +30,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
     async onSuccess() {
       onClose();
       await (isPerson(target) ? refreshAccounts() : refreshTeams());
-      // Those who remove their own role lose access to these pages.
+      // An account that removes its own role loses access to these pages.
       if (target.id === own.id) await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
     },
   });

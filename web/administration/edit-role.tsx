@@ -10,13 +10,13 @@ import { Form, type Written } from "../components/form.tsx";
 import { PermissionFields } from "./permission-fields.tsx";
 
 interface EditRoleProps {
-  /** Undefined: a new one. */
+  /** Undefined for a new role. */
   readonly target: CustomRole | undefined;
   readonly open: boolean;
   readonly onClose: () => void;
 }
 
-/** Dialog that makes or changes a role. */
+/** Dialog that creates or changes a role. */
 export default function EditRole({ target, open, onClose }: EditRoleProps) {
   const permissions = usePermissions();
   const save = useMutation({
@@ -43,7 +43,7 @@ export default function EditRole({ target, open, onClose }: EditRoleProps) {
           <>
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target?.name} error={errors("name")} />
             <SelectField
-              label="In the own account and in teams"
+              label="In the account itself and in its teams"
               name="base"
               defaultValue={target?.base ?? AccountRole.DEVELOPER}
               error={errors("base")}

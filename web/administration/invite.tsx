@@ -78,7 +78,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
   );
 }
 
-/** The team that the person joins; nothing where there is none to which the account may add members. */
+/** Fields for the team that the person joins. Renders nothing if there is no team to which the account may add members. */
 function TeamFields({ errors }: { readonly errors: (field: string) => string | undefined }) {
   const { data: all = [] } = useQuery(teamsQuery);
   const mayAll = useMay("members.write");
@@ -116,7 +116,7 @@ function TeamFields({ errors }: { readonly errors: (field: string) => string | u
 
 function hintOf(providerName: string, acceptsPasswords: boolean): string {
   if (!acceptsPasswords)
-    return `${providerName} has to have verified it. Where the configuration gives roles by groups, they decide the role.`;
+    return `${providerName} must have verified the address. If the configuration assigns roles by groups, the groups decide the role.`;
   const both = providerName === "" ? "" : ` With an address, signing in with ${providerName} works too.`;
   return `Restricts the invitation to this address. If empty, anyone with the link can use it.${both}`;
 }
@@ -128,7 +128,7 @@ interface AtProviderProps {
   readonly onDone: () => void;
 }
 
-/** How the invitation is used where sign-in with a password is off. */
+/** Explains how to use the invitation if sign-in with a password is off. */
 function AtProvider({ open, name, email, onDone }: AtProviderProps) {
   return (
     <Dialog

@@ -15,7 +15,7 @@ import type { AccountDialogProps } from "./account-row.tsx";
 /** Value of the choice to revoke the keys. */
 const REVOKE = "revoke";
 
-/** Dialog that ends everything that a person has. */
+/** Dialog that offboards a person: disables the account, removes it from teams, and revokes or transfers its keys. */
 export default function OffboardAccount({ target, open, onClose }: AccountDialogProps) {
   const own = useAccount();
   const receivers = useOwners().filter(({ id }) => id !== target.id);

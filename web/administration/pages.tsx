@@ -14,7 +14,7 @@ const Teams = lazy(() => import("../teams/teams.tsx"));
 const Configuration = lazy(() => import("../configuration/configuration.tsx"));
 const Versions = lazy(() => import("../configuration/versions.tsx"));
 
-/** All administration pages, those of the audit log, teams and the configuration in chunks of their own. */
+/** All administration pages. Audit log, teams and configuration are separate chunks. */
 export default function AdministrationPages() {
   return (
     <Switch>

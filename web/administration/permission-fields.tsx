@@ -2,7 +2,7 @@ import { CheckField, FieldGroup } from "../components/field.tsx";
 
 interface PermissionFieldsProps {
   readonly label: string;
-  /** Those that may be chosen. */
+  /** Permissions that can be selected. */
   readonly permissions: readonly string[];
   readonly chosen?: readonly string[] | undefined;
   readonly hint: string;

@@ -4,7 +4,7 @@ import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { notify } from "../components/notify.ts";
 import type { AccountDialogProps } from "./account-row.tsx";
 
-/** Dialog that removes the second factors of somebody who has lost them. */
+/** Dialog that removes the second factors of a person who has lost them. */
 export default function ResetFactors({ target, open, onClose }: AccountDialogProps) {
   const reset = useMutation({
     mutationFn: () => factors.reset({ id: target.id }),
@@ -24,7 +24,8 @@ export default function ResetFactors({ target, open, onClose }: AccountDialogPro
       description={
         <>
           <bdi className="font-medium text-ink">{target.name}</bdi> loses all passkeys, the authenticator app and its
-          recovery codes, and is signed out everywhere. The password stays: make sure that it is them who asks.
+          recovery codes, and is signed out everywhere. The password stays. First make sure that the request comes from
+          this person.
         </>
       }
       action="Reset second factors"

@@ -6,7 +6,7 @@ import { SelectField } from "../components/field.tsx";
 import { ROLE_NAMES } from "../format/roles.ts";
 
 interface RoleFieldProps {
-  /** By `roleValue`. */
+  /** Value of a role, as `roleValue` returns it. */
   readonly defaultValue: string;
   /** Validation error. */
   readonly error: string | undefined;
@@ -21,7 +21,7 @@ export function RoleField({ defaultValue, error }: RoleFieldProps) {
   );
   return (
     <SelectField
-      // The chosen option may arrive with the custom roles.
+      // The default may be a custom role, which loads later: a new key selects it once its option exists.
       key={custom.length}
       label="Role"
       name="role"

@@ -14,12 +14,12 @@ const EditRole = lazy(() => import("./edit-role.tsx"));
 
 interface Act {
   readonly what: "edit" | "remove";
-  /** Undefined: a new role. */
+  /** Undefined for a new role. */
   readonly target: CustomRole | undefined;
   readonly isOpen: boolean;
 }
 
-/** Page of the roles that owners make. */
+/** Page of custom roles. */
 export default function Roles() {
   const mayWrite = useMay("roles.write");
   const [act, setAct] = useState<Act>();
@@ -60,7 +60,7 @@ export default function Roles() {
   );
 }
 
-/** `onAct`: undefined for those who only read. */
+/** `onAct`: undefined for accounts that cannot change roles. */
 function RoleList({ onAct }: { readonly onAct: ((what: Act["what"], target: CustomRole) => void) | undefined }) {
   const list = useQuery(rolesQuery);
   if (list.isPending) return <Loading what="the roles" />;

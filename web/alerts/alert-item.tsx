@@ -12,7 +12,7 @@ import { formatFromNow, formatMoment } from "../format/time.ts";
 import { PATHS } from "../paths.ts";
 import { Mute } from "./mute.tsx";
 
-/** An alert with its state, what can be done about it, and for administrators the messages about it. */
+/** An alert with its state and its actions, and for administrators its messages. */
 export function AlertItem({ alert }: { readonly alert: Alert }) {
   const { id, title, detail, severity, resolveTime, acknowledgeTime, muteUntil, deliveries } = alert;
   const isAll = useMay("alerts.manage");
@@ -84,7 +84,7 @@ function Times({ alert }: { readonly alert: Alert }) {
   );
 }
 
-/** Names of accounts as the reader may see them. */
+/** Returns a function that names an account: `you`, its name, or `an administrator` if the reader cannot see accounts. */
 function useNames(): (accountId: string) => string {
   const account = useAccount();
   const { data = [] } = useQuery({ ...accountsQuery, enabled: useMay("accounts.read") });
@@ -92,7 +92,7 @@ function useNames(): (accountId: string) => string {
     accountId === account.id ? "you" : (data.find(({ id }) => id === accountId)?.name ?? "an administrator");
 }
 
-/** The page on which to look into it. */
+/** Returns the page with details about the subject of an alert. */
 function linkOf({ rule, subject }: Alert): { readonly path: string; readonly name: string } | undefined {
   const [, kind = "", name = ""] = /^(\w+):(.*)$/.exec(subject) ?? [];
   const requests = (values: Record<string, string>): string =>

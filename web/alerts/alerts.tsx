@@ -8,7 +8,7 @@ import { AlertItem } from "./alert-item.tsx";
 import { Channels } from "./channels.tsx";
 import { Thresholds } from "./thresholds.tsx";
 
-/** Page of alerts: open ones first, then those that are resolved, and for administrators where they are sent to and when. */
+/** Page of alerts: open ones, then resolved ones, and for administrators the channels and thresholds. */
 export default function Alerts() {
   const isAll = useMay("alerts.manage");
   return (

@@ -5,7 +5,7 @@ import { RULE_NAMES } from "./rule-names.ts";
 
 /** Which alerts a channel gets. */
 interface ChannelFilter {
-  /** Empty: those of all rules. */
+  /** Empty for all rules. */
   readonly rules: readonly AlertRule[];
   readonly leastSeverity: AlertSeverity;
 }
@@ -46,11 +46,11 @@ export function ChannelFilterFields({ chosen, errors }: ChannelFilterFieldsProps
   );
 }
 
-/** What the fields say. All rules are sent as none, so that rules of later versions are among them. */
+/** Reads the fields. The selection of all rules is sent as an empty list, which includes rules of later versions. */
 export function readChannelFilter(form: Written): { rules: AlertRule[]; leastSeverity: AlertSeverity } {
   const rules = form.all("rules").map((value): AlertRule => Number(value));
   const leastSeverity: AlertSeverity = Number(form.get("least_severity"));
   if (rules.length === RULE_NAMES.length) return { rules: [], leastSeverity };
-  // The service refuses it.
+  // No rule is selected: UNSPECIFIED makes the service refuse the request with a field error.
   return { rules: rules.length === 0 ? [AlertRule.UNSPECIFIED] : rules, leastSeverity };
 }

@@ -15,7 +15,7 @@ const HOURS = [
   [720, "30 days"],
 ] as const;
 
-/** Button and dialog that mute an alert, or end that. */
+/** Button and dialog that mute an alert, or unmute it. */
 export function Mute({ alert: { id, title, muteUntil, resolveTime } }: { readonly alert: Alert }) {
   const [isOpen, setOpen] = useState(false);
   const mute = useMutation({
@@ -46,7 +46,7 @@ export function Mute({ alert: { id, title, muteUntil, resolveTime } }: { readonl
       <Dialog
         open={isOpen}
         title="Mute this alert?"
-        description={`Nothing is sent about it, also when it ends and begins again: ${title}`}
+        description={`No messages are sent about it, even if it resolves and opens again: ${title}`}
         onClose={() => setOpen(false)}
       >
         <Form fields={["hours"]} error={mute.error} onSubmit={(form) => mute.mutate(Number(form.get("hours")))}>

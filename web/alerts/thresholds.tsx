@@ -85,7 +85,7 @@ function ThresholdForm({ known: { thresholds, ofFile } }: { readonly known: GetT
   );
 }
 
-/** The values of the form. What is no number is sent as one that the service refuses. */
+/** Reads the form. Text that is not a number is sent as NaN or 0, which the service refuses. */
 function readThresholds(form: Written, before: Thresholds | undefined, ofFile: readonly string[]) {
   const numberOf = (text: string): number => (text.trim() === "" ? Number.NaN : Number(text));
   const entries = FIELDS.map(([name, field]) => {

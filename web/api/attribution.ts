@@ -12,7 +12,7 @@ export const attribution = createClient(AttributionService, transport);
 
 const QUERY = "attributed budgets";
 
-/** What the end users or sessions of a key have spent, in pages. */
+/** Spending of the end users or sessions of a key, with pagination. */
 export function budgetsQuery(of: { readonly keyId: string; readonly holder: BudgetHolder; readonly search: string }) {
   return infiniteQueryOptions({
     queryKey: [QUERY, of],

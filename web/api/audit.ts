@@ -35,10 +35,10 @@ export function entriesQuery(filter: AuditFilter, key: string) {
 
 export const EXPORT_FORMATS = { csv: AuditExportFormat.CSV, jsonl: AuditExportFormat.JSON_LINES } as const;
 
-/** Characters of an export: more would not fit into the memory of a page. */
+/** Maximum number of characters of an export, to bound the memory of the page. */
 const MAX_CHARS = 100_000_000;
 
-/** The text of an export in pieces, and whether it is only a part. */
+/** Returns the text of an export in pieces, and whether it was truncated at MAX_CHARS. */
 export async function exportEntries(
   filter: AuditFilter,
   format: keyof typeof EXPORT_FORMATS,

@@ -15,7 +15,7 @@ export const entriesQuery = queryOptions({
   queryFn: ({ signal }) => configuration.listEntries({}, { signal }),
 });
 
-/** The services whose settings Parley knows. */
+/** Presets: services whose settings Parley knows. */
 export const presetsQuery = queryOptions({
   queryKey: ["presets"],
   queryFn: async ({ signal }) => (await configuration.listPresets({}, { signal })).presets,
@@ -34,7 +34,7 @@ export const versionsQuery = infiniteQueryOptions({
     versions.length < PAGE_SIZE ? undefined : versions.at(-1)?.version,
 });
 
-/** What a version has changed. */
+/** The changes of a version. */
 export function versionQuery(version: bigint) {
   return queryOptions({
     queryKey: ["configuration", "version", String(version)],

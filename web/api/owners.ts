@@ -16,7 +16,7 @@ export interface Owner {
   readonly isPlayable: boolean;
 }
 
-/** Returns the owners loaded so far, the signed-in account first: its teams, or all accounts for those who see them. */
+/** Returns the owners loaded so far, the signed-in account first, then its teams, or all accounts if the account sees them. */
 export function useOwners(): readonly Owner[] {
   const account = useAccount();
   const teams = useTeams();

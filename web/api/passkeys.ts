@@ -28,7 +28,10 @@ export async function createPasskey(optionsJson: string): Promise<string> {
   );
 }
 
-/** Turns errors of the browser into those of a call. The browser itself has told the user of one that was cancelled. */
+/**
+ * Converts errors of the browser to errors of a call. A prompt that the user dismissed becomes a cancelled call, which
+ * shows no error.
+ */
 async function respond(ask: () => Promise<object>): Promise<string> {
   try {
     return JSON.stringify(await ask());

@@ -97,19 +97,19 @@ export function useMayReadContent(): boolean {
   return useContentStoreDays() > 0 && mayRead;
 }
 
-/** How long prompts and answers of keys that store them are kept; 0: none are. */
+/** Days for which prompts and answers are stored, for keys that store them. 0: none are stored. */
 export function useContentStoreDays(): number {
   return useQuery(settingsQuery).data?.contentStoreDays ?? 0;
 }
 
-/** What is said of prompts and answers above requests. */
+/** Sentence about stored prompts and answers, shown above requests. */
 export function useContentNotice(): string {
   return useContentStoreDays() > 0
     ? "Prompts and responses are stored only for keys that store them."
     : "Prompts and responses are never stored.";
 }
 
-/** Caches a request before its page opens: another process may not have a refused one. */
+/** Caches a request before its page opens, because the process that answers may not have a refused request of another process. */
 export function noteRequest(request: LoggedRequest): void {
   queryClient.setQueryData(requestQuery(request.id).queryKey, request);
 }

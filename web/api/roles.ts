@@ -7,7 +7,7 @@ import { transport } from "./transport.ts";
 
 export const roles = createClient(RoleService, transport);
 
-/** Custom roles, and all permissions that a role can have. For those who see accounts. */
+/** Custom roles, and all permissions that a role can have. Only for accounts that see all accounts. */
 export const rolesQuery = queryOptions({
   queryKey: ["roles"],
   queryFn: ({ signal }) => roles.list({}, { signal }),

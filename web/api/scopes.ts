@@ -14,10 +14,10 @@ export interface Scopes {
   readonly models: Choices;
   readonly keys: Choices;
   readonly outcomes: Choices;
-  /** Undefined without a team, for others than administrators: they see only their own account. */
+  /** Undefined if the signed-in account sees only itself: no administrator, and in no team. */
   readonly accounts:
     | {
-        /** Name of what is shown while no account is chosen. */
+        /** Label of the choice of no single account. */
         readonly all: string;
         readonly choices: Choices;
       }

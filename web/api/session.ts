@@ -38,19 +38,22 @@ export function useTeams(): readonly TeamMembership[] {
   return useQuery(sessionQuery).data?.session?.teams ?? [];
 }
 
-/** What the signed-in account may do in all accounts and for the installation, such as `audit.read`. Only for pages inside a session. */
+/**
+ * Returns the permissions of the signed-in account in all accounts and for the installation, such as `audit.read`. Only
+ * for pages inside a session.
+ */
 export function usePermissions(): readonly string[] {
   return useQuery(sessionQuery).data?.session?.permissions ?? NONE;
 }
 
 const NONE: readonly string[] = [];
 
-/** Whether this is among them. */
+/** Whether the signed-in account has this permission. */
 export function useMay(permission: string): boolean {
   return usePermissions().includes(permission);
 }
 
-/** Whether the signed-in account can change and use what is its own: viewers cannot. */
+/** Whether the signed-in account can change and use its own keys and settings: viewers cannot. */
 export function mayWrite({ role, customRoleBase }: Account): boolean {
   return (role === AccountRole.CUSTOM ? customRoleBase : role) !== AccountRole.VIEWER;
 }

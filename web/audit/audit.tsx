@@ -70,7 +70,7 @@ function Entries({ conditions, onChange }: EntriesProps) {
 }
 
 interface EntryTableProps extends EntriesProps {
-  /** Distinguishes the conditions. */
+  /** Key of the conditions, for the cache of queries. */
   readonly name: string;
   readonly names: Names;
 }
@@ -78,7 +78,7 @@ interface EntryTableProps extends EntriesProps {
 function EntryTable({ name, conditions, names, onChange }: EntryTableProps) {
   const [filter] = useState(() => toFilter(conditions, Date.now()));
   const entries = useInfiniteQuery(entriesQuery(filter, name));
-  // Stays while the dialog closes.
+  // Keeps the entry until the dialog has closed.
   const [shown, setShown] = useState<AuditEntry>();
   const [isOpen, setOpen] = useState(false);
   if (entries.isPending) return <Loading what="the audit log" />;

@@ -15,7 +15,7 @@ interface EntryDetailsProps {
   readonly onFilter: (conditions: Partial<Conditions>) => void;
 }
 
-/** Dialog with all facts of an entry, and what was before and after. */
+/** Dialog with all facts of an entry, and its changed fields. */
 export function EntryDetails({ entry, names, open, onClose, onFilter }: EntryDetailsProps) {
   const { action, actor, object, accountId, network, client, time, sequence, hash, failed } = entry;
   const changes = changesOf(entry, names);

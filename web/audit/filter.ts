@@ -4,7 +4,7 @@ import { useSearchParams } from "wouter";
 import type { AuditFilter } from "../api/audit.ts";
 import { ACTOR_WORDS } from "./words.ts";
 
-/** The conditions in the address, so that links can be shared. Empty ones do not narrow. */
+/** Conditions of the filter, as in the URL, so that links can be shared. An empty condition matches all entries. */
 export interface Conditions {
   readonly action: string;
   /** An account's ID, or a kind of actor without an account. */

@@ -12,7 +12,10 @@ interface AttributionFilterProps {
   readonly onChange: (changes: Values) => void;
 }
 
-/** Fields that narrow a page to a session, end user, agent or tag, and what it is narrowed to: beside buttons until opened. */
+/**
+ * Fields that filter a page by session, end user, agent or tag, with a button to remove each filter. Collapsed until
+ * opened or set.
+ */
 export function AttributionFilter({ values, onChange }: AttributionFilterProps) {
   const set = ATTRIBUTION_FIELDS.filter((field) => (values[field] ?? "") !== "");
   return (

@@ -1,7 +1,7 @@
 import { lazy, Suspense } from "react";
 import { type Named, SelectField } from "./field.tsx";
 
-// As large as half of a page, and few lists are that long.
+// Loaded on demand, because its code is half as large as a page's, and few lists are long enough to need it.
 const Combobox = lazy(async () => ({ default: (await import("./combobox.tsx")).Combobox }));
 
 export type Choice = readonly [value: string, name: string];
@@ -11,7 +11,7 @@ export interface ChooseProps extends Named {
   readonly name?: string;
   /** Empty for `all`, or while nothing is chosen. */
   readonly value: string;
-  /** Label of the choice of all. Default: there is none. */
+  /** Label of the choice that selects all. Default: there is no such choice. */
   readonly all?: string;
   /** Shown while nothing is chosen, without `all`. */
   readonly placeholder?: string;
@@ -19,7 +19,7 @@ export interface ChooseProps extends Named {
   readonly onChange: (value: string) => void;
 }
 
-/** Number of choices above which they are searched rather than read. */
+/** Number of choices above which the field is a combobox with a search. */
 const MANY = 30;
 
 /** Field for one of several choices: a select, or with many choices a combobox with a search. */

@@ -43,13 +43,13 @@ export function Combobox({
   return (
     <Base.Root
       items={items}
-      // A cleared field means all, or keeps what was chosen where a choice is needed.
+      // A cleared field selects all. If a choice is required, the selected one stays.
       value={value === "" && !hasNone ? null : value}
       onValueChange={(chosen) => (chosen !== null || hasNone) && onChange(chosen ?? "")}
       filteredItems={found.slice(0, LISTED)}
       // Until something is typed, all items are listed.
       limit={LISTED}
-      // The text of the choice itself is no search.
+      // Only typed text is a query, not the name of the selected choice.
       onInputValueChange={(text, { reason }) => setQuery(reason === "input-change" ? text : "")}
       actionsRef={actions}
       open={isOpen}
@@ -126,7 +126,7 @@ export function Combobox({
   );
 }
 
-/** Returns the choices with all words of a query: those of that name first, then those that begin with it. */
+/** Returns the choices with all words of a query: names equal to the query first, then names that begin with it. */
 function bestOf(choices: readonly Choice[], query: string): readonly Choice[] {
   const start = query.trim().toLowerCase();
   if (start === "") return choices;

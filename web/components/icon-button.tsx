@@ -2,7 +2,7 @@ import type { LucideIcon } from "lucide-react";
 import { ICON_BUTTON } from "./table.tsx";
 
 interface IconButtonProps {
-  /** What it does, with the name of what it is for. */
+  /** Accessible name: the action and the name of its object. */
   readonly name: string;
   readonly Icon: LucideIcon;
   readonly onClick: () => void;

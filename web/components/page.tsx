@@ -55,17 +55,17 @@ export function Starting() {
   );
 }
 
-/** What a placeholder stands for, so that the page changes little when its content arrives. */
+/** Shape of the content that a placeholder replaces, so that the layout changes little when the content arrives. */
 type LoadingShape = "table" | "page" | "tiles" | "charts" | "columns" | "lines";
 
 interface LoadingProps {
-  /** What is loaded, for screen readers: `the keys`. */
+  /** Name of the loaded content, for screen readers: `the keys`. */
   readonly what: string;
   /** Default: the rows of a table. */
   readonly shape?: LoadingShape;
 }
 
-/** Placeholder in the shape of what is loaded. */
+/** Placeholder in the shape of the loaded content. */
 export function Loading({ what, shape = "table" }: LoadingProps) {
   return (
     <div role="status">

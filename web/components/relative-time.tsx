@@ -5,7 +5,7 @@ import { formatFromNow, formatPreciseMoment } from "../format/time.ts";
 /** Distance of the hint from its text and from the edges of the window, in pixels. */
 const GAP = 8;
 
-/** A time relative to now, such as "3 minutes ago", which stays true. Hover and focus show the exact time. */
+/** A time relative to now, such as "3 minutes ago", updated as time passes. Hover and focus show the exact time. */
 export function RelativeTime({ time }: { readonly time: Timestamp }) {
   useSyncExternalStore(subscribe, currentTick);
   const id = useId();
@@ -33,7 +33,7 @@ export function RelativeTime({ time }: { readonly time: Timestamp }) {
       onKeyDown={(event: KeyboardEvent) => event.key === "Escape" && hide()}
     >
       {formatFromNow(time)}
-      {/* In the top layer, since tables cut off what is outside of them. */}
+      {/* In the top layer, because tables clip content that is outside of them. */}
       <span
         ref={hint}
         id={id}

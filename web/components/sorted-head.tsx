@@ -6,10 +6,10 @@ export interface SortedColumn<Column extends string> {
   readonly name: string;
   /** Written out, for an abbreviated name. */
   readonly title?: string;
-  /** By what a click on its name sorts. Default: it does not sort. */
+  /** Sort column of a click on its name. Default: not sortable. */
   readonly column?: Column;
   readonly isRight?: true;
-  /** The first after numbers, which end close to it. */
+  /** Padding on the left, because the right-aligned numbers of the column before end close to it. */
   readonly isApart?: true;
   /** Further classes of its header. */
   readonly className?: string;

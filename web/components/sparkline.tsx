@@ -58,7 +58,10 @@ export function Sparkline({ values, kind, label, look = "accent" }: SparklinePro
   );
 }
 
-/** The values without gaps, as lines from the index of their first one. A single value is a short line. */
+/**
+ * Returns each run of values without a gap, with the index of its first value. A single value is repeated, so that it
+ * is drawn as a short line.
+ */
 function linesOf(values: readonly (number | undefined)[]): { readonly from: number; readonly values: number[] }[] {
   const lines: { from: number; values: number[] }[] = [];
   for (const [index, value] of values.entries()) {

@@ -40,7 +40,7 @@ export function Cell({ label, detail, className = "", children }: CellProps) {
   );
 }
 
-/** A value that there is not. */
+/** Placeholder of a missing value. */
 export function None() {
   return (
     <>

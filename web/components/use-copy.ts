@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 
 const SHOWN_MS = 2_000;
 
-/** Copies a text to the clipboard. `outcome` is that of the last two seconds. */
+/** Copies a text to the clipboard. `outcome` is reset after two seconds. */
 export function useCopy(text: string) {
   const [outcome, setOutcome] = useState<"copied" | "failed">();
   useEffect(() => {

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 
-/** The text of a page's search: that of `find` in the address, until the reader changes it. */
+/** Text of a page's search: the query parameter `find`, until the reader changes the text. */
 export function useFind(): readonly [text: string, setText: (text: string) => void] {
   const linked = useSearchParams()[0].get("find") ?? "";
   const [state, setState] = useState({ linked, text: linked });

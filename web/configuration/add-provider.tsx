@@ -53,7 +53,7 @@ interface ProviderFormProps extends Pick<ChangeDialogProps, "list" | "onSaved"> 
   readonly presets: readonly ProviderPreset[];
 }
 
-/** What the form says, with the text that the service was sent. */
+/** Values of the form, and the entry as sent to the service. */
 interface Sent {
   readonly draft: ProviderDraft;
   readonly apiKey: string;
@@ -165,7 +165,7 @@ function ProviderForm({ list, presets, onSaved }: ProviderFormProps) {
   );
 }
 
-/** What is wrong, without places: the form does not show the text that it sends. */
+/** Joins the descriptions of problems without line and column, because the form does not show the text that it sends. */
 function textOf(problems: readonly Problem[]): string | undefined {
   return problems.map(({ text }) => text).join("\n") || undefined;
 }

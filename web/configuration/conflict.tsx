@@ -2,7 +2,10 @@ import { Alert } from "../components/alert.tsx";
 import { Code } from "./code.tsx";
 
 interface ConflictProps {
-  /** The entry's text now; undefined if it has not changed, or if there is no one entry. Empty: it has been removed. */
+  /**
+   * Current text of the entry; empty if it was removed. Undefined if it has not changed, or if the change is not of a
+   * single entry.
+   */
   readonly now?: string | undefined;
   /** Label of the button that sends the change again. */
   readonly action: string;
@@ -13,8 +16,8 @@ export function Conflict({ now, action }: ConflictProps) {
   return (
     <div className="space-y-3">
       <Alert>
-        The configuration was changed by somebody else since you opened this. It is loaded again, and nothing of yours
-        is saved yet.{" "}
+        Somebody else has changed the configuration since you opened this dialog. The latest version is loaded; your
+        change is not saved yet.{" "}
         {now === undefined
           ? `Check the list, then choose “${action}” again.`
           : now === ""

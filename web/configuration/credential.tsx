@@ -70,7 +70,7 @@ export default function Credential({ target, list, open, onClose, onSaved }: Ent
               name="secret"
               type="password"
               autoComplete="off"
-              hint="Replaces the one before."
+              hint="Replaces the current one."
               error={problem}
             />
             <DialogActions>

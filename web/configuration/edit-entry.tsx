@@ -99,7 +99,7 @@ export default function EditEntry({ target, list, open, onClose, onSaved }: Edit
   );
 }
 
-/** The text of the stored entry now, if it has changed; empty if there is none any more. */
+/** Returns the current text of the stored entry if it has changed; empty if the entry no longer exists. */
 function textNow(target: NamedEntry, entries: readonly NamedEntry[]): string | undefined {
   const same = entries.filter((each) => each.section === target.section && each.name === target.name);
   const now = same.find(isStored) ?? same.find(isEditable);

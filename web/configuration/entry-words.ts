@@ -67,20 +67,20 @@ export const isStored = ({ origin }: Pick<NamedEntry, "origin">): boolean => ori
 export const isEditable = (entry: Pick<NamedEntry, "section" | "name" | "origin">): boolean =>
   isStored(entry) || (entry.origin === EntryOrigin.BUILT_IN && settingOf(entry) !== undefined);
 
-/** Whether an entry is not used as it should be. */
+/** Whether an entry is not in force: it is overridden, left out, or lacks a credential. */
 export const hasProblem = ({ state }: Pick<NamedEntry, "state">): boolean => state !== EntryState.IN_FORCE;
 
 const READ_ONLY: Partial<Record<EntryOrigin, string>> = {
   [EntryOrigin.FILE]: "Set in the configuration file. Change it there.",
   [EntryOrigin.ENVIRONMENT]: "Set by an environment variable. Change it there.",
-  [EntryOrigin.BUILT_IN]: "Part of Parley. A stored entry of the same name goes before it.",
-  [EntryOrigin.IMPORTED]: "From the provider's own list of models. A stored entry of the same name goes before it.",
+  [EntryOrigin.BUILT_IN]: "Part of Parley. A stored entry of the same name takes precedence.",
+  [EntryOrigin.IMPORTED]: "From the provider's own list of models. A stored entry of the same name takes precedence.",
 };
 
 /** Says why an entry cannot be changed here. */
 export const describeOrigin = ({ origin }: Pick<NamedEntry, "origin">): string => READ_ONLY[origin] ?? "";
 
-/** Says what a provider's credential is: `API key set 3 days ago`. */
+/** Describes a provider's credential: `API key set 3 days ago`. */
 export function describeCredential(credential: ProviderCredential | undefined): string {
   if (credential === undefined) return "No API key";
   const { state, address, setTime, keys } = credential;
@@ -91,12 +91,12 @@ export function describeCredential(credential: ProviderCredential | undefined): 
   return setTime === undefined ? `${what} set` : `${what} set ${formatFromNow(setTime)}`;
 }
 
-/** The provider that a model's entry names. Empty for one that names none, and where its YAML is written in another way. */
+/** Returns the provider in a model's YAML. Empty if it names none, or writes it in a form that this pattern does not match. */
 export function providerOf({ entry }: Pick<NamedEntry, "entry">): string {
   return /(?:^|[{,\s])provider: *["']?([^"'\s,}]+)/.exec(entry)?.[1] ?? "";
 }
 
-/** Says in a few words what an entry is: a provider's number of models, a model's provider, an alias's model, a setting's value. */
+/** Summarizes an entry: a provider's number of models, a model's provider, an alias's model, or a setting's value. */
 export function summarize(target: NamedEntry): string {
   const { section, entry, models } = target;
   if (section === Section.PROVIDERS) return models === 1 ? "1 model" : `${models} models`;

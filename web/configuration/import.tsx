@@ -22,7 +22,8 @@ export default function Import({ list, open, onClose, onSaved }: ChangeDialogPro
   const check = useMutation({
     mutationFn: (text: string) =>
       configuration.import({ expectedVersion: list.latestVersion, document: text, validateOnly: true }),
-    // The check can be repeated with the latest version; the replacement still names the one of the opening.
+    // After a conflict the check can be repeated with the latest version. The replacement still expects the version at which the
+    // dialog opened.
     onError: (error) => (isConflict(error) ? refreshConfiguration() : undefined),
   });
   const replace = useChange<string>({

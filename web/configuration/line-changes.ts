@@ -1,7 +1,7 @@
 /** A line of a comparison: `-` only before, `+` only after, ` ` both. */
 export type LineChange = readonly [mark: "-" | "+" | " ", text: string];
 
-/** Compares two texts: what begins and ends alike is kept, and what is between has gone and come. */
+/** Compares two texts: the lines of their common beginning and end are unchanged; the lines between are removed and added. */
 export function lineChanges(before: string, after: string): readonly LineChange[] {
   const [old, now] = [linesOf(before), linesOf(after)];
   let head = 0;

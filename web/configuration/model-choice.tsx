@@ -19,7 +19,7 @@ interface ModelChoiceProps {
   readonly offered: readonly OfferedModel[] | undefined;
   readonly which: WhichModels;
   readonly chosen: readonly ChosenModel[];
-  /** What is wrong with the chosen model of this index. */
+  /** Error of the chosen model with this index. */
   readonly errorOf: (index: number) => string | undefined;
   readonly onWhich: (which: WhichModels) => void;
   readonly onChoose: (chosen: readonly ChosenModel[]) => void;

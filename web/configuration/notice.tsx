@@ -1,6 +1,6 @@
 import type { ChangeConfigurationResponse } from "../../gen/parley/console/v1/configuration_pb.js";
 
-/** What came of the latest change, with its warnings. */
+/** Result of the latest change, with its warnings. */
 export function Notice({ saved }: { readonly saved: ChangeConfigurationResponse | undefined }) {
   return (
     <div role="status">

@@ -1,6 +1,6 @@
 import { readFailure } from "../api/failure.ts";
 
-/** What is wrong with one part of a change. */
+/** An error in one part of a change. */
 export interface Problem {
   /** Index of the change; 0 for a request without several. */
   readonly index: number;
@@ -21,7 +21,7 @@ export interface Problems {
 
 const FIELD = /^(?:changes\[(\d+)\]\.?)?([a-z_]*)(?:\[\d+\])?(?::(\d+):(\d+))?$/;
 
-/** How a description begins that names the entry, which the form shows anyway: `models["a/b"].price: must be …`. */
+/** Prefix of a description that names the entry, removed because the form shows the entry: `models["a/b"].price: must be …`. */
 const OWN_PATH = /^(?:providers|models|aliases|timeouts|limits|retries|breaker)(?:\["[^"]*"\]|\.[^.:\s[]+)(?:\.|: )/i;
 
 /** Reads the violations of a change, such as `changes[0].entry:3:5`. Undefined without an error, and when it was cancelled. */
@@ -36,7 +36,7 @@ export function readProblems(error: unknown): Problems | undefined {
   return { message: failing.message, all: all.toSorted((one, other) => one.line - other.line) };
 }
 
-/** Says each on a line, with its place: `Line 3, column 5: Must be a number.` */
+/** Returns one line per problem, with its place: `Line 3, column 5: Must be a number.` */
 export function describeProblems(problems: readonly Problem[]): string | undefined {
   if (problems.length === 0) return undefined;
   return problems

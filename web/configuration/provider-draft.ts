@@ -4,7 +4,7 @@ import type { Problem } from "./problems.ts";
 /** Value of the field Service for one without a preset. */
 export const OTHER = "";
 
-/** A provider as the form has it. */
+/** A provider as entered in the form. */
 export interface ProviderDraft {
   readonly name: string;
   /** Name of the preset, or OTHER. */

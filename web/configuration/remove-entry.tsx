@@ -61,7 +61,7 @@ export default function RemoveEntry({ target, list, open, onClose, onSaved }: En
   );
 }
 
-/** Stored models that name this provider. One that is missed makes the service refuse the change, and say so. */
+/** Returns the stored models of this provider. If it misses one, the service refuses the change and names the model. */
 function modelsOf(provider: string, entries: readonly NamedEntry[]): readonly NamedEntry[] {
   return entries.filter(
     (each) =>

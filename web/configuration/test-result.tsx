@@ -4,7 +4,7 @@ import { formatDuration } from "../format/duration.ts";
 import { formatCount } from "../format/number.ts";
 import { outcomeOf } from "../format/outcomes.ts";
 
-/** What came of the test of a provider, in words. `model` was asked for one token; empty for none. */
+/** Result of the test of a provider. `model` is the model that was asked for one token; empty for none. */
 export function TestResult({ of: response, model }: { readonly of: TestProviderResponse; readonly model: string }) {
   const { models, listFailure, failure, durationMs } = response;
   return (

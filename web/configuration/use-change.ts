@@ -12,8 +12,8 @@ interface ChangeOptions<V> {
 }
 
 /**
- * A change of the stored configuration. When somebody else has changed it since the dialog opened, it fails as a
- * conflict, loads the latest version, and can be sent again on top of that.
+ * A change of the stored configuration. If another user has changed the configuration since the dialog opened, it fails
+ * as a conflict and loads the latest version, on top of which it can be sent again.
  */
 export function useChange<V = void>({ version, send, onSaved }: ChangeOptions<V>) {
   const [expected, setExpected] = useState(version);
@@ -30,7 +30,7 @@ export function useChange<V = void>({ version, send, onSaved }: ChangeOptions<V>
   return { ...change, isConflict: isConflict(change.error) };
 }
 
-/** Whether somebody else has changed the configuration meanwhile. */
+/** Whether another user has changed the configuration since the dialog opened. */
 export function isConflict(error: unknown): boolean {
   return error != null && ConnectError.from(error).code === Code.Aborted;
 }

@@ -17,7 +17,7 @@ interface VersionItemProps {
   readonly onRollBack: (() => void) | undefined;
 }
 
-/** One version: who, when, why, and on demand what it has changed. */
+/** One version: author, time and comment, and on demand its changes. */
 export function VersionItem({
   value: { version, createTime, comment },
   author,

@@ -9,7 +9,7 @@ export function createStore(document: ApiDocument): AppStore {
   const options = {
     theme: readTheme(),
     nativeScrollbars: true,
-    // Requests of the contract nest without end: their examples were most of the page.
+    // Messages of the contract are recursive. Without this limit their examples would be most of the page.
     generatedSamplesMaxDepth: 4,
     // The page's own header has a button instead.
     hideFab: true,

@@ -13,9 +13,15 @@ interface TrustedTypes {
  * search) may come only from blobs of this page, and text never becomes a script.
  */
 export function sanitizeAssignedHtml(): void {
+  // A field has the same description wherever it occurs.
+  const sanitized = new Map<string, string>();
   const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
   trustedTypes?.createPolicy("default", {
-    createHTML: (text) => DOMPurify.sanitize(text),
+    createHTML(text) {
+      const html = sanitized.get(text) ?? DOMPurify.sanitize(text);
+      sanitized.set(text, html);
+      return html;
+    },
     createScriptURL(address) {
       if (!address.startsWith(`blob:${location.origin}/`)) throw new TypeError(`no scripts from ${address}`);
       return address;

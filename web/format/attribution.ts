@@ -1,4 +1,4 @@
-/** Whom and what requests are for, with names for people. */
+/** Attribution fields of a request, with display names. */
 export const ATTRIBUTIONS = {
   session: "Session",
   endUser: "End user",

@@ -7,7 +7,7 @@ export function describeClamp({ field, requested, sent }: Clamp): string {
   return `${field} ${describeValue(requested)} → ${describeValue(sent)}`;
 }
 
-/** Formats a value in the JSON form of its field. The words of enums are without their prefix. */
+/** Formats a value in the JSON form of its field. Enum values are written without their prefix. */
 function describeValue(value: Value | undefined): string {
   const json = value === undefined ? "nothing" : toJson(ValueSchema, value);
   if (typeof json !== "string") return JSON.stringify(json);

@@ -8,9 +8,9 @@ function separatorsOf(locale: string): { readonly group: string | undefined; rea
 }
 
 /**
- * Reads a number as the reader's locale writes it, and returns it with `.` before the fraction and no other separators.
- * Where a point cannot separate thousands, it is that of a fraction too. Undefined for anything else: `7,50` is no number
- * in English, rather than 750.
+ * Reads a number in the reader's locale, and returns it with `.` before the fraction and no other separators. A point
+ * that cannot separate thousands is read as a decimal point in every locale. Undefined for anything else: in English,
+ * `7,50` is not read as 750.
  */
 export function readDecimal(text: string, locale = LOCALE): string | undefined {
   const { group, point } = separatorsOf(locale);

@@ -10,7 +10,7 @@ export const ATTRIBUTION_COUNTS = [
   ["attribution_limits.end_user_tokens_per_minute", "Tokens per end user and minute", "endUserTokensPerMinute"],
 ] as const;
 
-/** The same of budgets. */
+/** Fields of the budgets: name in the request, label, name in the message. */
 export const ATTRIBUTION_BUDGETS = [
   ["attribution_limits.end_user_budget_micro_usd", "Budget per end user (USD)", "endUserBudgetMicroUsd"],
   ["attribution_limits.session_budget_micro_usd", "Budget per session (USD)", "sessionBudgetMicroUsd"],

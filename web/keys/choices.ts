@@ -20,7 +20,7 @@ export interface Choices {
   readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
   readonly limits: MessageInitShape<typeof UsageLimitsSchema>;
   readonly attributionLimits: MessageInitShape<typeof AttributionLimitsSchema>;
-  /** Absent without the field. */
+  /** Absent if the form does not have the field. */
   readonly storeContent?: boolean;
 }
 
@@ -70,7 +70,7 @@ function readAttributionLimits(form: Written): Choices["attributionLimits"] {
   };
 }
 
-/** A checkbox that is off has no value, so a hidden field is there beside it. */
+/** An unchecked checkbox has no value, so a hidden field beside it tells whether the form has the checkbox. */
 function readStoreContent(form: Written): Pick<Choices, "storeContent"> {
   const values = form.all(STORE_CONTENT);
   return values.length === 0 ? {} : { storeContent: values.includes("yes") };

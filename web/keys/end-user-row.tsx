@@ -60,7 +60,7 @@ export function EndUserRow({ value: budget, of: key, holder, kind, stop, isWrita
     mutationFn: (ended: Stop) => stops.remove({ accountId: ended.accountId, id: ended.id }),
     async onSuccess() {
       await refreshStops();
-      notify("Calls are let in again.");
+      notify("Calls are allowed again.");
     },
   });
   const look = left === 0n ? "text-danger" : spent * 5n >= limit * 4n ? "text-warn" : "";

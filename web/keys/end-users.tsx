@@ -20,7 +20,7 @@ import { formatMoment } from "../format/time.ts";
 import { PATHS } from "../paths.ts";
 import { EndUserHead, EndUserRow } from "./end-user-row.tsx";
 
-/** What a key gives budgets to, in words. */
+/** Holders of budgets, by their name on the page. */
 const HOLDERS = {
   "end users": { holder: BudgetHolder.END_USER, kind: StopKind.END_USER },
   sessions: { holder: BudgetHolder.SESSION, kind: StopKind.SESSION },
@@ -33,7 +33,7 @@ const CHOICES = [
   ["sessions", "Sessions"],
 ] as const;
 
-/** Page of what the end users and sessions of a key have spent of their budgets. */
+/** Page of the budgets of a key's end users and sessions, and of their spending. */
 export default function EndUsers() {
   const { id = "" } = useParams();
   const keys = useQuery(keysQuery);

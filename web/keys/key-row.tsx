@@ -105,7 +105,7 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
   );
 }
 
-/** Badge of what will end or has ended; nothing for a key that stays active. */
+/** Badge of a key that is revoked, expired, rotated or will expire; nothing for other keys. */
 function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
   if (state === KeyState.REVOKED)
     return <Badge look="danger">Revoked {revokeTime && <RelativeTime time={revokeTime} />}</Badge>;

@@ -3,9 +3,9 @@ export interface Use {
   /** Origin of this page, such as `http://127.0.0.1:8080`. */
   readonly origin: string;
   readonly secret: string;
-  /** Models of text that the key may use. */
+  /** Text models that the key may use. */
   readonly models: readonly string[];
-  /** Replaces models of the page that the key may not use. */
+  /** Model that replaces models of the page that the key may not use. */
   readonly model: string;
 }
 

@@ -12,7 +12,7 @@ export function StoreContent({ isOn, error }: { readonly isOn: boolean; readonly
   return (
     <FieldGroup
       label="Stored content"
-      hint={`Encrypted, ${kept}, for those with the permission content.read. Tell the people who use the key.`}
+      hint={`Encrypted, ${kept}, readable with the permission content.read. Tell the people who use the key.`}
       error={error}
     >
       <input type="hidden" name={STORE_CONTENT} value="no" />

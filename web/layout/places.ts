@@ -20,7 +20,7 @@ export interface Place {
   readonly path: string;
   readonly name: string;
   readonly Icon: LucideIcon;
-  /** The key that goes there after `g`. */
+  /** Letter that opens the page when typed after `g`. */
   readonly letter: string;
 }
 

@@ -10,7 +10,7 @@ import { CONFIRM_ADDRESS } from "../sign-in/provider-link.tsx";
 /** How often the page asks whether the other tab has confirmed. */
 const ASK_MS = 2_000;
 
-/** Confirmation at the OpenID provider in another tab, so that this page keeps what was entered. */
+/** Confirmation at the OpenID provider in another tab, so that this page keeps its form values. */
 export function ProviderConfirmation({ name }: { readonly name: string }) {
   const [isStarted, setStarted] = useState(false);
   const { data } = useQuery({ ...sessionQuery, refetchInterval: isStarted ? ASK_MS : false });

@@ -37,7 +37,7 @@ export function useShortcuts({ places, go, open }: ShortcutOptions): void {
   }, [places, go, open]);
 }
 
-/** Whether keys of an element are its own: those of a text field, a choice or a list. */
+/** Whether the element handles letter keys itself: a text field, a select, a list or a menu. */
 function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof Element &&

@@ -222,7 +222,7 @@ function Actions({ model: { id }, isRoute, isEmbedding }: ActionsProps) {
   const links: readonly (readonly [label: string, to: string, Icon: LucideIcon])[] = [
     ...(isEmbedding ? [] : [[`Try it: ${id}`, `/playground${query}`, Play] as const]),
     [`Requests for ${id}`, `/requests${query}`, ListTree],
-    // Usage is that of the models that serve.
+    // Usage is counted for the served model, so a route has none.
     ...(isRoute ? [] : [[`Usage for ${id}`, `/usage${query}`, ChartColumn] as const]),
   ];
   return links.map(([label, to, Icon]) => (

@@ -10,7 +10,7 @@ interface Step {
   readonly title: string;
   readonly text: string;
   readonly isDone: boolean;
-  /** Page where it is done; undefined for what is done in the configuration. */
+  /** Page on which to do the step; undefined for a step in the configuration. */
   readonly link?: readonly [path: string, text: string];
 }
 

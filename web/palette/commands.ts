@@ -8,7 +8,7 @@ import { PATHS } from "../paths.ts";
 export interface Command {
   readonly id: string;
   readonly label: string;
-  /** What tells it from others of the same name. */
+  /** Distinguishes entries of the same name. */
   readonly detail?: string;
   readonly kind: "page" | "key" | "model" | "playground" | "account" | Action;
   readonly act: Act;
@@ -17,7 +17,7 @@ export interface Command {
 /** Name of an action. */
 type Action = "create" | "light" | "dark" | "shortcuts" | "sign-out";
 
-/** What a command does: opens a page by its address, or one of the actions. */
+/** Effect of a command: opens a page by its address, or runs an action. */
 export type Act =
   | { readonly to: string; readonly isDocument?: true }
   | { readonly theme: "light" | "dark" }
@@ -34,21 +34,21 @@ interface PageOf {
   readonly name: string;
 }
 
-/** What the palette finds. Lists are those loaded so far. */
+/** Everything that the palette searches. The lists are as far as they are loaded. */
 export interface Findable {
   readonly places: readonly PageOf[];
   readonly keys: readonly Key[];
   readonly models: readonly ModelSetting[];
-  /** Empty for those who do not see all. */
+  /** Empty for an account that does not see all accounts. */
   readonly accounts: readonly Account[];
   /** Whether the account may make keys and use models. */
   readonly mayWrite: boolean;
 }
 
-/** Number of matches of a group, so that the list stays short however many there are. */
+/** Maximum number of matches listed per group. */
 const LISTED = 6;
 
-/** Returns what matches all words of a query. Without a query only pages and actions. */
+/** Returns the commands that match all words of a query. Without a query only pages and actions. */
 export function findCommands(
   { places, keys, models, accounts, mayWrite }: Findable,
   query: string,
@@ -71,7 +71,7 @@ export function findCommands(
     .filter(({ items }) => items.length > 0);
 }
 
-/** Matches in their order, but those that begin with the query first. */
+/** Returns the matches, names that begin with the query first, otherwise in their order. */
 function bestOf(commands: readonly Command[], query: string, most: number): readonly Command[] {
   const start = query.trim().toLowerCase();
   const found = commands.filter(({ label, detail = "" }) => hasWords(`${label} ${detail}`, query.trim()));
@@ -114,7 +114,7 @@ function toModel({ id, embeddings }: ModelSetting): readonly Command[] {
   return [page, { id: `try ${id}`, label, kind: "playground", act }];
 }
 
-/** An account leads to its usage. */
+/** Returns the command that opens the usage of an account. */
 function toAccount({ id, name, email }: Account): Command {
   return { id, label: name, detail: email, kind: "account", act: { to: withQuery(PATHS.usage, "account", id) } };
 }

@@ -4,8 +4,8 @@ import { CopyButton } from "../components/copy-button.tsx";
 import { inOrder } from "../components/prose.tsx";
 
 /**
- * A text of a model with its markdown. HTML is shown as it is written, images are links, and only links to web and mail
- * addresses lead anywhere: the page runs and loads nothing that a model wrote.
+ * Renders the markdown of a model's text without running or loading anything that the model wrote. HTML is shown as
+ * text, images become links, and only links to web and mail addresses are links.
  */
 export default function Markdown({ text: latest }: { readonly text: string }) {
   const { text, blocks } = useRead(latest);
@@ -13,12 +13,15 @@ export default function Markdown({ text: latest }: { readonly text: string }) {
   return <div className="space-y-3 wrap-anywhere">{inOrder(blocks, (token) => blockOf(token))}</div>;
 }
 
-/** Interval at which a growing text is read again, at least: each time it is read from its beginning. */
+/** Minimum interval between two parses of a growing text. Each parse starts at the beginning of the text. */
 const INTERVAL_MS = 100;
-/** Interval in times of what reading takes, so that the page has most of the time for other work. */
+/** The interval is at least PAUSES times the duration of the last parse, so that most of the time is left for other work. */
 const PAUSES = 5;
 
-/** A text that may grow with each render, as it was a moment ago, and its blocks. */
+/**
+ * Returns the blocks of a text that may grow with each render, and the text that they were parsed from, which may be an
+ * earlier one.
+ */
 function useRead(latest: string): { readonly text: string; readonly blocks: readonly Token[] | undefined } {
   const [text, setText] = useState(latest);
   const { blocks, againMs } = useMemo(() => read(text), [text]);
@@ -30,9 +33,9 @@ function useRead(latest: string): { readonly text: string; readonly blocks: read
 }
 
 interface ReadText {
-  /** Undefined for a text that is shown as it is written. */
+  /** Undefined for a text beyond the limits, which is shown as plain text. */
   readonly blocks: readonly Token[] | undefined;
-  /** When a longer text may be read, by `performance.now`. */
+  /** Earliest time of the next parse, by `performance.now`. */
   readonly againMs: number;
 }
 
@@ -48,14 +51,20 @@ function read(text: string): ReadText {
   return { blocks, againMs: endMs + Math.max(INTERVAL_MS, PAUSES * (endMs - beganMs)) };
 }
 
-/** Limits of a text that is not shown as it is written: a model can write what takes minutes to read or to show. */
+/** Limits above which a text is shown as plain text: a model can write markdown that takes minutes to parse or to render. */
 const MAX_BLOCKS = 5_000;
 const MAX_DEPTH = 50;
-/** Characters of a block whose emphasis and links are read, which takes the square of their number, and squares of all blocks. */
+/**
+ * Maximum characters of a block whose emphasis and links are parsed, and maximum sum of their squares over all blocks.
+ * The time of that parse grows with the square.
+ */
 const MAX_BLOCK_CHARS = 4_000;
 const MAX_SQUARES = 1.5e8;
 
-/** Throws for a text with too many blocks, or too many within each other, and leaves the pieces of very long ones as they are written. */
+/**
+ * Throws for a text with more than MAX_BLOCKS blocks or MAX_DEPTH levels. Emphasis and links of longer blocks than
+ * MAX_BLOCK_CHARS stay plain text.
+ */
 class BoundedLexer extends Lexer {
   #blocks = 0;
   #squares = 0;
@@ -99,7 +108,7 @@ class BoundedTokenizer extends Tokenizer {
   }
 }
 
-/** Memoized by its text, so that a growing answer renders its last block only. */
+/** Memoized by its text, so that a growing answer renders only its last block again. */
 const Block = memo(
   ({ token }: { readonly token: Token }) => renderBlock(token as MarkedToken),
   (before, after) => before.token.type === after.token.type && before.token.raw === after.token.raw,
@@ -216,7 +225,7 @@ function List({ list: { ordered, start, items } }: { readonly list: Tokens.List 
   );
 }
 
-/** A checkbox is part of the text after it. */
+/** Renders a token of a list item. A checkbox is inline, on the line of the text after it. */
 function listed(token: MarkedToken): ReactNode {
   return token.type === "checkbox" ? renderInline(token) : blockOf(token);
 }

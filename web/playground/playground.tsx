@@ -128,8 +128,8 @@ function Workbench({ keys, models, isShown }: WorkbenchProps) {
 }
 
 /**
- * Applies the models of the address, which names those that were asked for, also where a key may not use them. Returns a
- * function to change it.
+ * Applies the models of the URL, which are the selected models even if the key may not use them. Returns a function to
+ * change the URL.
  */
 function useAddress(): (model: string, compared: readonly string[]) => void {
   const [search, setSearch] = useSearchParams();
@@ -137,7 +137,7 @@ function useAddress(): (model: string, compared: readonly string[]) => void {
   const compared = search.getAll("compare").join("\n");
   useEffect(() => {
     if (linked === "") {
-      // A link of the navigation: the workspace has what was chosen before.
+      // A URL without models, from the navigation: the workspace has the earlier selection.
       const { chosenModel } = workspace.state.draft;
       if (chosenModel !== "") setSearch(toQuery(chosenModel, comparedModels()), { replace: true });
       return;

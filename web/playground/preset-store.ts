@@ -15,7 +15,7 @@ export function readPresets(accountId: string): readonly Preset[] {
     const stored: unknown = JSON.parse(localStorage.getItem(storedAs(accountId)) ?? "[]");
     return Array.isArray(stored) ? stored.filter(isPreset).slice(0, MAX_PRESETS) : [];
   } catch {
-    // Storage is not available, or has what another program wrote.
+    // Storage is not available, or its value is not a list of presets.
     return [];
   }
 }

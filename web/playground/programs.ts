@@ -33,9 +33,9 @@ const EXTRAS: ReadonlySet<string> = new Set(["fallback_models", "image_config", 
 interface Sdk {
   readonly needs: string;
   readonly imports: string;
-  /** The lines that make the client, at an origin. */
+  /** Lines that create the client, for an origin. */
   readonly client: (origin: string) => string;
-  /** The call before its arguments, and what prints the stream. */
+  /** The call up to its arguments, and the lines that print the stream. */
   readonly call: string;
   readonly print: string;
 }

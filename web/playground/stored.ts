@@ -8,15 +8,15 @@ import { addChunk, NOTHING } from "./answer.ts";
 import { type Draft, EMPTY_DRAFT, type ParameterField } from "./draft.ts";
 import type { Turn } from "./turns.ts";
 
-/** A conversation with its settings, as the playground has them. */
+/** A conversation and its settings, in the playground's types. */
 interface Opened {
   readonly draft: Draft;
   readonly turns: readonly Turn[];
 }
 
 /**
- * Converts a stored request. Its answer is left out, as it can be asked for again, and so is what the playground does not have. `model`:
- * as it was asked for.
+ * Converts a stored request. Omits its answer, which can be requested again, and fields that the playground does not
+ * have. `model`: the requested model.
  */
 export function fromStored(request: CompletionRequest, model: string): Opened {
   const { messages, fallbackModels, tools } = request;

@@ -24,7 +24,7 @@ export interface WorkspaceState {
   /** Draft of the next message. */
   readonly message: string;
   readonly pictures: readonly Picture[];
-  /** The conversation, and those with the models that are compared with its model. */
+  /** The conversation with the first model, then the conversations with the compared models. */
   readonly threads: readonly [Thread, ...Thread[]];
 }
 
@@ -228,7 +228,7 @@ class Workspace {
   }
 }
 
-/** Whether a conversation ends with what a model has not answered yet. */
+/** Whether the last turn of a conversation has no answer yet. */
 function isUnanswered(turns: readonly Turn[]): boolean {
   return turns.length > 0 && turns.at(-1)?.role !== "assistant";
 }

@@ -13,7 +13,7 @@ import { tokensOf } from "../usage/measures.ts";
 /** Days that sums go back at most. */
 const YEAR_MS = 365 * 86_400_000;
 
-/** What the requests of a session, end user, agent or tag come to. Shows nothing without such a filter. */
+/** Total of the requests of a session, end user, agent or tag. Renders nothing without such a filter. */
 export function AttributionSum({ filter }: { readonly filter: LogFilter }) {
   const [openedMs] = useState(() => Date.now());
   const isNarrowed = ATTRIBUTION_FIELDS.some((field) => filter[field] !== undefined);

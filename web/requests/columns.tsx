@@ -13,23 +13,26 @@ import { describeEndpoint } from "./entrances.ts";
 import { describeFinish, tokensPerSecond } from "./measures.ts";
 import { ModelCell } from "./model-cell.tsx";
 
-/** A request as its row needs it. */
+/** A request with the facts that its row shows. */
 export interface RowFacts {
   readonly request: LoggedRequest;
   /** Name of the account, if it is another than the signed-in one. */
   readonly owner: string | undefined;
 }
 
-/** A column of the log. On phones, where a request is a card, `phone` places its cell; without it there is none. */
+/**
+ * A column of the log. On phones, where a request is a card, `phone` has the classes that place its cell; without
+ * `phone` the cell is not shown.
+ */
 interface ColumnFacts {
   readonly name: string;
-  /** Written out, for an abbreviated name. */
+  /** Full form of an abbreviated name. */
   readonly title?: string;
   /** Width as a track of a grid, and how far it shrinks before the table scrolls, in rem. */
   readonly track: string;
   readonly minRem: number;
   readonly isRight?: true;
-  /** By what a click on its name sorts. Default: it does not sort. */
+  /** Sort order of a click on its name. Default: not sortable. */
   readonly order?: Order;
   /** Shown until the reader chooses columns. */
   readonly isUsual?: true;
@@ -223,7 +226,7 @@ export type Column = ColumnFacts;
 
 export const COLUMN_IDS = Object.keys(COLUMNS) as readonly ColumnId[];
 
-/** Always shown: they say which request it is. */
+/** Always shown, because they identify the request. */
 export const FIXED: readonly ColumnId[] = ["time", "model"];
 
 /** Shown beside the details of one request. */

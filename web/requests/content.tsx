@@ -17,7 +17,7 @@ const ROLES: Readonly<Record<number, string>> = {
   [Role.TOOL]: "Tool",
 };
 
-/** The stored prompt and answer, loaded on demand, for those who may read it. */
+/** The stored prompt and answer, loaded on demand. Only for accounts that may read them. */
 export function Content({ request: { id, refused } }: { readonly request: LoggedRequest }) {
   const mayRead = useMayReadContent();
   const [isShown, setShown] = useState(false);
@@ -44,7 +44,8 @@ function Stored({ content }: { readonly content: StoredContent | null }) {
   if (content === null)
     return (
       <p className="text-sm text-muted">
-        Nothing is stored of this request: its key did not store prompts and answers, or their time is over.
+        Nothing is stored of this request: its key did not store prompts and answers, or their retention period has
+        ended.
       </p>
     );
   const { request, choices, requestCut, answerCut } = content;

@@ -17,7 +17,7 @@ const FILES = [
 
 type File = (typeof FILES)[number];
 
-/** Menu that saves the filtered requests in their order as a file, with the number of those that have arrived. */
+/** Menu that saves the filtered requests in their order as a file, and shows the number of received ones. */
 export function ExportMenu({ view }: { readonly view: LogView }) {
   const [count, setCount] = useState<number>();
   const [note, setNote] = useState("");

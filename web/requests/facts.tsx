@@ -92,7 +92,7 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
   );
 }
 
-/** Link to all requests of the same. */
+/** Link to all requests with the same value of a field. */
 function Narrowing({ field, value }: { readonly field: AttributionField; readonly value: string }) {
   return (
     <Link

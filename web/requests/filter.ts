@@ -41,12 +41,12 @@ export const PARAMETERS = [
 
 export type Parameter = (typeof PARAMETERS)[number];
 
-/** What the log shows, as in the URL, so that links can be shared. */
+/** Filter and order of the log, as in the URL, so that links can be shared. */
 export interface LogView {
   readonly filter: LogFilter;
   readonly order: Order;
   readonly isAscending: boolean;
-  /** A period up to now. Undefined for any time, and for a period with ends of its own. */
+  /** A period up to now. Undefined for any time, and for a custom period. */
   readonly range: Range | undefined;
   /** The query of this view, without the request that is shown beside it. */
   readonly query: string;

@@ -45,7 +45,7 @@ export function Filters({ view, children }: FiltersProps) {
             onChange={(value) => change({ account: value, key: "" })}
           />
         )}
-        {/* Wide screens have the names of the columns. */}
+        {/* On wide screens the column headers sort. */}
         <div className="lg:hidden">
           <Choose
             label="Sort by"
@@ -72,7 +72,7 @@ export function Filters({ view, children }: FiltersProps) {
   );
 }
 
-/** Each parameter removed. */
+/** Changes that remove all parameters. */
 const NOTHING = Object.fromEntries(PARAMETERS.map((name) => [name, ""]));
 
 const SORTED = [

@@ -75,7 +75,7 @@ function firstOf(order: Order, isAscending: boolean): string {
 
 interface LogRowProps extends RowFacts {
   readonly tracks: Tracks;
-  /** Whether its details are shown beside the log, or those of another request. */
+  /** Whether the details of this request, or of another one, are shown beside the log. */
   readonly isOpen: boolean;
   readonly isOtherOpen: boolean;
   readonly href: string;

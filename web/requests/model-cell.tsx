@@ -5,7 +5,7 @@ import { ENTRANCES } from "./entrances.ts";
 export function ModelCell({ request }: { readonly request: LoggedRequest }) {
   const { requestedModel, servedModel, entrance, streamed, attempts } = request;
   const isOther = servedModel !== "" && servedModel !== requestedModel;
-  // A name with several models is never tried itself.
+  // Attempts have the names of targets, never of a route: another served model of a route is no fallback.
   const isFallback = isOther && attempts.some(({ model }) => model === requestedModel);
   const name = servedModel || requestedModel || "Unknown";
   return (
@@ -21,7 +21,7 @@ export function ModelCell({ request }: { readonly request: LoggedRequest }) {
           asked for <bdi>{requestedModel}</bdi>
         </span>
       )}
-      {/* On a line of its own, which is not shown, where it does not fit whole. */}
+      {/* If it does not fit completely, it wraps to a second line, which is clipped. */}
       <span className="text-xs text-muted max-lg:block lg:flex lg:h-4 lg:min-w-0 lg:flex-1 lg:flex-wrap lg:overflow-hidden">
         <span aria-hidden className="w-0 max-lg:hidden">
           {"\u200b"}

@@ -78,7 +78,7 @@ function describeLimits({ refused }: LoggedRequest): string {
   return refused ? whose : `${whose} Includes this request.`;
 }
 
-/** Buttons that stop what the request belongs to, for those who may change keys of its account. */
+/** Buttons that stop the session or end user of the request, for accounts that may change keys of its account. */
 function Stopping({ request: { accountId, session, endUser } }: { readonly request: LoggedRequest }) {
   const isWritable = useOwners().some((owner) => owner.id === accountId && owner.isWritable);
   if (!isWritable || (session === "" && endUser === "")) return null;
@@ -90,7 +90,7 @@ function Stopping({ request: { accountId, session, endUser } }: { readonly reque
   );
 }
 
-/** Links to what can be done with the request. */
+/** Links to actions on the request. */
 export function RequestLinks({ request: { id, requestedModel, traceUrl, outcome, refused } }: RequestViewProps) {
   const mayRead = useMayReadContent() && !refused;
   const [, navigate] = useLocation();
@@ -149,7 +149,7 @@ function What({ request: { outcome, message, refused, partial, servedModel }, is
     <Panel title="Status">
       <div className="space-y-3 text-[0.9375rem]">
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
-          {/* Beside the log it is above the panel. */}
+          {/* Beside the log, the side panel shows the badge above this one. */}
           {!isNarrow && <OutcomeBadge code={outcome} refused={refused} />}
           <span>{outcome === "served" ? SERVED : advice && <Words text={advice.means} />}</span>
         </p>

@@ -46,7 +46,7 @@ export function Rows({ list, requests, view, columns, nothing }: RowsProps) {
     [isOpen, columns],
   );
   const { hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage } = list;
-  // The next page is there before the reader steps on to it.
+  // Fetches the next page before the reader moves past the last request.
   const isAtEnd = isOpen && requests.at(-1)?.id === selected.id && hasNextPage && !isFetchNextPageError;
   useEffect(() => {
     if (isAtEnd && !isFetchingNextPage) fetchNextPage();

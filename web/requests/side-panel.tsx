@@ -13,7 +13,7 @@ import { requestPath } from "../paths.ts";
 import { RequestLinks, RequestView } from "./request-view.tsx";
 import { type Selected, useKeys } from "./use-selected.ts";
 
-/** One request beside the log, with the way to the previous and the next one. On small screens in front of it. */
+/** One request beside the log, with buttons for the previous and the next one. On small screens it covers the log. */
 export function SidePanel({ selected }: { readonly selected: Selected }) {
   const { id, close, previous, next } = selected;
   const heading = useRef<HTMLHeadingElement>(null);

@@ -26,7 +26,7 @@ interface StopCallsProps {
   readonly accountId: string;
   readonly kind: keyof typeof WORDS;
   readonly value: string;
-  /** The button that opens the dialog. Default: one with a text. */
+  /** Renders the control that opens the dialog. Default: a button with a text. */
   readonly children?: (open: () => void) => ReactNode;
 }
 

@@ -30,7 +30,7 @@ function StopItem({ stop: { id, accountId, kind, value, expireTime } }: { readon
     mutationFn: () => stops.remove({ accountId, id }),
     async onSuccess() {
       await refreshStops();
-      notify("Calls are let in again.");
+      notify("Calls are allowed again.");
     },
   });
   return (

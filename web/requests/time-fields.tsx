@@ -6,7 +6,7 @@ import type { LogView } from "./filter.ts";
 const OWN = "own";
 const DAY_MS = 86_400_000;
 
-/** Field for any time, a range up to now, or a period with ends of its own. */
+/** Field for any time, a range up to now, or a custom period. */
 export function TimeFields({ filter, range, change }: Pick<LogView, "filter" | "range" | "change">) {
   const isOwn = range === undefined && (filter.sinceMs !== undefined || filter.untilMs !== undefined);
   const choose = (value: string): void => {

@@ -15,7 +15,7 @@ export interface Span {
 /** An attempt on the time axis of its request. */
 export interface TimelineEntry {
   readonly attempt: Attempt;
-  /** What the provider said of its failure; empty for others than administrators. */
+  /** The provider's error text; empty unless the reader is an administrator. */
   readonly providerError: string;
   /** In order, without gaps from the attempt's begin to its end. Before it may be a wait. Empty for a skipped attempt. */
   readonly spans: readonly Span[];

@@ -7,7 +7,7 @@ import { PATHS } from "../paths.ts";
 /** Query parameter with the ID of the request that is shown beside the log. */
 const PARAMETER = "request";
 
-/** The request beside the log, and the way to others of the list. */
+/** The request beside the log, and functions to select others of the list. */
 export interface Selected {
   /** Empty when none is shown. */
   readonly id: string;

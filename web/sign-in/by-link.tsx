@@ -6,7 +6,10 @@ import { Button } from "../components/button.tsx";
 import { Entrance } from "./entrance.tsx";
 import { forgetLinkTokens } from "./link-token.ts";
 
-/** Sign-in with a link of the command line. A click uses it up, not a program that follows links. */
+/**
+ * Sign-in with a link from the command line. Only a click on the button uses the link up, so that programs that follow
+ * links do not.
+ */
 export function ByLink({ token }: { readonly token: string }) {
   const signIn = useMutation({
     mutationFn: () => sessions.signInByLink({ token }),

@@ -14,7 +14,7 @@ export default function Confirmed() {
   if (problem === undefined) {
     return (
       <Page title="Confirmed">
-        <Panel title="It is you">
+        <Panel title="You have confirmed that it is you">
           <p className="text-[0.9375rem]">Close this tab and continue in the one that asked you to confirm.</p>
         </Panel>
       </Page>

@@ -5,7 +5,7 @@ import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
 import { Entrance } from "./entrance.tsx";
 
-/** Asks for a link for a new password. */
+/** Form that requests a link for a new password. */
 export default function Forgot({ onDone }: { readonly onDone: () => void }) {
   const request = useMutation({ mutationFn: (email: string) => passwords.requestReset({ email }) });
   const back = (
@@ -15,7 +15,7 @@ export default function Forgot({ onDone }: { readonly onDone: () => void }) {
   );
   if (request.isSuccess) {
     return (
-      <Entrance title="Look into your mailbox" footer={back}>
+      <Entrance title="Check your e-mail" footer={back}>
         <p role="status" className="text-[0.9375rem]">
           If <bdi className="font-medium wrap-anywhere">{request.variables}</bdi> has an account with a password, a link
           is on its way. It works once, for an hour.

@@ -1,4 +1,4 @@
-/** What a person can do about a sign-in that has failed at the OpenID provider, by its reason in the URL. */
+/** Advice for a sign-in that failed at the OpenID provider, by its reason in the URL. */
 export const PROBLEMS: Readonly<Record<string, string>> = {
   unreachable: "{provider} does not answer. Try again in a minute; if that does not help, tell an administrator.",
   declined: "{provider} did not sign you in. Try again, or ask the administrators of {provider} for access.",

@@ -16,5 +16,5 @@ export function ProviderLink({ name, look }: { readonly name: string; readonly l
   );
 }
 
-/** Address at which somebody who is signed in confirms at the provider, in a tab of its own. */
+/** Address at which a signed-in user confirms at the provider, in a separate tab. */
 export const CONFIRM_ADDRESS = `${START}?confirm=1&return=${encodeURIComponent(PATHS.confirmed)}`;

@@ -7,7 +7,7 @@ import { Entrance } from "./entrance.tsx";
 import { forgetLinkTokens } from "./link-token.ts";
 
 interface ResetProps {
-  /** Of the link. */
+  /** Token of the link. */
   readonly token: string;
   readonly onDone: () => void;
 }

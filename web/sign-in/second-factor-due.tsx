@@ -6,7 +6,7 @@ import { PasswordOnDemand } from "../layout/password-on-demand.tsx";
 import { SignOutButton } from "../layout/sign-out-button.tsx";
 
 interface SecondFactorDueProps {
-  /** False once one is set up. */
+  /** False once a second factor is set up. */
   readonly isDue: boolean;
   readonly onDone: () => void;
 }

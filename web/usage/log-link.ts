@@ -17,7 +17,7 @@ export function logLink(filter: UsageFilter): string {
 /** Narrows a filter to one group. Undefined for groups that the log has no filter for, and without grouping. */
 export function narrow(filter: UsageFilter, by: Grouping, group: string): UsageFilter | undefined {
   if (by === "none" || group === "" || (by === "model" && group === UNKNOWN_MODEL)) return undefined;
-  // The log has no filter for an account that is none.
+  // Requests without a valid key have no account: the log filters them by key.
   if (group === NO_CALLER && (by === "key" || by === "account")) return { ...filter, keyId: NO_CALLER };
   const fields = { key: "keyId", account: "accountId", team: "accountId" } as const;
   return { ...filter, [by in fields ? fields[by as keyof typeof fields] : by]: group };

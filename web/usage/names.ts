@@ -17,7 +17,7 @@ export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
   ...ATTRIBUTIONS,
 };
 
-/** Whether single completions are added up. */
+/** Whether the sums of a grouping are of single completions, rather than stored sums. */
 export function isAttribution(by: Grouping): by is AttributionField {
   return Object.hasOwn(ATTRIBUTIONS, by);
 }

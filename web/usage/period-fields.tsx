@@ -8,10 +8,10 @@ interface PeriodFieldsProps {
   readonly onChange: (changes: Partial<View>) => void;
 }
 
-/** Value of the choice for a period of the reader's own. */
+/** Value of the choice of a custom period. */
 const OWN = "own";
 
-/** Field for a range up to now, and for a period of the reader's own fields for its ends. */
+/** Field for a range up to now, with fields for the ends of a custom period. */
 export function PeriodFields({ view, onChange }: PeriodFieldsProps) {
   const isOwn = view.since !== "";
   const choose = (value: string): void => {

@@ -19,7 +19,7 @@ export function isRange(name: string): name is Range {
   return Object.hasOwn(RANGES, name);
 }
 
-/** The longest period that the server sums up. */
+/** Longest period of a usage query. */
 export const MAX_PERIOD_MS = 366 * DAY_MS;
 
 /** Reads a period; undefined if it is not a valid one. */
@@ -33,8 +33,8 @@ export function readPeriod(since: string, until: string): Period | undefined {
 const MINUTES_KEPT_MS = 2 * DAY_MS - MINUTE_MS;
 
 /**
- * The period of a range: up to 24 hours end with the current step, longer ones have whole days of the reader's time zone, today
- * included.
+ * Returns the period of a range. One of up to 24 hours ends with the current step. A longer one has whole days of the
+ * reader's time zone, including today.
  */
 export function periodOf(range: Range, nowMs: number): Period {
   const { lengthMs } = RANGES[range];
@@ -49,8 +49,9 @@ export function periodOf(range: Range, nowMs: number): Period {
 }
 
 /**
- * A period in whole minutes, or hours where the server has no minutes of it. `shiftMs` leads to the period to compare with, default the
- * one right before; the server cannot answer for all of those before minutes.
+ * Rounds a period to whole minutes, or to hours if the server no longer has sums of its minutes. `shiftMs` is the
+ * distance to the period to compare with, by default the length of the period. `isComparable` is false if the server no
+ * longer has the minutes of that period.
  */
 export function inWholeUnits(
   { sinceMs, untilMs }: Period,

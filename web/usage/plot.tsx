@@ -97,7 +97,7 @@ export function Plot({ title, description, content, summary, formatFull, overall
 interface LegendProps {
   readonly series: readonly Series[];
   readonly moment: string;
-  /** What a click does. */
+  /** Effect of a click. */
   readonly hint: string;
   readonly read: (series: Series) => string;
 }

@@ -50,8 +50,9 @@ export function fileName(parts: readonly string[], { sinceMs, untilMs }: Period)
 }
 
 /**
- * Positions of steps on the axis of a chart, and the time at a position. The axis has its ticks at multiples, so positions are times of
- * the reader's clock: those of days by the calendar, others with the offset of the first step.
+ * Returns the positions of steps on the axis of a chart, and the time at a position. The axis has its ticks at
+ * multiples, so positions are local times: days by the calendar, other steps with the time zone offset of the first
+ * step.
  */
 export function axisOf(
   steps: readonly number[],

@@ -74,7 +74,7 @@ function Report({ view }: { readonly view: View }) {
         {previous !== undefined && ", compared with the previous period of the same length"}. Requests count when they
         start.{" "}
         {isOfEntries
-          ? "Of sessions, end users, agents and tags only completions are known, not refused requests, as long as single requests are kept."
+          ? "Sums by session, end user, agent and tag have only completions, no refused requests, and go back as far as single requests are kept."
           : "Requests and errors include those that were refused, such as over a limit or without a valid key."}
         {cutSince !== undefined &&
           ` There are more than 100,000${grouping === "tag" ? " tags" : ""}: the sums are of completions that ended since ${formatMoment(cutSince)}.`}

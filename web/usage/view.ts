@@ -24,9 +24,9 @@ export type Grouping = keyof typeof GROUPINGS;
 
 /** Filter, period and grouping of the usage page, as in the URL. */
 export interface View extends Readonly<Record<AttributionField, string>> {
-  /** Not used with a period of its own. */
+  /** Not used with a custom period. */
   readonly range: Range;
-  /** A period of its own: its ends as ISO 8601; both empty for a range up to now. */
+  /** Ends of a custom period in ISO 8601; both empty for a range up to now. */
   readonly since: string;
   readonly until: string;
   readonly by: Grouping;
@@ -87,7 +87,7 @@ export interface ViewPieces extends UsagePieces {
   readonly length: string;
 }
 
-/** Returns the query parameters of a view. Those of a period up to now change every minute. */
+/** Returns the query parameters of a view. The parameters of a period up to now change every minute. */
 export function usePieces(view: View): ViewPieces {
   const { range, since, until, by, account, key, model, outcome, session, endUser, agent, tag } = view;
   const nowMs = useMinute();

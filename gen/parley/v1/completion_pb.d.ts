@@ -20,12 +20,11 @@ import type { RoutePlanSchema } from "./route_pb.js";
 export declare const file_parley_v1_completion: GenFile;
 
 /**
- * What to complete, with which model, and how.
- *
- * A value that is not valid for any model is INVALID_ARGUMENT. A field that the chosen model or its
- * provider cannot honour is left out and listed in `Report.omitted`, or, for a value outside of its range, moved into the range and listed
- * in `Report.clamped`; with `strict` both are INVALID_ARGUMENT. Content that the provider cannot take, such as a video, is INVALID_ARGUMENT.
- * Absent fields are left to the provider's default.
+ * A conversation to complete, the model, and options.
+ * A value that is not valid for any model is INVALID_ARGUMENT. A field that the chosen model or its provider cannot
+ * honour is left out and listed in `Report.omitted`, or, for a value outside of its range, moved into the range and
+ * listed in `Report.clamped`; with `strict` both are INVALID_ARGUMENT. Content that the provider cannot take, such as
+ * a video, is INVALID_ARGUMENT. Absent fields are left to the provider's default.
  *
  * @generated from message parley.v1.CompletionRequest
  */
@@ -182,7 +181,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   verbosity: Verbosity;
 
   /**
-   * Wishes about generated pictures.
+   * Options of generated pictures.
    *
    * @generated from field: parley.v1.ImageOptions image_options = 22;
    */
@@ -255,12 +254,14 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   store?: boolean | undefined;
 
   /**
-   * Further fields of one dialect, each as JSON text, by dialect and name: `openai.moderation`, `openai.prompt_cache_options`,
-   * `openai.prompt_cache_retention`, `openai.web_search_options`, `gemini.safety_settings`, `anthropic.betas` (an array of names, for the
-   * header `anthropic-beta`), and `anthropic.` with the name of any field of the Messages API that the contract has no word for, such as
-   * `anthropic.context_management`. The last two kinds may cost extra: they are sent where the key may use OTHER_FIELDS (see
-   * `parley.console.v1.ProviderOption`; not by default under a budget), and otherwise omitted together. Omitted for providers of other
-   * dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and refused with `strict`. At most 64 entries with known names.
+   * Further fields of one dialect, each as JSON text, by dialect and name: `openai.moderation`,
+   * `openai.prompt_cache_options`, `openai.prompt_cache_retention`, `openai.web_search_options`,
+   * `gemini.safety_settings`, `anthropic.betas` (an array of names, for the header `anthropic-beta`), and
+   * `anthropic.` with the name of any field of the Messages API that the contract does not have, such as
+   * `anthropic.context_management`. The last two kinds may cost extra: they are sent where the key may use
+   * OTHER_FIELDS (see `parley.console.v1.ProviderOption`; not by default under a budget), and otherwise omitted
+   * together. Omitted for providers of other dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and
+   * refused with `strict`. At most 64 entries with known names.
    *
    * @generated from field: map<string, string> provider_options_json = 32;
    */
@@ -293,9 +294,9 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   requiredLabels?: LabelRequirements | undefined;
 
   /**
-   * The request in a format of HTTP callers, in place of all fields above except the last two: with this, another one is INVALID_ARGUMENT.
-   * A provider of that dialect gets it in these words, where nothing has to be changed. Fronts send it; violations name the fields of this
-   * message.
+   * The request in a format of HTTP callers, in place of all fields above except the last two: with this, another one
+   * is INVALID_ARGUMENT. A provider of that dialect gets this text, where nothing has to be changed. Fronts send it;
+   * violations name the fields of this message.
    *
    * @generated from field: parley.v1.FormatRequest in_format = 36;
    */
@@ -344,7 +345,7 @@ export declare type FormatRequest = Message<"parley.v1.FormatRequest"> & {
 export declare const FormatRequestSchema: GenMessage<FormatRequest>;
 
 /**
- * Which request to explain.
+ * A request to explain.
  *
  * @generated from message parley.v1.ExplainRequest
  */
@@ -425,7 +426,7 @@ export declare type Completion = Message<"parley.v1.Completion"> & {
   choices: Choice[];
 
   /**
-   * What the provider counted. Absent when it said nothing.
+   * Usage by the provider. Absent when it sent none.
    *
    * @generated from field: parley.v1.Usage usage = 5;
    */
@@ -528,12 +529,13 @@ export declare type Choice = Message<"parley.v1.Choice"> & {
   stopSequence: string;
 
   /**
-   * What the provider says of the answer in words of its own dialect, each as JSON text, by dialect and name: `gemini.safety_ratings`,
-   * `gemini.grounding_metadata`, and any other field of an answer that the contract has no word for, by its own name:
-   * `anthropic.container`, `anthropic.usage.service_tier`, `openai.choices.content_filter_results`, `openai.message.…` (fields of streamed
-   * pieces are joined), `openai.system_fingerprint`, `gemini.response.modelStatus`, `openai-responses.moderation`. What is said of the whole
-   * answer is at its first choice. At most 32 further fields of each object and 256 KiB of them; credentials of the gateway are replaced,
-   * and facts of its account at the provider left out. Not to be sent back.
+   * Facts about the answer in the provider's own dialect, each as JSON text, by dialect and name:
+   * `gemini.safety_ratings`, `gemini.grounding_metadata`, and any other field of an answer that the contract does not
+   * have, by its own name: `anthropic.container`, `anthropic.usage.service_tier`,
+   * `openai.choices.content_filter_results`, `openai.message.…` (fields of streamed pieces are joined),
+   * `openai.system_fingerprint`, `gemini.response.modelStatus`, `openai-responses.moderation`. Facts about the whole
+   * answer are at its first choice. At most 32 further fields of each object and 256 KiB of them; credentials of the
+   * gateway are replaced, and facts of its account at the provider left out. Not to be sent back.
    *
    * @generated from field: map<string, string> provider_details_json = 6;
    */
@@ -553,7 +555,7 @@ export declare const ChoiceSchema: GenMessage<Choice>;
  */
 export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
   /**
-   * What this chunk says.
+   * The event of this chunk.
    *
    * @generated from oneof parley.v1.CompletionChunk.event
    */
@@ -599,7 +601,7 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     case: "choiceFinish";
   } | {
     /**
-     * What the provider counted for the whole completion.
+     * Usage by the provider for the whole completion.
      *
      * @generated from field: parley.v1.Usage usage = 6;
      */
@@ -615,7 +617,8 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     case: "report";
   } | {
     /**
-     * An event of the provider's stream that the contract has no word for, by its dialect; see `PartDelta.native_event`.
+     * An event of the provider's stream that the contract does not have, by its dialect; see
+     * `PartDelta.native_event`.
      *
      * @generated from field: parley.v1.NativeBlock native_event = 8;
      */
@@ -707,9 +710,10 @@ export declare type PartStart = Message<"parley.v1.PartStart"> & {
   partIndex: number;
 
   /**
-   * The part without what deltas carry: a tool call has its ID, its name and which kind of input it takes, an image its media type or its
-   * address, a native block its dialect, reasoning its `redacted`, each part its `signature` where it is known. Texts, arguments, bytes and
-   * JSON follow in deltas, also where they were known at the start.
+   * The part without the content of its deltas: a tool call has its ID, its name and which kind of input it takes, an
+   * image its media type or its address, a native block its dialect, reasoning its `redacted`, each part its
+   * `signature` where it is known. Texts, arguments, bytes and JSON follow in deltas, also where they were known at
+   * the start.
    *
    * @generated from field: parley.v1.Part part = 3;
    */
@@ -821,8 +825,9 @@ export declare type PartDelta = Message<"parley.v1.PartDelta"> & {
     case: "citation";
   } | {
     /**
-     * An event of the provider's stream about this part that the contract has no word for, without what says where it belongs. It adds
-     * nothing to the part. Of one answer there are at most 1 MiB of such events; those of a native part come all or not at all.
+     * An event of the provider's stream about this part that the contract does not have, without the fields that name
+     * its place. It adds nothing to the part. Of one answer there are at most 1 MiB of such events; those of a native
+     * part come all or not at all.
      *
      * @generated from field: parley.v1.NativeBlock native_event = 13;
      */
@@ -1067,7 +1072,7 @@ export declare type JsonSchemaFormat = Message<"parley.v1.JsonSchemaFormat"> & {
   name: string;
 
   /**
-   * What the object is for, told to the model.
+   * Purpose of the object, for the model.
    *
    * @generated from field: string description = 2;
    */
@@ -1095,7 +1100,7 @@ export declare type JsonSchemaFormat = Message<"parley.v1.JsonSchemaFormat"> & {
 export declare const JsonSchemaFormatSchema: GenMessage<JsonSchemaFormat>;
 
 /**
- * Wishes about generated pictures.
+ * Options of generated pictures.
  *
  * @generated from message parley.v1.ImageOptions
  */

@@ -14,7 +14,8 @@ import type { Report } from "./report_pb.js";
 export declare const file_parley_v1_embedding: GenFile;
 
 /**
- * What to embed, and with which model. The rules for fields that the model's provider cannot honour are those of `CompletionRequest`.
+ * Inputs to embed, and the model. The rules for fields that the model's provider cannot honour are those of
+ * `CompletionRequest`.
  *
  * @generated from message parley.v1.EmbeddingRequest
  */
@@ -42,7 +43,8 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
   dimensions?: number | undefined;
 
   /**
-   * What the vectors are for. Some models make other vectors for questions than for documents. Omitted for the dialect `openai`.
+   * Purpose of the vectors. Some models make other vectors for questions than for documents. Omitted for the dialect
+   * `openai`.
    *
    * @generated from field: parley.v1.EmbeddingTask task = 4;
    */
@@ -78,15 +80,15 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
 export declare const EmbeddingRequestSchema: GenMessage<EmbeddingRequest>;
 
 /**
- * What to make a vector of.
+ * An input, of which a vector is made.
  *
  * @generated from message parley.v1.EmbeddingInput
  */
 export declare type EmbeddingInput = Message<"parley.v1.EmbeddingInput"> & {
   /**
-   * Required. What it is. An input of a kind that this version does not know is left out and listed in `Report.omitted` with
-   * OMISSION_REASON_UNKNOWN, such as `inputs[0].100`, and its vector is empty; with `strict` it is refused. INVALID_ARGUMENT when no input
-   * is of a known kind.
+   * Required. Its kind. An input of a kind that this version does not know is left out and listed in `Report.omitted`
+   * with OMISSION_REASON_UNKNOWN, such as `inputs[0].100`, and its vector is empty; with `strict` it is refused.
+   * INVALID_ARGUMENT when no input is of a known kind.
    *
    * @generated from oneof parley.v1.EmbeddingInput.kind
    */
@@ -121,7 +123,7 @@ export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   id: string;
 
   /**
-   * The ID of the model that made them: not always the one that was asked for, see above.
+   * The ID of the model that made them: a model with the same vectors may have served in place of the requested one.
    *
    * @generated from field: string model = 2;
    */
@@ -135,8 +137,8 @@ export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   embeddings: Embedding[];
 
   /**
-   * What the provider counted: only tokens of the input. Absent when it said nothing, as the dialect `gemini` does; the ledger then has
-   * an estimate.
+   * Usage by the provider: only tokens of the input. Absent when it sent none, as the dialect `gemini` does; the
+   * ledger then has an estimate.
    *
    * @generated from field: parley.v1.Usage usage = 4;
    */
@@ -177,13 +179,13 @@ export declare type Embedding = Message<"parley.v1.Embedding"> & {
 export declare const EmbeddingSchema: GenMessage<Embedding>;
 
 /**
- * What embeddings are for.
+ * Purpose of embeddings.
  *
  * @generated from enum parley.v1.EmbeddingTask
  */
 export enum EmbeddingTask {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: EMBEDDING_TASK_UNSPECIFIED = 0;
    */
@@ -231,14 +233,14 @@ export enum EmbeddingTask {
 export declare const EmbeddingTaskSchema: GenEnum<EmbeddingTask>;
 
 /**
- * Makes embeddings: vectors whose distance says how alike texts are. Authentication, deadlines, errors, metadata and retries are those of
- * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. Requests have no fallback models, because vectors of different models
- * cannot be compared; the operator may have configured models that make the same vectors, which then serve when the first one fails.
- *
- * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536 components are 6 MB, more
- * than the 4 MiB that most gRPC clients receive at most. The client then refuses a response that was made and charged: send fewer inputs,
- * ask for fewer `dimensions`, or raise the client's limit. The gateway does not know that limit, and has none below its own
- * `grpc.max_send_mib`.
+ * Makes embeddings: vectors whose distance shows how similar texts are. Authentication, deadlines, errors, metadata
+ * and retries are those of CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. Requests have no fallback
+ * models, because vectors of different models cannot be compared; the operator may have configured models that make
+ * the same vectors, which then serve when the first one fails.
+ * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536
+ * components are 6 MB, more than the 4 MiB that most gRPC clients receive at most. The client then refuses a response
+ * that was made and charged: send fewer inputs, ask for fewer `dimensions`, or raise the client's limit. The gateway
+ * does not know that limit, and has none below its own `grpc.max_send_mib`.
  *
  * @generated from service parley.v1.EmbeddingService
  */

@@ -48,7 +48,7 @@ export const EmbeddingTaskSchema = /*@__PURE__*/
   enumDesc(file_parley_v1_embedding, 0);
 
 /**
- * What embeddings are for.
+ * Purpose of embeddings.
  *
  * @generated from enum parley.v1.EmbeddingTask
  */
@@ -56,14 +56,14 @@ export const EmbeddingTask = /*@__PURE__*/
   tsEnum(EmbeddingTaskSchema);
 
 /**
- * Makes embeddings: vectors whose distance says how alike texts are. Authentication, deadlines, errors, metadata and retries are those of
- * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. Requests have no fallback models, because vectors of different models
- * cannot be compared; the operator may have configured models that make the same vectors, which then serve when the first one fails.
- *
- * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536 components are 6 MB, more
- * than the 4 MiB that most gRPC clients receive at most. The client then refuses a response that was made and charged: send fewer inputs,
- * ask for fewer `dimensions`, or raise the client's limit. The gateway does not know that limit, and has none below its own
- * `grpc.max_send_mib`.
+ * Makes embeddings: vectors whose distance shows how similar texts are. Authentication, deadlines, errors, metadata
+ * and retries are those of CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. Requests have no fallback
+ * models, because vectors of different models cannot be compared; the operator may have configured models that make
+ * the same vectors, which then serve when the first one fails.
+ * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536
+ * components are 6 MB, more than the 4 MiB that most gRPC clients receive at most. The client then refuses a response
+ * that was made and charged: send fewer inputs, ask for fewer `dimensions`, or raise the client's limit. The gateway
+ * does not know that limit, and has none below its own `grpc.max_send_mib`.
  *
  * @generated from service parley.v1.EmbeddingService
  */

@@ -32,21 +32,21 @@ export declare const GetCurrentKeyRequestSchema: GenMessage<GetCurrentKeyRequest
  */
 export declare type Key = Message<"parley.v1.Key"> & {
   /**
-   * What it is called in logs and in the dashboard, such as `key_…`. Not the secret.
+   * Its ID, as in logs and in the dashboard, such as `key_…`. Not the secret.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The name that it was given. Need not be unique.
+   * Its name. Need not be unique.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * The account that it belongs to.
+   * The account that owns it.
    *
    * @generated from field: string account_id = 3;
    */
@@ -60,7 +60,7 @@ export declare type Key = Message<"parley.v1.Key"> & {
   models?: ModelSelection | undefined;
 
   /**
-   * What it may be used for. Never empty.
+   * Its capabilities. Never empty.
    *
    * @generated from field: repeated parley.v1.KeyCapability capabilities = 5;
    */
@@ -122,7 +122,7 @@ export declare type ModelSelection = Message<"parley.v1.ModelSelection"> & {
 export declare const ModelSelectionSchema: GenMessage<ModelSelection>;
 
 /**
- * How much a key or an account may use. What is absent is not limited. A key is held to its account's limits too.
+ * Limits of a key or an account. Absent fields are not limited. The limits of its account apply to a key, too.
  *
  * @generated from message parley.v1.UsageLimits
  */
@@ -149,7 +149,8 @@ export declare type UsageLimits = Message<"parley.v1.UsageLimits"> & {
   concurrentRequests?: bigint | undefined;
 
   /**
-   * What completions and embeddings may cost in one calendar month in UTC, in millionths of a US dollar, 0 to 1,000,000,000,000,000.
+   * Cost of completions and embeddings in one calendar month in UTC, in millionths of a US dollar, 0 to
+   * 1,000,000,000,000,000.
    *
    * @generated from field: optional int64 monthly_budget_micro_usd = 4;
    */
@@ -163,13 +164,13 @@ export declare type UsageLimits = Message<"parley.v1.UsageLimits"> & {
 export declare const UsageLimitsSchema: GenMessage<UsageLimits>;
 
 /**
- * What a key may be used for.
+ * Capability of a key.
  *
  * @generated from enum parley.v1.KeyCapability
  */
 export enum KeyCapability {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: KEY_CAPABILITY_UNSPECIFIED = 0;
    */
@@ -203,14 +204,15 @@ export enum KeyCapability {
 export declare const KeyCapabilitySchema: GenEnum<KeyCapability>;
 
 /**
- * Tells callers about the API key that they call with. Authentication and errors are those of CompletionService.
+ * Describes the API key of a call to its caller. Authentication and errors are those of CompletionService.
  *
  * @generated from service parley.v1.KeyService
  */
 export declare const KeyService: GenService<{
   /**
-   * Returns the key of this call: which one it is, and what it may do. UNAUTHENTICATED when it is not valid. It does not
-   * count as a request: no rate or concurrency limit applies. INVALID_ARGUMENT for request fields that this version does not know.
+   * Returns the key of this call with its permissions and limits. UNAUTHENTICATED when it is not valid. It does not
+   * count as a request: no rate or concurrency limit applies. INVALID_ARGUMENT for request fields that this version
+   * does not know.
    *
    * @generated from rpc parley.v1.KeyService.GetCurrent
    */

@@ -46,7 +46,7 @@ export const KeyCapabilitySchema = /*@__PURE__*/
   enumDesc(file_parley_v1_key, 0);
 
 /**
- * What a key may be used for.
+ * Capability of a key.
  *
  * @generated from enum parley.v1.KeyCapability
  */
@@ -54,7 +54,7 @@ export const KeyCapability = /*@__PURE__*/
   tsEnum(KeyCapabilitySchema);
 
 /**
- * Tells callers about the API key that they call with. Authentication and errors are those of CompletionService.
+ * Describes the API key of a call to its caller. Authentication and errors are those of CompletionService.
  *
  * @generated from service parley.v1.KeyService
  */

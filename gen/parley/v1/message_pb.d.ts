@@ -18,15 +18,15 @@ export declare const file_parley_v1_message: GenFile;
  */
 export declare type Message = Message$1<"parley.v1.Message"> & {
   /**
-   * Required. Who speaks.
+   * Required. The speaker.
    *
    * @generated from field: parley.v1.Role role = 1;
    */
   role: Role;
 
   /**
-   * What is said and done, in order; at most 4,000. System messages hold text; user messages text, images, audio, video, files and native blocks;
-   * assistant messages what a model answered; tool messages tool results, at least one.
+   * Its content, in order; at most 4,000. System messages hold text; user messages text, images, audio, video, files
+   * and native blocks; assistant messages what a model answered; tool messages tool results, at least one.
    *
    * @generated from field: repeated parley.v1.Part parts = 2;
    */
@@ -53,8 +53,9 @@ export declare const MessageSchema: GenMessage<Message>;
  */
 export declare type Part = Message$1<"parley.v1.Part"> & {
   /**
-   * Required. What it is. A part of a kind that this version does not know is left out and listed in `Report.omitted` with
-   * OMISSION_REASON_UNKNOWN, by its path and the number of its field, such as `messages[0].parts[1].100`; with `strict` it is refused.
+   * Required. Its kind. A part of a kind that this version does not know is left out and listed in `Report.omitted`
+   * with OMISSION_REASON_UNKNOWN, by its path and the number of its field, such as `messages[0].parts[1].100`; with
+   * `strict` it is refused.
    *
    * @generated from oneof parley.v1.Part.kind
    */
@@ -172,9 +173,10 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   logprobs: TokenLogprob[];
 
   /**
-   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call (`openai.function.…` and
-   * `openai.custom.…` of what a call of a chat completion consists of), `openai-responses.revised_prompt` of a picture, and any other field
-   * of a call, a text or reasoning that the contract has no word for. Ignored in a request.
+   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call
+   * (`openai.function.…` and `openai.custom.…` of the fields of a chat completion's call),
+   * `openai-responses.revised_prompt` of a picture, and any other field of a call, a text or reasoning that the
+   * contract does not have. Ignored in a request.
    *
    * @generated from field: map<string, string> provider_details_json = 15;
    */
@@ -188,8 +190,8 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
 export declare const PartSchema: GenMessage<Part>;
 
 /**
- * A block of one dialect for which the contract has no other word, such as a search that the provider made itself, and its results.
- * It is sent as it is; the provider's documentation says what it may hold.
+ * A block of one dialect that the contract does not have otherwise, such as a search that the provider made itself,
+ * and its results. It is sent as it is; the provider's documentation says what it may hold.
  *
  * @generated from message parley.v1.NativeBlock
  */
@@ -313,7 +315,7 @@ export declare type Audio = Message$1<"parley.v1.Audio"> & {
   id: string;
 
   /**
-   * In answers: what is said.
+   * In answers: transcript of the speech.
    *
    * @generated from field: string transcript = 4;
    */
@@ -477,7 +479,7 @@ export declare type Reasoning = Message$1<"parley.v1.Reasoning"> & {
   text: string;
 
   /**
-   * Reasoning that the provider shows to nobody, instead of `text`. Opaque.
+   * Reasoning that the provider does not show, instead of `text`. Opaque.
    *
    * @generated from field: string redacted = 2;
    */
@@ -665,7 +667,7 @@ export declare type ToolCall = Message$1<"parley.v1.ToolCall"> & {
   name: string;
 
   /**
-   * What the tool is called with. Not set: a function without arguments.
+   * Input of the tool. Not set: a function without arguments.
    *
    * @generated from oneof parley.v1.ToolCall.input
    */
@@ -715,7 +717,7 @@ export declare type ToolResult = Message$1<"parley.v1.ToolResult"> & {
   parts: Part[];
 
   /**
-   * Whether the tool failed. Omitted for a provider that cannot be told.
+   * Whether the tool failed. Omitted for a provider without such a field.
    *
    * @generated from field: bool is_error = 3;
    */
@@ -804,7 +806,7 @@ export declare type TopLogprob = Message$1<"parley.v1.TopLogprob"> & {
 export declare const TopLogprobSchema: GenMessage<TopLogprob>;
 
 /**
- * Who speaks.
+ * The speaker of a message.
  *
  * @generated from enum parley.v1.Role
  */
@@ -904,7 +906,7 @@ export declare const ImageDetailSchema: GenEnum<ImageDetail>;
  */
 export enum DocumentUnit {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: DOCUMENT_UNIT_UNSPECIFIED = 0;
    */

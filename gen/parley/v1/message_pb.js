@@ -130,7 +130,7 @@ export const RoleSchema = /*@__PURE__*/
   enumDesc(file_parley_v1_message, 0);
 
 /**
- * Who speaks.
+ * The speaker of a message.
  *
  * @generated from enum parley.v1.Role
  */

@@ -102,14 +102,14 @@ export declare const GetModelRequestSchema: GenMessage<GetModelRequest>;
  */
 export declare type Model = Message<"parley.v1.Model"> & {
   /**
-   * What to write into `CompletionRequest.model` or `EmbeddingRequest.model`.
+   * The ID for `CompletionRequest.model` or `EmbeddingRequest.model`.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * What it is good for, in one line.
+   * Its description, in one line.
    *
    * @generated from field: string description = 2;
    */
@@ -152,15 +152,15 @@ export declare type Model = Message<"parley.v1.Model"> & {
   shutdownTime?: Timestamp | undefined;
 
   /**
-   * The most tokens that request and answer, or one input of embeddings, may have together. Absent when the configuration does not say
-   * it.
+   * The most tokens that request and answer, or one input of embeddings, may have together. Absent when it is not
+   * known.
    *
    * @generated from field: optional int32 context_window = 8;
    */
   contextWindow?: number | undefined;
 
   /**
-   * The upper bound of `CompletionRequest.max_output_tokens`. Absent when the configuration does not say it, and for models that make
+   * The upper bound of `CompletionRequest.max_output_tokens`. Absent when it is not known, and for models that make
    * embeddings.
    *
    * @generated from field: optional int32 max_output_tokens = 9;
@@ -168,35 +168,36 @@ export declare type Model = Message<"parley.v1.Model"> & {
   maxOutputTokens?: number | undefined;
 
   /**
-   * What messages to it may hold.
+   * Modalities of messages to it.
    *
    * @generated from field: repeated parley.v1.Modality input_modalities = 10;
    */
   inputModalities: Modality[];
 
   /**
-   * What its answers may hold.
+   * Modalities of its answers.
    *
    * @generated from field: repeated parley.v1.Modality output_modalities = 11;
    */
   outputModalities: Modality[];
 
   /**
-   * What it can do.
+   * Its capabilities.
    *
    * @generated from field: parley.v1.ModelCapabilities capabilities = 12;
    */
   capabilities?: ModelCapabilities | undefined;
 
   /**
-   * What it costs. Absent without configured prices, and for a name that several models serve: then it is that of the one that served.
+   * Its price. Absent when it is not known, and for a name that several models serve: a request has the price of the
+   * model that served.
    *
    * @generated from field: parley.v1.ModelPrice price = 13;
    */
   price?: ModelPrice | undefined;
 
   /**
-   * What it costs in place of `price` when the prompt is long, the shortest prompts first.
+   * Prices in place of `price` for long prompts, the shortest prompts first.
    *
    * @generated from field: repeated parley.v1.PriceTier price_tiers = 14;
    */
@@ -378,7 +379,7 @@ export declare type ModelPrice = Message<"parley.v1.ModelPrice"> & {
 export declare const ModelPriceSchema: GenMessage<ModelPrice>;
 
 /**
- * What a model costs for prompts beyond a length.
+ * Price of a model for prompts beyond a length.
  *
  * @generated from message parley.v1.PriceTier
  */
@@ -405,7 +406,7 @@ export declare type PriceTier = Message<"parley.v1.PriceTier"> & {
 export declare const PriceTierSchema: GenMessage<PriceTier>;
 
 /**
- * What a model can do, as the configuration says.
+ * Capabilities of a model, by the configuration.
  *
  * @generated from message parley.v1.ModelCapabilities
  */
@@ -495,7 +496,7 @@ export declare type ModelCapabilities = Message<"parley.v1.ModelCapabilities"> &
   seed: boolean;
 
   /**
-   * Tells the probabilities of tokens.
+   * Returns the log probabilities of tokens.
    *
    * @generated from field: bool logprobs = 13;
    */
@@ -550,7 +551,7 @@ export declare const ModelCapabilitiesSchema: GenMessage<ModelCapabilities>;
  */
 export enum ModelStage {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: MODEL_STAGE_UNSPECIFIED = 0;
    */
@@ -584,7 +585,7 @@ export enum ModelStage {
 export declare const ModelStageSchema: GenEnum<ModelStage>;
 
 /**
- * Tells which models a key may use. Authentication and errors are those of CompletionService.
+ * Lists the models that a key may use. Authentication and errors are those of CompletionService.
  *
  * @generated from service parley.v1.ModelService
  */

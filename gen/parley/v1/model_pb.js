@@ -84,7 +84,7 @@ export const ModelStage = /*@__PURE__*/
   tsEnum(ModelStageSchema);
 
 /**
- * Tells which models a key may use. Authentication and errors are those of CompletionService.
+ * Lists the models that a key may use. Authentication and errors are those of CompletionService.
  *
  * @generated from service parley.v1.ModelService
  */

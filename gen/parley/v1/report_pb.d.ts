@@ -179,14 +179,14 @@ export declare type Clamp = Message<"parley.v1.Clamp"> & {
   field: string;
 
   /**
-   * What the request said, in the JSON form of the field.
+   * The value in the request, in the JSON form of the field.
    *
    * @generated from field: google.protobuf.Value requested = 2;
    */
   requested?: Value | undefined;
 
   /**
-   * What was sent instead, in the same form.
+   * The value that was sent instead, in the same form.
    *
    * @generated from field: google.protobuf.Value sent = 3;
    */
@@ -267,7 +267,7 @@ export declare const AttemptOutcomeSchema: GenEnum<AttemptOutcome>;
  */
 export enum OmissionReason {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: OMISSION_REASON_UNSPECIFIED = 0;
    */

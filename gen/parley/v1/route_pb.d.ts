@@ -15,7 +15,7 @@ import type { Duration } from "@bufbuild/protobuf/wkt";
 export declare const file_parley_v1_route: GenFile;
 
 /**
- * What would happen to a request if it were sent now.
+ * Plan for a request if it were sent now.
  *
  * @generated from message parley.v1.RoutePlan
  */
@@ -70,14 +70,15 @@ export declare type RoutePlan = Message<"parley.v1.RoutePlan"> & {
   promptTokens: bigint;
 
   /**
-   * What rates of tokens would reserve: the prompt, and the largest answer to expect.
+   * Tokens that rate limits would reserve: the prompt, and the largest answer to expect.
    *
    * @generated from field: int64 reserved_tokens = 8;
    */
   reservedTokens: bigint;
 
   /**
-   * What budgets would hold: the worst case of the dearest model. Absent when a model has no price; a budget then refuses the request.
+   * Money that budgets would reserve: the worst case of the most expensive model. Absent when a model has no price; a
+   * budget then refuses the request.
    *
    * @generated from field: optional int64 reserved_micro_usd = 9;
    */
@@ -111,7 +112,7 @@ export declare type FollowedAlias = Message<"parley.v1.FollowedAlias"> & {
   name: string;
 
   /**
-   * What it stands for.
+   * The model that it stands for.
    *
    * @generated from field: string model = 2;
    */
@@ -173,7 +174,7 @@ export declare type RouteStep = Message<"parley.v1.RouteStep"> & {
   retention: string;
 
   /**
-   * What its policy decides by. Absent for a model that is asked for by its ID.
+   * Figures by which its policy decides. Absent for a model that is asked for by its ID.
    *
    * @generated from field: parley.v1.RouteFigures figures = 7;
    */
@@ -201,14 +202,14 @@ export declare type RouteStep = Message<"parley.v1.RouteStep"> & {
   refusal: string;
 
   /**
-   * What it costs. Absent without a price.
+   * Its price. Absent when it is not known.
    *
    * @generated from field: parley.v1.ModelPrice price = 11;
    */
   price?: ModelPrice | undefined;
 
   /**
-   * What it costs in place of `price` when the prompt is long, the shortest prompts first.
+   * Prices in place of `price` for long prompts, the shortest prompts first.
    *
    * @generated from field: repeated parley.v1.PriceTier price_tiers = 12;
    */
@@ -229,7 +230,7 @@ export declare type RouteStep = Message<"parley.v1.RouteStep"> & {
 export declare const RouteStepSchema: GenMessage<RouteStep>;
 
 /**
- * What a policy decides by.
+ * Figures by which a policy decides.
  *
  * @generated from message parley.v1.RouteFigures
  */
@@ -310,7 +311,7 @@ export declare const LimitRefusalSchema: GenMessage<LimitRefusal>;
  */
 export enum RouteReason {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ROUTE_REASON_UNSPECIFIED = 0;
    */
@@ -373,7 +374,7 @@ export enum RouteReason {
   LABEL = 8,
 
   /**
-   * Left out: a request is sent to so many models of a name at most.
+   * Left out: a request is sent to a limited number of models of a name.
    *
    * @generated from enum value: ROUTE_REASON_SURPLUS = 9;
    */

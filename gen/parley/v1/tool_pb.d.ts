@@ -79,7 +79,7 @@ export declare type FunctionTool = Message<"parley.v1.FunctionTool"> & {
   name: string;
 
   /**
-   * What it does and when to call it, told to the model.
+   * What it does and when to call it, for the model.
    *
    * @generated from field: string description = 2;
    */
@@ -107,8 +107,8 @@ export declare type FunctionTool = Message<"parley.v1.FunctionTool"> & {
 export declare const FunctionToolSchema: GenMessage<FunctionTool>;
 
 /**
- * A tool with free-form input. Providers of a dialect without such tools are told of a function with one text, `input`, and its calls have
- * `custom_input` again; a grammar is told to the model, and not enforced.
+ * A tool with free-form input. Providers of a dialect without such tools get a function with one text, `input`, and its calls have
+ * `custom_input` again; a grammar is described to the model, and not enforced.
  *
  * @generated from message parley.v1.CustomTool
  */
@@ -121,7 +121,7 @@ export declare type CustomTool = Message<"parley.v1.CustomTool"> & {
   name: string;
 
   /**
-   * What it does, told to the model.
+   * What it does, for the model.
    *
    * @generated from field: string description = 2;
    */

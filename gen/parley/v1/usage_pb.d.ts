@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_parley_v1_usage: GenFile;
 
 /**
- * What the provider counted. Counts of a part of the tokens are absent where the provider does not say them.
+ * Usage by the provider. Counts of a part of the tokens are absent where the provider does not send them.
  *
  * @generated from message parley.v1.Usage
  */

@@ -26,10 +26,10 @@ export async function isChallenge({ factors, clock }: ChallengeContext, text: st
   return given.length === mac.length && timingSafeEqual(given, mac) && clock.now() < endOf(bytes);
 }
 
-/** Uses a valid challenge up; false when it was before. */
+/** Marks a valid challenge as used; false when it was used before. */
 export function spendChallenge({ store, clock }: Pick<AccessContext, "store" | "clock">, text: string) {
   const bytes = Buffer.from(text, "base64url");
-  // Of the bytes: base64url has several texts for the same ones.
+  // Hashes the decoded bytes: base64url has several texts for the same bytes.
   return store.spendChallenge({ hash: hashToken(bytes.toString("base64url")), expiresAtMs: endOf(bytes) }, clock.now());
 }
 

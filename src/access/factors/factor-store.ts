@@ -25,7 +25,7 @@ export interface TotpRecord {
 
 /** An authenticator app that is turned on. */
 export interface NewTotp extends TotpRecord {
-  /** Of its recovery codes. */
+  /** Hashes of the recovery codes. */
   readonly codeHashes: readonly string[];
 }
 
@@ -40,11 +40,11 @@ export interface ResetLinkRecord {
 /** The session in which a factor is set up. */
 export interface FactorSession {
   readonly hash: string;
-  /** Whether the session owes a second factor: it may then set up the account's first one only. */
+  /** Whether the session still needs a second factor: it may then only set up the account's first one. */
   readonly setsUpFirst: boolean;
 }
 
-/** `session ended`: the session is gone, or the account has a factor by now that it would have to prove. */
+/** `session ended`: the session is gone, or the account has a factor by now, which the session has not proved. */
 export type FactorAdded = "done" | "taken" | "session ended";
 
 /** `last`: the account has no other factor. */
@@ -66,7 +66,7 @@ export interface FactorStore {
   findPasskey(id: string): Promise<PasskeyRecord | undefined>;
   /** Oldest first. */
   listPasskeys(accountId: string): Promise<readonly PasskeyRecord[]>;
-  /** Notes a use; false when the passkey is gone, or was used since it was read. */
+  /** Records a use; false when the passkey is gone, or was used since it was read. */
   usePasskey(passkey: PasskeyRecord, use: { readonly counter: number; readonly atMs: number }): Promise<boolean>;
   removePasskey(accountId: string, id: string, which: Removable): Promise<FactorRemoved>;
   /** False when this challenge was spent before. Removes expired ones. */
@@ -78,11 +78,14 @@ export interface FactorStore {
    * and removes the account's other sessions, all or nothing.
    */
   insertTotp(accountId: string, totp: NewTotp, session?: FactorSession): Promise<FactorAdded>;
-  /** Notes the time step of a code: false when it, or a later one, was used before. */
+  /** Records the time step of a code: false when it, or a later one, was used before. */
   useTotpStep(accountId: string, step: number): Promise<boolean>;
   /** Removes the app and the recovery codes. */
   removeTotp(accountId: string, which: Removable): Promise<FactorRemoved>;
-  /** Encrypts all secrets anew; those for which `seal` returns undefined stay. Answers how many of each. */
+  /**
+   * Encrypts all secrets again with `seal`; a secret for which it returns undefined stays. Answers how many were encrypted
+   * and how many could not be read.
+   */
   resealTotp(seal: (sealed: string, accountId: string) => string | undefined): Promise<{
     readonly resealed: number;
     readonly unreadable: number;

@@ -5,12 +5,15 @@ import { isSecondFactorDue, type SignedIn } from "../sessions.ts";
 import { signsInHere } from "../sign-in-rules.ts";
 import type { FactorSession, PasskeyRecord, TotpRecord } from "./factor-store.ts";
 
-/** Whether somebody can have factors here: not who signs in at the OpenID provider, which asks for its own. */
+/**
+ * Whether the account can have second factors in Parley: not one that signs in at the OpenID provider, which asks for its
+ * own.
+ */
 export function hasOwnFactors({ signIn }: Pick<AccessContext, "signIn">, { account, session }: SignedIn): boolean {
   return session.method !== "oidc" && signsInHere(signIn, account.email ?? "");
 }
 
-/** Returns who is signed in. Throws `permission_denied` for somebody who cannot have factors here. */
+/** Returns the signed-in account. Throws `permission_denied` for one that cannot have factors. */
 export function requireOwnFactors(context: Pick<AccessContext, "signIn">, signedIn: SignedIn): SignedIn {
   if (hasOwnFactors(context, signedIn)) return signedIn;
   const provider = context.signIn.provider?.name ?? "the provider";
@@ -35,7 +38,7 @@ export function lastFactor(field: string): Failure {
   return invalidField(field, "a second factor is required here: add another one before you remove the last");
 }
 
-/** Who acts on the own account, and from where, for the audit log. */
+/** Actor and origin of a change of the own account, for the audit log. */
 export function originOf(
   { account: { id } }: Pick<SignedIn, "account">,
   { network, browser: client }: Origin,

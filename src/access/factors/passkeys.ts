@@ -118,7 +118,7 @@ export async function removePasskey(
   await log.record({ action: "passkey_removed", ...originOf(signedIn, origin), details });
 }
 
-/** The options for the use of a passkey, as JSON: of the account's own in a session. */
+/** Returns the options for the use of a passkey, as JSON; in a session they allow only the account's own passkeys. */
 export async function passkeyOptions(
   context: AccessContext,
   signedIn: SignedIn | undefined,
@@ -141,9 +141,9 @@ export interface PasskeyUse {
   /** `AuthenticationResponseJSON`. */
   readonly response: string;
   readonly site: PasskeySite;
-  /** Who confirms that it is them; undefined for a sign-in. */
+  /** The session in which the person confirms their identity; undefined for a sign-in. */
   readonly signedIn: SignedIn | undefined;
-  /** The request's field. */
+  /** Name of the request's field, for failures. */
   readonly field: string;
 }
 
@@ -181,7 +181,7 @@ export async function verifyPasskey(
   return { passkey, isValid: await store.usePasskey(passkey, use) };
 }
 
-/** A challenge is valid for what it was made for only. */
+/** The purpose to which a challenge is bound: a sign-in, or the confirmation in one session. */
 function purposeOf(signedIn: SignedIn | undefined): string {
   return signedIn === undefined ? "sign in" : `confirm ${signedIn.session.hash}`;
 }
@@ -206,7 +206,7 @@ function library() {
   return import("@simplewebauthn/server");
 }
 
-/** The type of the library: bytes that no other thread can change. */
+/** Converts to the type that the library takes: bytes that no other thread can change. */
 function bytesOf(buffer: Buffer): Uint8Array<ArrayBuffer> {
   return new Uint8Array(buffer);
 }

@@ -1,7 +1,7 @@
 import { hash, randomInt } from "node:crypto";
 
 const COUNT = 10;
-/** Without letters and digits that look like others. */
+/** Leaves out letters and digits that look alike. */
 const ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
 const CHARACTERS = 16;
 const GROUP = 4;
@@ -19,7 +19,7 @@ export function hashRecoveryCode(accountId: string, code: string): string {
   return hash("sha256", `${accountId} ${compactCode(code)}`, "hex");
 }
 
-/** A code without what people write between its characters. */
+/** Removes the separators that people write between the characters of a code. */
 export function compactCode(code: string): string {
   return code.replaceAll(/[\s-]/g, "").toLowerCase();
 }

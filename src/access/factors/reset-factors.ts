@@ -5,8 +5,9 @@ import type { AccessContext } from "../context.ts";
 import { rolesThatMayChange } from "../role-changes.ts";
 
 /**
- * Removes the factors of a person, who has lost them, and ends the sessions. Throws `invalid_request` for a team, `permission_denied` when the
- * actor's role allows less than the person's, as an administrator's for an owner.
+ * Removes the factors of a person, who has lost them, and ends the sessions. Throws `invalid_request` for a team,
+ * `permission_denied` when the actor's role allows less than the person's (an administrator cannot reset an owner's
+ * factors).
  */
 export async function resetFactors(
   { store, log }: Pick<AccessContext, "store" | "log">,
@@ -19,7 +20,7 @@ export async function resetFactors(
   const { roles, names } = await rolesThatMayChange(store, { before: account.role }, actor);
   const expected =
     actor.actorId === undefined ? undefined : { role: account.role, actor: { id: actor.actorId, roles } };
-  // Changes nothing: it checks both roles as they are now.
+  // An update without changes, which checks that both roles are still as expected.
   if (!(await store.update(id, {}, expected)))
     throw new Failure("permission_denied", `The second factors of this account can be reset by these roles: ${names}.`);
   const removed = await store.removeFactors(id);

@@ -12,9 +12,9 @@ const MAX_CODE_CHARS = 64;
 /** The second step of a sign-in whose password was right. */
 export interface SecondStep {
   readonly account: AccountRecord;
-  /** Of the app, or a recovery code; empty without one. */
+  /** Code of the authenticator app, or a recovery code; empty without one. */
   readonly code: string;
-  /** Stays counted as failed when the code is wrong. */
+  /** Attempt that is withdrawn when no code was tried; it stays counted as failed when the code is wrong. */
   readonly attempt: Pick<Attempt, "withdraw">;
 }
 

@@ -7,12 +7,12 @@ import { generateRecoveryCodes, hashRecoveryCode } from "./recovery-codes.ts";
 /** The values of RFC 6238 that all apps know. */
 const PERIOD_MS = 30_000;
 const DIGITS = 6;
-/** Steps before and after the present one whose codes are taken: clocks of phones differ, and people type. */
+/** Time steps before and after the present one whose codes are accepted: clocks of phones differ, and typing takes time. */
 const WINDOW = 1;
-/** Time from the secret to its confirmation. */
+/** Time within which a new secret has to be confirmed. */
 const ENROLMENT_MS = 10 * 60_000;
 
-/** A secret that is not on yet. */
+/** A secret that is not confirmed yet. */
 export interface TotpEnrolment {
   /** In base32. */
   readonly secret: string;

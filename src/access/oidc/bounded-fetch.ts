@@ -4,7 +4,7 @@ import type { CustomFetchOptions } from "openid-client";
 import { limitInformational } from "../../net/informational.ts";
 import { OidcRefusal } from "./refusal.ts";
 
-/** Metadata, key sets and tokens have some kilobytes. */
+/** Limit of an answer: metadata, key sets and tokens have some kilobytes. */
 const MAX_BYTES = 1024 * 1024;
 
 /** Fetches an answer of the provider with a limit of its size. Throws an `OidcRefusal` when the provider does not answer. */
@@ -18,7 +18,7 @@ export async function boundedFetch(url: string, options: CustomFetchOptions): Pr
   return response;
 }
 
-/** By `node:http`, because `fetch` reads informational answers without an end. */
+/** Uses `node:http`, because `fetch` reads informational (1xx) answers without a limit. */
 async function readAll(url: string, { method, headers, body, signal }: CustomFetchOptions): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const sent = new Response(body);

@@ -11,7 +11,7 @@ const MAX_PATH = 1_000;
 export interface Pending {
   /** A secret that only this browser has. */
   readonly token: string;
-  /** `confirm`: somebody who is signed in shows that it is still the same person. */
+  /** `confirm`: the signed-in person confirms their identity. */
   readonly purpose: "sign_in" | "confirm";
   /** Path of this server to return to. */
   readonly path: string;
@@ -19,7 +19,9 @@ export interface Pending {
   readonly browserToken: string | undefined;
 }
 
-/** What binds the provider's answer to the browser: one-way functions of the token, so that the URL does not show it. */
+/**
+ * Values that bind the provider's answer to the browser: one-way functions of the token, so that the URL does not show it.
+ */
 export interface Binding {
   readonly state: string;
   readonly nonce: string;

@@ -1,4 +1,4 @@
-/** Who the provider says that somebody is, with a verified signature. */
+/** A person, as the provider's ID token with its verified signature describes them. */
 export interface Person {
   readonly issuer: string;
   readonly subject: string;
@@ -6,13 +6,13 @@ export interface Person {
   /** Whether the provider vouches for the address. */
   readonly hasVerifiedEmail: boolean;
   readonly name: string | undefined;
-  /** Undefined when the provider says none. */
+  /** Undefined when the provider sends none. */
   readonly groups: readonly string[] | undefined;
   /** Whether the provider left the groups out, because there are too many. */
   readonly omitsGroups: boolean;
-  /** When the provider last asked who it is, in Unix milliseconds; undefined when it does not say. */
+  /** Time of the person's last authentication at the provider, in Unix milliseconds; undefined when it does not say. */
   readonly authenticatedAtMs: number | undefined;
-  /** For the sign-out at the provider; undefined for a very long one. */
+  /** The ID token, for the sign-out at the provider; undefined for a very long one. */
   readonly idToken: string | undefined;
 }
 
@@ -20,7 +20,7 @@ type Claims = Readonly<Record<string, unknown>>;
 
 const MAX_ID_TOKEN = 8 * 1024;
 
-/** Whether claims lack what the UserInfo endpoint may have. */
+/** Whether the ID token lacks claims that the UserInfo endpoint may have. */
 export function isIncomplete(claims: Claims, groupsClaim: string | undefined): boolean {
   return (
     claims["email"] === undefined || !isVerified(claims) || (groupsClaim !== undefined && !(groupsClaim in claims))
@@ -29,7 +29,7 @@ export function isIncomplete(claims: Claims, groupsClaim: string | undefined): b
 
 /** Converts the claims of an ID token, over those of the UserInfo endpoint. */
 export function toPerson(idClaims: Claims, userInfo: Claims, { groupsClaim, idToken }: PersonOptions): Person {
-  // The address and whether it is verified have to be of the same source.
+  // The address and whether it is verified have to come from the same source.
   const source =
     idClaims["email"] !== undefined && (isVerified(idClaims) || userInfo["email"] === undefined) ? idClaims : userInfo;
   const claims: Claims = { ...userInfo, ...idClaims };
@@ -63,7 +63,7 @@ function textOf(claim: unknown): string | undefined {
   return typeof claim === "string" && claim !== "" ? claim : undefined;
 }
 
-/** One group may be a text. */
+/** A single group may be a text instead of a list. */
 function groupsOf(claim: unknown): readonly string[] | undefined {
   if (typeof claim === "string") return [claim];
   return Array.isArray(claim) ? claim.filter((group) => typeof group === "string") : undefined;

@@ -17,7 +17,7 @@ const CLOCK_TOLERANCE_S = 60;
 export interface OidcProviderOptions {
   readonly issuer: string;
   readonly clientId: string;
-  /** Reads the client's secret, which a file may have. */
+  /** Reads the client's secret, which may be in a file. */
   readonly clientSecret: () => Promise<string>;
   readonly scopes: readonly string[];
   readonly groupsClaim: string;
@@ -28,7 +28,7 @@ export interface OidcProviderOptions {
 
 export interface AuthorizationRequest extends Binding {
   readonly redirectUri: string;
-  /** Whether the provider has to ask again who it is. */
+  /** Whether the provider has to ask the person to sign in again. */
   readonly asksAgain: boolean;
 }
 
@@ -63,7 +63,7 @@ export class OidcProvider {
   /** Exchanges the code of the provider's answer, `callback`, for the person. */
   async redeem(callback: URL, { state, nonce, codeVerifier }: Binding): Promise<Person> {
     const configuration = await this.#configuration();
-    // Also signatures of tokens that come directly from the provider.
+    // Signatures are also verified of tokens that come directly from the provider.
     client.enableNonRepudiationChecks(configuration);
     try {
       const tokens = await client.authorizationCodeGrant(configuration, callback, {
@@ -96,7 +96,7 @@ export class OidcProvider {
     }).href;
   }
 
-  /** A configuration without keys of an earlier sign-in. */
+  /** Makes a configuration without keys of an earlier sign-in. */
   async #configuration(): Promise<client.Configuration> {
     const metadata = await this.#currentMetadata();
     const { clientId, clientSecret, clock } = this.#options;
@@ -153,7 +153,7 @@ export class OidcProvider {
   }
 }
 
-/** Errors of a token endpoint (RFC 6749, section 5.2) that a new sign-in may not have. */
+/** Errors of a token endpoint (RFC 6749, section 5.2) that may not occur again in a new sign-in. */
 const CODE_ERRORS: ReadonlySet<string> = new Set(["invalid_grant"]);
 
 function toRefusal(error: unknown): OidcRefusal {

@@ -2,7 +2,7 @@
 export type RefusalReason =
   /** No answer in time, or an error of the provider's server. */
   | "unreachable"
-  /** The provider says that the person, or its policy, has said no. */
+  /** The person, or the provider's policy, has refused. */
   | "declined"
   /** Begun too long ago, in another browser, or completed already. */
   | "expired"
@@ -21,11 +21,11 @@ export type RefusalReason =
   /** The provider leaves the groups out, because there are too many. */
   | "too_many_groups"
   | "disabled"
-  /** Confirmed by another person than the one who is signed in. */
+  /** The confirmation is by another person than the one who is signed in. */
   | "other_person"
-  /** The provider does not say when it last asked who the person is. */
+  /** The provider does not say when it last authenticated the person. */
   | "no_auth_time"
-  /** The provider did not ask again. */
+  /** The provider did not ask the person again. */
   | "not_asked"
   | "rate_limited"
   /** Parley's database does not answer, or an internal error. */

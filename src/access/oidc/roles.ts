@@ -3,7 +3,7 @@ import { isCustom } from "../permissions.ts";
 import type { Person } from "./person.ts";
 import { OidcRefusal } from "./refusal.ts";
 
-/** Which role somebody gets. */
+/** Rules that give a person a role. */
 export interface RoleRules {
   /** Roles by groups. Without any, the role is only that of a new account: administrators change it later. */
   readonly roles: ReadonlyMap<string, Role>;

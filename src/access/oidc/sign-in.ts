@@ -14,11 +14,11 @@ import { OidcRefusal, type RefusalReason } from "./refusal.ts";
 import { roleOf, type RoleRules } from "./roles.ts";
 
 export interface PersonRules extends RoleRules {
-  /** Whether somebody has to be asked again for what needs a fresh proof, as `auth_time` shows. */
+  /** Whether actions that need a fresh proof require a new authentication at the provider, as `auth_time` shows. */
   readonly requiresAuthTime: boolean;
 }
 
-/** What happens with a person of the provider. */
+/** A person whom the provider has signed in, with the rules and the origin of the sign-in. */
 export interface Arrival {
   readonly person: Person;
   readonly rules: PersonRules;
@@ -45,7 +45,7 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
     authenticatedAtMs: provenAtMs(arrival, context.clock.now()) ?? 0,
     idToken: person.idToken,
   });
-  // Disabled, or unlinked, while the session began.
+  // The account was disabled or unlinked while the session began.
   const current = await context.store.findByIdentity(person);
   if (current?.id !== account.id || current.disabledAtMs !== undefined) {
     await context.store.removeSession(started.session.hash);
@@ -57,7 +57,10 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
   return started;
 }
 
-/** Confirms that the person who is signed in is still the same, and was asked a moment ago. Throws an `OidcRefusal`, and records it. */
+/**
+ * Confirms that the person who is signed in is still the same, and has just authenticated at the provider. Throws an
+ * `OidcRefusal`, and records it.
+ */
 export async function confirmPerson(
   context: AccessContext,
   arrival: Arrival,
@@ -83,13 +86,16 @@ export async function confirmPerson(
   });
 }
 
-/** When the person was last asked, in Unix milliseconds; undefined when the provider has to say it and does not. */
+/** Time of the person's last authentication, in Unix milliseconds; undefined when the provider must send it and does not. */
 function provenAtMs({ person: { authenticatedAtMs }, rules }: Arrival, nowMs: number): number | undefined {
   if (authenticatedAtMs !== undefined) return Math.min(authenticatedAtMs, nowMs);
   return rules.requiresAuthTime ? undefined : nowMs;
 }
 
-/** That of the groups; without roles of groups that of the invitation. Somebody who has lost the last role loses the sessions too. */
+/**
+ * Returns the role by the person's groups, or the invitation's where groups have no roles. Ends the sessions of an account
+ * without a role.
+ */
 async function roleFor(
   context: AccessContext,
   arrival: Arrival,
@@ -147,8 +153,8 @@ async function welcome(
 }
 
 /**
- * Links an existing account. Its password ends, with its sessions: who chose it did not have to own the address. Undefined when the
- * account has another identity of the issuer, such as of somebody who had the address before.
+ * Links an existing account. Its password ends, with its sessions: the person who chose it may not own the address.
+ * Undefined when the account has another identity of the issuer, such as that of a former holder of the address.
  */
 async function take(
   { store, log }: AccessContext,
@@ -182,7 +188,7 @@ async function create(
   let account = role === "owner" ? await claim(context, newcomer, identity) : undefined;
   if (account !== undefined) {
     await store.removeSetupTokens();
-    // It is not needed any more.
+    // The account exists already, so that the invitation must not make another one.
     if (invitation !== undefined) await store.removeInvitation(invitation.id);
   } else {
     const nowMs = clock.now();
@@ -211,7 +217,7 @@ async function create(
 async function setRole(context: AccessContext, account: AccountRecord, role: Role): Promise<AccountRecord> {
   if (account.role === role) return account;
   const { store } = context;
-  // A role that somebody gives in the same moment stays until the next sign-in.
+  // A role that is given in the same moment stays until the next sign-in.
   if (!(await store.update(account.id, { role }, { role: account.role })))
     return (await store.find(account.id)) ?? account;
   if (!(await leavesOwner(store, account, { role }))) return account;
@@ -222,7 +228,7 @@ async function setRole(context: AccessContext, account: AccountRecord, role: Rol
   return { ...account, role };
 }
 
-/** Where somebody signs in, for the audit log. */
+/** Network and browser of a sign-in, for the audit log. */
 function placeOf({ network, browser: client }: Origin): Pick<NewEntry, "network" | "client"> {
   return { network, client };
 }

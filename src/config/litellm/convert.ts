@@ -18,7 +18,7 @@ export interface PlacedRemark extends Pick<Remark, "kind" | "text"> {
   readonly setting: string;
 }
 
-/** What became of a file of LiteLLM. */
+/** The result for a file of LiteLLM. */
 export interface Conversion {
   /** A configuration of Parley, with the remarks as comments. */
   readonly yaml: string;

@@ -20,7 +20,7 @@ export interface Deployment {
   readonly provider: ProviderEntry;
   readonly model: ModelEntry;
   readonly isEmbedding: boolean;
-  /** What LiteLLM shares requests by: the first of these that the first deployment of a name has. */
+  /** Setting by which LiteLLM distributes requests: the first of these that the first deployment of a name has. */
   readonly shares: { readonly weight?: number; readonly rpm?: number; readonly tpm?: number };
   /** Place among the deployments of a name. */
   readonly order: number | undefined;
@@ -111,7 +111,7 @@ function readMode(info: Part, model: string, remarks: Remarks): string {
   return "embedding";
 }
 
-/** Shares are beside `litellm_params` in older files. */
+/** Older files have the shares beside `litellm_params`. */
 function readShares(parts: readonly Part[], remarks: Remarks): Deployment["shares"] {
   const shares: Partial<Record<keyof Deployment["shares"], number>> = {};
   for (const part of parts)
@@ -171,7 +171,7 @@ function completionFacts({ hosted, params, info, remarks }: FactParts): ModelEnt
   };
 }
 
-/** LiteLLM sends all content on; Parley refuses what a model is not said to take. */
+/** LiteLLM forwards all content; Parley refuses content that a model is not configured to take. */
 function readInput({ dialect }: Hosted, info: Part): string[] {
   const [vision, audio, files] = ["supports_vision", "supports_audio_input", "supports_pdf_input"].map((key) =>
     info.takeBoolean(key),

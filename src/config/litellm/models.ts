@@ -167,7 +167,7 @@ function placeOf({ deployment: { order = Number.MAX_SAFE_INTEGER } }: Placed): n
   return order;
 }
 
-/** LiteLLM shares by the first of these that the first deployment has. */
+/** LiteLLM distributes requests by the first of these that the first deployment has. */
 function toWeights(placed: readonly Placed[], { name, id }: Group, remarks: Remarks): readonly number[] {
   const { shares, path } = placed[0]!.deployment;
   const key = (["weight", "rpm", "tpm"] as const).find((one) => shares[one] !== undefined);

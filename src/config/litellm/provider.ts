@@ -57,7 +57,7 @@ export function readProvider(parts: HostParts): Hosted | undefined {
 function readAddress(rule: Extract<HostRule, { kind: "address" }>, parts: HostParts): Hosted {
   const { host, params, remarks } = parts;
   const given = takeAddress({ params, remarks, keys: ["api_base", "base_url"] })?.text;
-  // A server of another maker has neither the key nor the habits of OpenAI's.
+  // A server of another maker has neither OpenAI's key nor its capabilities.
   const isForeign = rule.preset === "openai" && given !== undefined && !given.includes("api.openai.com");
   const preset: Preset | undefined = rule.preset === undefined || isForeign ? undefined : PRESETS[rule.preset];
   const dialect = parts.responses && rule.preset === "openai" ? "openai-responses" : (preset?.dialect ?? "openai");
@@ -211,7 +211,7 @@ function takeKey({ host, params, remarks }: HostParts, other?: string): string |
 interface SecretParts extends Pick<HostParts, "params" | "remarks"> {
   /** The setting that has the secret. */
   readonly key: string;
-  /** What its variable is named after. */
+  /** Words that its variable is named after. */
   readonly words: string;
 }
 

@@ -2,11 +2,11 @@ import type { ConfigPath } from "../config-error.ts";
 import { KEY_REMARKS } from "./key-remarks.ts";
 import type { Part } from "./part.ts";
 
-/** What a person has to know of one setting of LiteLLM's file. */
+/** A remark for people about one setting of LiteLLM's file. */
 export interface Remark {
   /** `no counterpart`: it is not in the result. `check`: it is, with a difference. */
   readonly kind: "no counterpart" | "check";
-  /** Of the setting in LiteLLM's file. */
+  /** Path of the setting in LiteLLM's file. */
   readonly path: ConfigPath;
   readonly text: string;
   /** The model or name of the result that it is about. */
@@ -36,7 +36,7 @@ export class Remarks {
     for (const key of part.unread()) this.lost([...part.path, key], KEY_REMARKS[key] ?? "Parley has no such setting");
   }
 
-  /** Takes over those of a part of the file, which are about `model`. */
+  /** Adds the remarks of a part of the file, which are about `model`. */
   add(others: Remarks, model?: string): void {
     for (const remark of others.all) this.#add(remark, model);
   }

@@ -16,7 +16,7 @@ export function messageId(completionId: string): string {
   return completionId.replace(ID, "msg_");
 }
 
-/** How a choice ended. */
+/** The ending of a choice. */
 export interface Ended {
   readonly finishReason: FinishReason;
   readonly nativeFinishReason: string;
@@ -52,7 +52,7 @@ function stopReason({ finishReason, nativeFinishReason: native, stopSequence }: 
   }
 }
 
-/** `usage`. The input is without the tokens of the provider's cache. */
+/** `usage`. Input tokens exclude those of the provider's cache. */
 export function usage(of: Usage): object {
   const cached = of.cachedInputTokens ?? 0;
   const written = of.cacheWriteInputTokens ?? 0;
@@ -73,7 +73,7 @@ export function usage(of: Usage): object {
   };
 }
 
-/** `usage` where the provider has not counted, or not yet. */
+/** `usage` with estimates, without the provider's token counts. */
 export function estimatedUsage(inputTokens: number, outputTokens: number): object {
   return {
     input_tokens: inputTokens,
@@ -111,12 +111,12 @@ export function stateBlock(signature: string, toolCall?: string) {
   return { type: "thinking", thinking: "", signature: writeState({ toolCall, signature }) };
 }
 
-/** A native block as the provider wrote it; undefined for one of another dialect. */
+/** A native block in the provider's JSON; undefined for a block of another dialect. */
 export function nativeBlock(block: Pick<NativeBlock, "dialect" | "json">): JsonObject | undefined {
   return readNative(block, DIALECT);
 }
 
-/** A call's input, which must be an object. Other arguments, such as those of a call that was cut, are its only field. */
+/** A call's input, which must be an object. Other arguments, such as those of a truncated call, become its only field. */
 export function toInput(argumentsJson: string): object {
   if (argumentsJson.trim() === "") return {};
   return readObject(argumentsJson) ?? { arguments: argumentsJson };

@@ -128,12 +128,12 @@ const KNOWN_BLOCKS = [
 ] as const;
 export const block = field(z.union([z.discriminatedUnion("type", KNOWN_BLOCKS), otherBlock]), "A piece of a message.");
 
-/** A block of a type that the contract has a word for. */
+/** A block of a type that has a counterpart in the contract. */
 export type KnownBlock = z.output<(typeof KNOWN_BLOCKS)[number]>;
 export type OtherBlock = z.output<typeof otherBlock>;
 export type Block = KnownBlock | OtherBlock;
 
-/** Types of blocks whose shape was checked, by where the blocks are. Others are passed on as they are. */
+/** Types of blocks whose shape was checked, by the place of the blocks. Other blocks are passed on unchanged. */
 export const KINDS = {
   message: kindsOf(KNOWN_BLOCKS),
   result: kindsOf(RESULT_BLOCKS),

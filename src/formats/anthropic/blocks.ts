@@ -38,9 +38,9 @@ type Marked = { readonly cache_control?: CacheControl | null | undefined };
  * Parts are plain objects of the shape that `create` returns: a request may have thousands. The compiler reports a missing field.
  */
 
-/** Where a block is. */
+/** The place of a block in the request. */
 interface BlockPlace {
-  /** Its path in the request, for errors. */
+  /** Its path, for errors. */
   readonly path: string;
   readonly kinds: Kinds;
 }
@@ -93,7 +93,7 @@ function toKind(block: KnownBlock, path: string, unrecognized: Unrecognized): Pa
   }
 }
 
-/** The block as it is, without its cache mark. */
+/** A native part with the unchanged block, without its cache mark. */
 export function toNative(block: Block | OtherBlock): Extract<Part["kind"], { case: "native" }> {
   const { cache_control: _, ...rest } = block as OtherBlock;
   return {
@@ -164,7 +164,7 @@ function toToolResult(block: BlockOf<"tool_result">, path: string, unrecognized:
 
 const SECONDS = { s: 1, m: 60, h: 3600 } as const;
 
-/** Notes what of a block is not known. */
+/** Notes the unknown keys of a block. */
 function noteUnknown(block: KnownBlock, path: string, unrecognized: Unrecognized): void {
   unrecognized.addKeys(block, BLOCK_KEYS.get(block.type)!, `${path}.`);
   if (block.type !== "image" && block.type !== "document") return;
@@ -173,7 +173,7 @@ function noteUnknown(block: KnownBlock, path: string, unrecognized: Unrecognized
     unrecognized.addKeys(block.citations, CITATIONS_KEYS, `${path}.citations.`);
 }
 
-/** Notes what of a cache mark is not known. `path`: of what has it, with a dot at its end; empty for the request. */
+/** Notes the unknown keys of a cache mark. `path`: path of its owner, with a dot at the end; empty for the request. */
 export function noteCacheControl(control: Marked["cache_control"], path: string, unrecognized: Unrecognized): void {
   if (control == null) return;
   unrecognized.addKeys(control, CACHE_CONTROL_KEYS, `${path}cache_control.`);

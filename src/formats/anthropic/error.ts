@@ -3,11 +3,11 @@ import { FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import type { ErrorResponse } from "../format.ts";
 import { writeAttempt } from "../report.ts";
 
-/** Failures of time have a status and a type of their own in this format. */
+/** Timeouts, which have their own status and type in this format. */
 const TIMEOUTS: ReadonlySet<FailureCode> = new Set(["upstream_timeout", "deadline_exceeded"]);
 const TIMEOUT_STATUS = 504;
 
-/** The vendor's words for statuses of the failure table; all others are `invalid_request_error`. */
+/** The vendor's error types by statuses of the failure table; all others are `invalid_request_error`. */
 const TYPES: Readonly<Partial<Record<number, string>>> = {
   401: "authentication_error",
   403: "permission_error",
@@ -23,7 +23,7 @@ function statusOf({ code }: Failure): number {
   return TIMEOUTS.has(code) ? TIMEOUT_STATUS : FAILURE_TABLE[code].http;
 }
 
-/** Clients compact their conversation when an error has these words. */
+/** Clients compact their conversation when an error message contains these words. */
 const TOO_LONG = "prompt is too long";
 
 function messageOf({ message, detail }: Failure): string {
@@ -31,7 +31,7 @@ function messageOf({ message, detail }: Failure): string {
   return `${TOO_LONG}: ${message}`;
 }
 
-/** Makes clients send the whole conversation instead of one that the server would keep. */
+/** Makes clients send the whole conversation instead of the ID of one that the server stores. */
 const NO_THREADS = { details: { error_code: "thread_unsupported_request", unsupported: [] } };
 
 /** Converts a failure to the body of an error. */

@@ -17,7 +17,7 @@ const limitHeader = (kind: (typeof KINDS)[number], what: string): string => `ant
 
 const hasVersion = (headers: RequestHeaders): boolean => headers[VERSION] !== undefined;
 
-/** Anthropic's Messages API. Its models are at paths of another format, which requests have that name no version. */
+/** Anthropic's Messages API. It shares the path of its models with another format, which takes requests without `anthropic-version`. */
 export const anthropic: Format = {
   name: "anthropic",
   routes: [
@@ -56,7 +56,7 @@ export const anthropic: Format = {
 function read(input: FormatInput): ReadCompletion {
   const { hidesThinking, ...asked } = readMessagesRequest(input);
   const { request, nameOf } = asked;
-  // Before the conversation is released.
+  // Estimated now, because the conversation is released later.
   const inputTokens = asked.stream ? estimate(request) : 0;
   const form: AnswerForm = { nameOf, hidesThinking, inputTokens };
   return {
@@ -74,7 +74,7 @@ function readCount(input: FormatInput): ReadCount {
   return { ...readMessagesRequest(input), write: (inputTokens) => ({ input_tokens: inputTokens }) };
 }
 
-/** The caller's limits, as the vendor names them; `now`: milliseconds since 1970. */
+/** The caller's limits in the vendor's headers; `now`: milliseconds since 1970. */
 function limitHeaders(limits: LimitFacts, now: number): HeaderList {
   return KINDS.flatMap((kind) => {
     const state = limits[kind];

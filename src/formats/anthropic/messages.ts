@@ -10,8 +10,8 @@ import { type PartState, readState } from "./state.ts";
 const BILLING = "x-anthropic-billing-header:";
 
 /**
- * Whether a system text is the one that Claude Code puts first. It is no part of the conversation: Anthropic takes it away, and for
- * other providers its hash, which changes with each request, would break every prompt cache.
+ * Whether a system text is the billing text that Claude Code puts first. It is not part of the conversation: Anthropic removes it, and
+ * at other providers its hash, which changes with each request, would break every prompt cache.
  */
 export function isBillingText(text: string): boolean {
   return text.startsWith(BILLING);
@@ -19,7 +19,7 @@ export function isBillingText(text: string): boolean {
 
 const ROLES = { user: Role.USER, assistant: Role.ASSISTANT, system: Role.SYSTEM } as const;
 
-/** The messages of a request, and where they came from. */
+/** The messages of a request, and their places in the caller's request. */
 export interface Conversation {
   readonly messages: Message[];
   readonly places: Places;
@@ -32,7 +32,7 @@ export function toConversation(
 ): Conversation {
   const writer = new ConversationWriter(unrecognized);
   if (system != null) writer.addSystem(system);
-  // One more than the limit of core is enough to be refused.
+  // One more than core's limit is enough for core to refuse the request.
   messages.slice(0, MAX_MESSAGES + 1).forEach((message, index) => writer.add(message, index));
   const mark = toCacheMark(control, "");
   const last = mark && writer.messages.at(-1)?.parts.findLast(({ kind }) => kind.case !== "reasoning");
@@ -40,7 +40,7 @@ export function toConversation(
   return writer;
 }
 
-/** The mark with the longer lifetime: it has the higher price. Without one it is five minutes. */
+/** The mark with the longer lifetime, which has the higher price. A mark without a lifetime counts as the shortest. */
 function longerOf(one: CacheMark | undefined, other: CacheMark | undefined): CacheMark | undefined {
   return one === undefined || (other?.ttl?.seconds ?? 0n) > (one.ttl?.seconds ?? 0n) ? other : one;
 }
@@ -68,7 +68,7 @@ class ConversationWriter implements Conversation {
     for (const { block, index } of kept) this.#addBlock(parts, block, { message: -1, block: index });
   }
 
-  /** Adds a message: the results of calls first, in a message of their own. */
+  /** Adds a message. Results of calls come first, as a separate message. */
   add(message: MessageParam, index: number): void {
     const { role, content } = message;
     this.#unrecognized.addKeys(message, KNOWN_KEYS.message, `messages.${index}.`);
@@ -92,7 +92,7 @@ class ConversationWriter implements Conversation {
     signCalls(parts, states);
   }
 
-  /** The parts of a new message; those of the last one where both are the model's: together they are one turn. */
+  /** The parts of a new message. Consecutive messages of the model are one turn, so they share the parts of the first. */
   #begin(role: Role, index: number): Part[] {
     const last = this.messages.at(-1);
     if (role === Role.ASSISTANT && last?.role === role) return last.parts;
@@ -104,7 +104,7 @@ class ConversationWriter implements Conversation {
     return message.parts;
   }
 
-  /** Results follow their calls: instructions between them come after the results. */
+  /** Position of a message with results, directly after the message with their calls. System messages between them move behind it. */
   #placeOfResults(): number {
     const before = this.messages.findLastIndex(({ role }) => role !== Role.SYSTEM);
     return this.messages[before]?.role === Role.ASSISTANT ? before + 1 : this.messages.length;
@@ -120,7 +120,7 @@ class ConversationWriter implements Conversation {
     for (const part of toParts(block, at, this.#unrecognized)) this.#push(parts, part, place);
   }
 
-  /** Puts a state on the text before it; it came alone, in an empty text, without one. */
+  /** Puts a state on the text before it. Without such a text, the state gets an empty text, in which it originally came. */
   #signText(parts: Part[], { signature }: PartState, place: Place): void {
     if (this.#text === undefined) this.#push(parts, toPart({ case: "text", value: "" }, signature), place);
     else this.#text.signature = signature;
@@ -133,7 +133,7 @@ class ConversationWriter implements Conversation {
   }
 }
 
-/** Puts states on the calls that they name. */
+/** Puts states on the calls whose IDs they have. */
 function signCalls(parts: readonly Part[], states: readonly PartState[]): void {
   if (states.length === 0) return;
   const signatures = new Map(states.map(({ toolCall, signature }) => [toolCall, signature]));

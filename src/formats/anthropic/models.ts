@@ -1,7 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Model } from "../../../gen/parley/v1/model_pb.js";
 
-/** The most models in a page. */
+/** Limit of models in a page. */
 const MAX_PAGE = 1000;
 
 /** A model in this format. */

@@ -2,14 +2,14 @@ import { Failure, type FieldViolation } from "../../core/failure.ts";
 import { MAX_PARTS, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 
-/** Characters of a caller's key that are repeated. */
+/** Limit of characters of a caller's key in reports and errors. */
 export const MAX_KEY_CHARS = 64;
 
 /** Names of fields that the contract does not have, up to MAX_UNRECOGNIZED. */
 export class Unrecognized {
   readonly names: string[] = [];
 
-  /** Whether no more are noted. */
+  /** Whether MAX_UNRECOGNIZED is reached, so that further names are dropped. */
   get full(): boolean {
     return this.names.length >= MAX_UNRECOGNIZED;
   }
@@ -18,7 +18,7 @@ export class Unrecognized {
     if (!this.full) this.names.push(name);
   }
 
-  /** Adds the keys that are not known and say something. `path`: of the object, with a dot at its end; empty for the request. */
+  /** Adds the unknown keys whose value is not null. `path`: path of the object, with a dot at the end; empty for the request. */
   addKeys(given: object, known: ReadonlySet<string>, path: string): void {
     for (const key in given) {
       if (this.full) return;
@@ -28,7 +28,7 @@ export class Unrecognized {
   }
 }
 
-/** Where a part of a message came from. */
+/** The place of a part in the caller's request. */
 export interface Place {
   /** Index of the caller's message; -1 for the field `system`. */
   readonly message: number;
@@ -91,7 +91,7 @@ const NAMES: readonly (readonly [contract: RegExp, own: string])[] = [
   [/\.cache_mark\b/, ".cache_control"],
 ];
 
-/** The same for what is in a part. */
+/** As NAMES, for paths within a part. */
 const PART_NAMES: readonly (readonly [contract: RegExp, own: string])[] = [
   [/^\.parts$/, ".content"],
   [/^\.tool_result\.tool_call_id\b/, ".tool_use_id"],
@@ -105,11 +105,11 @@ const PART_NAMES: readonly (readonly [contract: RegExp, own: string])[] = [
 
 const PART = /^messages\[(\d+)\](?:\.parts\[(\d+)\])?/;
 
-/** What the names of a request's fields depend on. */
+/** Facts of a request on which its field names depend. */
 interface NamedRequest {
   readonly places: Places;
   readonly unrecognized: readonly string[];
-  /** The field that the effort came from. */
+  /** The caller's field from which the effort was read. */
   readonly effortField: string;
 }
 

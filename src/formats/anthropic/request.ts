@@ -16,7 +16,7 @@ import { type CustomTool, KNOWN_KEYS, type MessagesRequest, messagesRequest, typ
 export interface ReadRequest {
   readonly request: CompletionRequest;
   readonly stream: boolean;
-  /** Whether the answer has no text of the model's reasoning. */
+  /** Whether the text of the model's reasoning is left out of the answer. */
   readonly hidesThinking: boolean;
   readonly unrecognized: readonly string[];
   readonly nameOf: NameOf;
@@ -33,16 +33,16 @@ const EFFORTS = {
   max: ReasoningEffort.MAX,
 } as const;
 
-/** The name of a response format, of which this format has none. */
+/** Name of a response format in the contract. This wire format has no such name. */
 const OUTPUT = "output";
 
-/** Longest session ID that the contract takes. */
+/** Longest session ID that the contract accepts. */
 const MAX_SESSION_ID_CHARS = 256;
 
 /** Reads a request. Throws `invalid_request` that names each field of a wrong type. */
 export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" | "headers">): ReadRequest {
   const given = read(json);
-  // Without it, most of the conversation would be missing.
+  // Refused, because without the thread most of the conversation would be missing.
   if (given.thread != null) throw invalidField("thread", "the gateway keeps no conversations; send all messages");
   if (given.messages.length === 0) throw invalidField("messages", "must hold at least one message");
   const unrecognized = new Unrecognized();
@@ -79,7 +79,7 @@ export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" 
   };
 }
 
-/** The request without the fields that are for the gateway. */
+/** The request without the fields for the gateway itself. */
 function toBody(given: MessagesRequest, headers: RequestHeaders): CallersBody {
   const json: Record<string, unknown> = { ...given };
   delete json["parley"];
@@ -90,13 +90,13 @@ function toBody(given: MessagesRequest, headers: RequestHeaders): CallersBody {
 
 const SESSION_HEADER = "x-claude-code-session-id";
 
-/** Whether the header of this name is read: those of the vendor, and that of a session. */
+/** Whether a header is read: the vendor's headers and the session header. */
 export const readsHeader = (name: string): boolean => name.startsWith("anthropic-") || name === SESSION_HEADER;
 
 const MAX_OTHER_HEADERS = 16;
 const OTHER_HEADER = /^anthropic-[a-z0-9-]{1,64}$/;
 const OTHER_VALUE = /^[\x20-\x7e]{1,256}$/;
-/** `anthropic-beta` is read by itself. The provider's answers are read as those of one version. */
+/** Headers that are not passed on: betas are read separately, and the provider's answers are read in one version. */
 const READ_HEADERS: ReadonlySet<string> = new Set(["anthropic-beta", "anthropic-version"]);
 
 /** Headers of the vendor that the gateway does not know; undefined without any. */
@@ -119,17 +119,17 @@ function read(json: unknown): MessagesRequest {
   }
 }
 
-/** Most fields without a place in the contract that are passed on. */
+/** Limit of passed-on fields without a place in the contract. */
 const MAX_OTHER_FIELDS = 32;
 const MAX_BETAS = 64;
 const BETA = /^[\w.-]{1,64}$/;
 
-/** Fields of the provider's dialect that come from another place of the request than their name says. */
+/** Fields of the provider's dialect that are read from another place of the request: a header, and the system prompt. */
 const OF_OTHER_PLACES: ReadonlySet<string> = new Set(["betas", "billing_text"]);
 
 /**
- * Fields of the request, names of betas and the billing text, which have no place in the contract: providers of this dialect get
- * them as they are.
+ * Fields of the request, names of betas and the billing text, which have no place in the contract. Providers of this dialect get them
+ * unchanged.
  */
 function readOtherFields(
   given: MessagesRequest,
@@ -151,7 +151,7 @@ function readOtherFields(
   return others;
 }
 
-/** An expression that also takes the spaces would look at each of them as often as there are others before it. */
+/** Reads the names of betas. Trims each name separately, because a pattern for the spaces would take quadratic time. */
 function readBetas(header: string): string[] {
   const names = header.split(",", MAX_BETAS).map((name) => name.trim());
   return names.filter((name) => BETA.test(name));
@@ -183,8 +183,8 @@ function noteFormat(format: MessagesRequest["output_format"], path: string, unre
 }
 
 /**
- * Reads the reasoning. Returns the field that an effort came from. Clients send budgets of -1 and above `max_tokens`: the first is
- * left out, the other is the provider's to clamp.
+ * Reads the reasoning. Returns the field from which the effort was read. Clients send budgets of -1, which are left out, and budgets
+ * above `max_tokens`, which the provider's translation clamps.
  */
 function readReasoning(
   { thinking, output_config: config }: MessagesRequest,
@@ -233,7 +233,7 @@ function toResponseFormat(schema: Readonly<Record<string, unknown>>): ResponseFo
   return { $typeName: "parley.v1.ResponseFormat", format: { case: "jsonSchema", value } };
 }
 
-/** Core refuses counts outside of the contract's range, which an int32 may not hold. */
+/** Refuses numbers beyond an int32. Core refuses other counts outside of the contract's range. */
 function toInt32(value: number, field: string): number {
   if (Math.abs(value) > MAX_INT32) throw invalidField(field, "is too large");
   return value;
@@ -272,7 +272,7 @@ function readToolChoice({ tools, tool_choice: choice }: MessagesRequest, request
 
 const MODES = { auto: ToolMode.AUTO, any: ToolMode.REQUIRED, none: ToolMode.NONE } as const;
 
-/** The contract cannot name a native tool: one that is the only tool is called when any is. */
+/** Converts a choice. The contract cannot name a native tool; if it is the only tool, requiring any call requires it. */
 function toChoice(
   choice: NonNullable<MessagesRequest["tool_choice"]>,
   tools: readonly ToolParam[],

@@ -7,13 +7,13 @@ import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { DIALECT } from "./blocks.ts";
 
-/** What the form of an answer depends on. */
+/** Facts of a request on which the form of its answer depends. */
 export interface AnswerForm {
   /** The caller's names of request fields. */
   readonly nameOf: NameOf;
   /** Whether the text of the model's reasoning is left out. */
   readonly hidesThinking: boolean;
-  /** Estimated tokens of the request, where the provider does not count. */
+  /** Estimated tokens of the request, for a provider without token counts. */
   readonly inputTokens: number;
 }
 
@@ -42,7 +42,7 @@ function toAnswer(choice: Choice, form: AnswerForm): object {
   return { content: parts.flatMap((part) => toBlocks(part, form)), ...write.stop(choice, refusal) };
 }
 
-/** The blocks of a part. The format has none for images, recordings and refusals. */
+/** The blocks of a part. The format has no blocks for images, recordings and refusals. */
 function toBlocks({ kind, signature, citations, providerDetailsJson }: Part, form: AnswerForm): object[] {
   const further = readFurther(providerDetailsJson, { dialect: DIALECT });
   switch (kind.case) {
@@ -70,7 +70,7 @@ function textBlock(text: string, citations: readonly Citation[]): object {
   return { type: "text", text, ...(cited.length > 0 && { citations: cited }) };
 }
 
-/** Without a signature there is no such field: clients send an empty one back, which providers refuse. */
+/** The blocks of reasoning. Without a signature the field is left out: clients would send an empty one back, which providers refuse. */
 function thinkingBlocks({ text, redacted }: Reasoning, signature: string, { hidesThinking }: AnswerForm): object[] {
   if (redacted !== "") return [{ type: "redacted_thinking", data: redacted }];
   const thinking = hidesThinking ? "" : text;

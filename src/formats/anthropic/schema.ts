@@ -4,9 +4,8 @@ import { field, optional } from "../schema-field.ts";
 import { block, cacheControl, cacheMark, textBlock } from "./block-schema.ts";
 
 /*
- * The shape of what clients of the Messages API send, and what each field means. Only types are checked here, and the length of
- * lists that cost much to translate; ranges and everything that needs a model is core's. Unknown keys are kept: `request.ts`
- * reports them.
+ * The shape of requests of the Messages API, and the meaning of each field. Only types are checked here, and the length of lists that
+ * cost much to translate; core checks ranges and everything that depends on a model. Unknown keys are kept; `request.ts` reports them.
  */
 
 const tokens = { minimum: 1, maximum: MAX_INT32 };
@@ -149,7 +148,7 @@ export type MessageParam = z.output<typeof message>;
 export type ToolParam = NonNullable<MessagesRequest["tools"]>[number];
 export type CustomTool = z.output<typeof customTool>;
 
-/** The keys that a request and parts of it may have: what else comes is reported as not honoured. */
+/** The keys that a request and parts of it may have. Other keys are reported as not honoured. */
 export const KNOWN_KEYS = {
   request: keysOf(messagesRequest),
   message: keysOf(message),

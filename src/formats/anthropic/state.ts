@@ -1,8 +1,8 @@
 import { exceedsJsonSize } from "../../encoding/json-size.ts";
 
 /*
- * State of other dialects that belongs to a text or to a tool call, for which this format has no field. It travels as the
- * signature of a thinking block without text, which clients send back unchanged: beside the text or the call that it names.
+ * State of other dialects that belongs to a text or a tool call, for which this format has no field. It is sent as the signature of
+ * a thinking block without text, which clients send back unchanged. The block follows its text, or names its tool call.
  */
 
 /** The state of a part. `toolCall`: the ID of its call; undefined for the text before it. */
@@ -23,7 +23,7 @@ export function writeState({ toolCall, signature }: PartState): string {
 /** Beginning of all envelopes, in base64. */
 const BEGINNING = Buffer.from(`{"parley":${VERSION},`).toString("base64").slice(0, 16);
 
-/** What an envelope consists of: more is not one. The limits of a request's JSON do not see into its base64. */
+/** Limit of an envelope's JSON. The limits of a request's JSON do not apply within base64. */
 const MAX_ENVELOPE = { depth: 1, values: 16 } as const;
 
 /** Reads the state from a signature; undefined for the signature of a provider. */

@@ -19,7 +19,7 @@ import { DIALECT } from "./blocks.ts";
 import { toErrorBody } from "./error.ts";
 import type { AnswerForm } from "./response.ts";
 
-/** What the form of a stream depends on. */
+/** Facts of a request on which the form of its stream depends. */
 export interface StreamForm extends AnswerForm {
   readonly requestId: string;
 }
@@ -44,7 +44,7 @@ interface OpenPart {
   json: string;
 }
 
-/** Limit of the events that wait for the end of an earlier part: as many pieces of calls have 100,000 tokens. */
+/** Limit of the events that wait for the end of an earlier part: calls with 100,000 tokens have as many pieces. */
 const MAX_HELD_EVENTS = 100_000;
 
 function tooInterleaved(): Failure {
@@ -54,7 +54,7 @@ function tooInterleaved(): Failure {
   );
 }
 
-/** How a choice ended, and what the provider says of the answer in its own words. */
+/** The ending of a choice, with the provider's details of the answer. */
 type Ending = write.Ended & Pick<ChoiceFinish, "providerDetailsJson">;
 
 const NO_END: Ending = { finishReason: 0, nativeFinishReason: "", stopSequence: "", providerDetailsJson: {} };
@@ -72,7 +72,7 @@ export class MessageWriter implements AnswerStream {
   readonly #form: StreamForm;
   #blocks = 0;
   #open: OpenPart | undefined;
-  /** By part index, in the order of their start. */
+  /** Held events by part index, in the order in which the parts started. */
   readonly #held = new Map<number, PartEvent[]>();
   /** Number of events that were held so far. */
   #heldEvents = 0;
@@ -153,7 +153,7 @@ export class MessageWriter implements AnswerStream {
     return "";
   }
 
-  /** Writes what was held, up to the first part that is not complete. */
+  /** Writes the held events, up to the first part that is not complete. */
   #writeHeld(): string {
     let out = "";
     while (this.#open === undefined) {
@@ -221,7 +221,7 @@ export class MessageWriter implements AnswerStream {
     this.#open = undefined;
     if (open === undefined) return "";
     const { kind } = open;
-    // One that was sent with the start of a call is not repeated.
+    // A signature that was sent with the start of a call is not repeated.
     if (signature !== "") open.signature = signature;
     switch (kind.case) {
       case "text":
@@ -250,7 +250,7 @@ export class MessageWriter implements AnswerStream {
     return this.#thinking(open) + blockDelta(open, signed) + blockStop(open);
   }
 
-  /** A native block; the input of a server tool's call comes in a delta, as the vendor sends it. */
+  /** A native block. The input of a server tool's call is sent in a delta, as the vendor does. */
   #native(open: OpenPart, { dialect, json }: NativeBlock): string {
     const block = write.nativeBlock({ dialect, json: json + open.json });
     if (block === undefined) return "";
@@ -292,7 +292,7 @@ export class MessageWriter implements AnswerStream {
     );
   }
 
-  /** The end of the stream; without a report, it has none of the fields that are Parley's own. */
+  /** The end of the stream; without a report, it has no `parley` fields. */
   end(report?: Report): string {
     const { nameOf, inputTokens } = this.#form;
     const counted = this.#usage === undefined ? write.estimatedUsage(inputTokens, 0) : write.usage(this.#usage);
@@ -317,7 +317,7 @@ function event(name: string, data: string): string {
   return `event: ${name}\ndata: ${data}\n\n`;
 }
 
-/** An event that only this dialect has, as the provider wrote it. `index`: of the block that it is about. */
+/** An event that only this dialect has, in the provider's JSON. `index`: index of the block that it is about. */
 function ownEvent(block: NativeBlock, index?: number): string {
   const words = readTyped(block, DIALECT);
   if (words === undefined) return "";

@@ -15,14 +15,14 @@ import { readFurther } from "../native.ts";
 import type { FunctionNames } from "./function-names.ts";
 
 /*
- * Parts of an answer as JSON text, the same for whole answers and streams. Texts of the provider's JSON are put in as they are:
- * reading and writing them would change large numbers.
+ * Parts of an answer as JSON text, the same for whole answers and streams. The provider's JSON is inserted unchanged, because parsing
+ * and writing it would change large numbers.
  */
 
 /** The name of this dialect in native parts and details. */
 export const DIALECT = "gemini";
 
-/** The words of the format for why content was withheld. */
+/** Finish reasons of the format for withheld content. */
 const BLOCKED: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",
@@ -34,10 +34,10 @@ const BLOCKED: ReadonlySet<string> = new Set([
   "IMAGE_RECITATION",
 ]);
 
-/** The words of the format for other reasons. */
+/** Other finish reasons of the format. */
 const OTHER: ReadonlySet<string> = new Set(["LANGUAGE", "NO_IMAGE", "IMAGE_OTHER"]);
 
-/** `finishReason`: the provider's own word where it is one of the format's. */
+/** `finishReason`: the provider's own reason if the format has it. */
 export function finishReason(reason: FinishReason, native: string): string {
   switch (reason) {
     case FinishReason.LENGTH:
@@ -70,7 +70,7 @@ export function usage(of: Usage): object {
   };
 }
 
-/** Tokens by modality, where the provider said those of any but text. */
+/** Tokens by modality, if the provider counted any modality but text. */
 function details(name: string, total: number, counts: Readonly<Record<string, number | undefined>>): object {
   const others = Object.entries(counts).flatMap(([modality, tokenCount]) =>
     tokenCount ? [{ modality, tokenCount }] : [],
@@ -80,7 +80,7 @@ function details(name: string, total: number, counts: Readonly<Record<string, nu
   return { [name]: [...(text > 0 ? [{ modality: "TEXT", tokenCount: text }] : []), ...others] };
 }
 
-/** The end of a part's object. */
+/** The end of a part's object, with its signature. */
 function signed(signature: string | undefined): string {
   return signature === undefined ? "}" : `,"thoughtSignature":${JSON.stringify(signature)}}`;
 }
@@ -98,7 +98,7 @@ export function hasFurther(given: Readonly<Record<string, string>>): boolean {
   return Object.keys(readFurther(given, { dialect: DIALECT })).length > 0;
 }
 
-/** A part as JSON text, with the fields that only this dialect has before its own. */
+/** A part as JSON text. The fields that only this dialect has come before its own fields, which take precedence. */
 export function withFurther(part: string, given: Readonly<Record<string, string>>): string {
   const fields = JSON.stringify(readFurther(given, { dialect: DIALECT }));
   return fields === "{}" ? part : `${fields.slice(0, -1)},${part.slice(1)}`;
@@ -130,13 +130,13 @@ export function callPart({ id, name, args }: WrittenCall, names: FunctionNames, 
   return `{"functionCall":{${called}}${signed(signature)}`;
 }
 
-/** The format takes only objects, so other arguments are wrapped as text. */
+/** Arguments as an object. The format takes only objects, so other arguments are wrapped as text. */
 function toArgs(text: string): string {
   if (text.trim() === "") return "{}";
   return objectText(text) ?? JSON.stringify({ arguments: text });
 }
 
-/** A part of the dialect; undefined for one of another, for which the format has no place. */
+/** A native part of this dialect; undefined for another dialect, whose parts have no place in the format. */
 export function nativePart({ dialect, json }: Pick<NativeBlock, "dialect" | "json">): string | undefined {
   return dialect === DIALECT ? objectText(json) : undefined;
 }
@@ -161,7 +161,7 @@ const LINE_FEED = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
 
-/** Line ends are only between the values of a JSON text; in a stream they would end an event. */
+/** Replaces line ends, which JSON has only between values, by spaces: in a stream they would end an event. */
 function oneLine(json: string): string {
   if (!/[\r\n]/.test(json)) return json;
   // A tenth of the cost of replacing in the text.
@@ -181,8 +181,8 @@ const DETAILS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Why a candidate ended, and what the provider says of it, as fields of the candidate. `cited`: the pages that it cites, which the
- * dialect itself says in its own words.
+ * The finish reason and the provider's details, as fields of a candidate. `cited`: the cited pages; providers of this dialect state them
+ * in their details.
  */
 export function finishFields(
   {
@@ -204,13 +204,13 @@ export function finishFields(
   return fields;
 }
 
-/** What the provider says beside the candidates, as fields with a comma before each. */
+/** The provider's fields beside the candidates, with a comma before each. */
 export function responseFields(given: Readonly<Record<string, string>>): string {
   const fields = JSON.stringify(readFurther(given, { dialect: DIALECT, place: "response" }));
   return fields === "{}" ? "" : `,${fields.slice(1, -1)}`;
 }
 
-/** Most pages that are listed. */
+/** Limit of cited pages. */
 const MAX_CITED = 1000;
 
 /** Adds the page of a citation, by its address, to those of a candidate. */

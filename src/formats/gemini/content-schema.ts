@@ -2,7 +2,7 @@ import { z } from "zod";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { field, optional } from "../schema-field.ts";
 
-/* What contents consist of. See `schema.ts`. */
+/* Schemas of contents and their parts. See `schema.ts`. */
 
 const text = (description: string) => field(z.string(), description);
 const optionalText = (description: string) => optional(z.string(), description);
@@ -66,7 +66,7 @@ export const content = field(
   "One turn of a conversation. The content of an answer can be sent back as it came.",
 );
 
-/** SDKs send a role in it, which means nothing. */
+/** The system instruction. SDKs send a role in it, which has no meaning. */
 export const systemInstruction = z.looseObject({
   role: optional(z.string(), "Ignored."),
   parts,

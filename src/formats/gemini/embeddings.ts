@@ -109,7 +109,7 @@ function rest({ usage, report }: Embeddings, { nameOf }: Pick<ReadEmbedding, "na
 
 interface Asked {
   readonly model: string;
-  /** What is before the fields of a request of the batch. */
+  /** Prefix of the field paths of a request of the batch. */
   readonly pathOf: (index: number) => string;
   readonly isStrict: boolean;
 }
@@ -142,7 +142,7 @@ function toRead(
   return { request, nameOf: (path) => toName(path, pathOf) };
 }
 
-/** Names of fields that are not passed on, of objects with their paths; the first MAX_UNRECOGNIZED of them. */
+/** Names of the fields that are not passed on, the first MAX_UNRECOGNIZED. `of`: objects with their paths and known keys. */
 function unknownKeys(
   of: readonly (readonly [path: string, object: Readonly<Record<string, unknown>>, known: ReadonlySet<string>])[],
 ): string[] {

@@ -17,7 +17,7 @@ const STATUS_WORDS: Readonly<Record<number, string>> = {
   504: "DEADLINE_EXCEEDED",
 };
 
-/** The HTTP status of a failure: that of the failure table, but for deadlines, for which the format has one of its own. */
+/** The HTTP status of a failure: that of the failure table, except for deadlines, which have their own status in this format. */
 export function statusOf({ code }: Failure): number {
   return code === "deadline_exceeded" ? 504 : FAILURE_TABLE[code].http;
 }

@@ -34,7 +34,7 @@ const NAMES: readonly (readonly [contract: RegExp, gemini: string])[] = [
   [/^strict\b/, "parley.strict"],
 ];
 
-/** The same for what follows the place of a part. */
+/** As NAMES, for paths within a part. */
 const OF_PARTS: readonly (readonly [contract: RegExp, gemini: string])[] = [
   [/^\.signature$/, ".thoughtSignature"],
   [/^\.tool_result\.tool_call_id\b/, ".functionResponse.id"],
@@ -50,12 +50,12 @@ const MESSAGE = /^messages\[(\d+)\]/;
 const PART = /^\.parts\[(\d+)\]/;
 const TOOL = /^tools\[(\d+)\]/;
 
-/** What a request's names depend on. */
+/** Facts of a request on which its field names depend. */
 export interface NamedRequest {
   readonly given: GeminiRequest;
   readonly places: readonly MessagePlaces[];
   readonly tools: readonly ToolPlace[];
-  /** Names that are the caller's own already. */
+  /** Names that are already the caller's. */
   readonly unrecognized: readonly string[];
 }
 
@@ -88,7 +88,7 @@ function ofMessage(places: MessagePlaces | undefined, rest: string): string | un
   return before + rename(ofResult(rest.slice(part[0].length)), OF_PARTS);
 }
 
-/** The first part of a result is the response itself. */
+/** Names of fields within a tool result. Its first part is the response itself. */
 function ofResult(rest: string): string {
   return rest.replace(/^\.tool_result\.parts\[(\d+)\]/, (_, index: string) =>
     index === "0" ? ".functionResponse.response" : `.functionResponse.parts[${Number(index) - 1}]`,

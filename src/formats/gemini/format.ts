@@ -14,7 +14,7 @@ import { readCountRequest, readGeminiRequest } from "./request.ts";
 import { writeGeminiResponse } from "./response.ts";
 import { GeminiStream } from "./stream.ts";
 
-/** What a model's path is followed by, and what it does. */
+/** Operations by the method that follows a model's path. */
 const METHODS: Readonly<Record<string, (model: string) => Operation>> = {
   generateContent: (model) => ({ name: "completion", read: (input) => readCompletion(input, model, "whole") }),
   streamGenerateContent: (model) => ({ name: "completion", read: (input) => readCompletion(input, model, "stream") }),
@@ -23,7 +23,7 @@ const METHODS: Readonly<Record<string, (model: string) => Operation>> = {
   batchEmbedContents: (model) => ({ name: "embedding", read: (input) => readBatchEmbedContents(input, model) }),
 };
 
-/** Clients of the vendor take either version; some leave it out. */
+/** Base paths: clients of the vendor use either version, and some leave it out. */
 const BASES = ["/v1beta", "/v1", ""];
 
 /** Paths of this format alone. */
@@ -35,7 +35,7 @@ function isOwn(path: string): boolean {
   return OWN_PATH.test(path) || (method !== undefined && Object.hasOwn(METHODS, method));
 }
 
-/** Paths that other formats have too: the vendor's clients ask there for what is not offered. */
+/** Paths that other formats have too. The vendor's clients call them for operations that Parley does not offer. */
 const SHARED_PATH = /^\/v1\/(?:models|files|cachedContents|tunedModels|batches|operations|interactions)(?:[/:]|$)/;
 
 /** Whether a request is from a client of the vendor. */

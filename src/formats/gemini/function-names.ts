@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { NAME } from "../../core/validate.ts";
 
-/** Longest beginning of a name that an alias keeps. */
+/** Characters of a name that its alias keeps. */
 const KEPT_CHARS = 48;
 
 /**
@@ -13,7 +13,7 @@ export class FunctionNames {
 
   /** The name in the contract. */
   toContract(name: string): string {
-    // Other names are wrong, and refused by core.
+    // Core refuses other names as invalid.
     if (NAME.test(name) || !/^[\w.:-]{1,128}$/.test(name)) return name;
     const hash = createHash("sha256").update(name).digest("hex").slice(0, 12);
     const alias = `${name.slice(0, KEPT_CHARS).replace(/[.:]/g, "_")}_${hash}`;

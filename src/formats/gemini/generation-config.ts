@@ -43,7 +43,7 @@ export function readGenerationConfig(
   if (given.thinkingConfig != null) readThinking(given.thinkingConfig, request);
 }
 
-/** Core refuses what is out of its range, and names the range. */
+/** Refuses numbers beyond an int32. Core refuses other numbers out of range, and names the range. */
 function toInt32(value: number, name: string): number {
   if (Math.abs(value) > MAX_INT32) throw invalidField(`${CONFIG}.${name}`, "is too large");
   return value;
@@ -56,7 +56,7 @@ function readLogprobs({ responseLogprobs, logprobs }: GenerationConfig, request:
   } else if (logprobs != null) throw invalidField(`${CONFIG}.logprobs`, "needs responseLogprobs to be true");
 }
 
-/** The contract requires a name of a schema, which the format does not have. */
+/** Name of a response schema. The contract requires one, and the format has none. */
 const SCHEMA_NAME = "response";
 
 function toResponseFormat(given: GenerationConfig): ResponseFormat | undefined {
@@ -72,7 +72,7 @@ function toResponseFormat(given: GenerationConfig): ResponseFormat | undefined {
   return create(ResponseFormatSchema, { format: { case: "jsonObject", value: {} } });
 }
 
-/** The contract has pictures only beside text. */
+/** Reads the modalities. Adds text, because the contract allows pictures only beside text. */
 function toModalities(names: readonly string[]): Modality[] {
   const wanted = new Set(names.map((name) => name.toUpperCase()));
   wanted.delete("MODALITY_UNSPECIFIED");

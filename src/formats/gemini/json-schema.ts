@@ -4,7 +4,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 const SCHEMAS: ReadonlySet<string> = new Set(["items", "additionalProperties", "not", "contains", "propertyNames"]);
 const LISTS: ReadonlySet<string> = new Set(["anyOf", "oneOf", "allOf", "prefixItems"]);
 const NAMED: ReadonlySet<string> = new Set(["properties", "patternProperties", "definitions", "$defs"]);
-/** Counts, which are 64-bit numbers in the vendor's form, and so text in its JSON. */
+/** Keywords with counts, which are 64-bit numbers in the vendor's form, and therefore texts in its JSON. */
 const COUNTS: ReadonlySet<string> = new Set([
   "minItems",
   "maxItems",
@@ -16,8 +16,8 @@ const COUNTS: ReadonlySet<string> = new Set([
 
 /**
  * Converts a schema in the vendor's form, a part of OpenAPI 3.0, to JSON Schema: types in lower case, `nullable` as the type null,
- * and properties in the order of `propertyOrdering`. A JSON Schema stays as it is, except for types in upper case, which some
- * clients of the vendor put into those too.
+ * and properties in the order of `propertyOrdering`. A JSON Schema is unchanged, except for types in upper case, which some clients of
+ * the vendor use in JSON Schemas too.
  */
 export function toJsonSchema(schema: JsonObject): JsonObject {
   const { nullable, propertyOrdering, ...rest } = schema;
@@ -45,14 +45,14 @@ function toNamed(schemas: JsonObject): JsonObject {
   );
 }
 
-/** Undefined for `TYPE_UNSPECIFIED`. */
+/** Converts a type. Undefined for `TYPE_UNSPECIFIED`. */
 function toType(type: unknown): unknown {
   if (Array.isArray(type)) return type.map(toType).filter((each) => each !== undefined);
   if (typeof type !== "string") return type;
   return type === "TYPE_UNSPECIFIED" ? undefined : type.toLowerCase();
 }
 
-/** Most properties that are put in order. */
+/** Limit of properties that are put in order. */
 const MAX_ORDERED = 1000;
 
 function inOrder(properties: JsonObject, ordering: readonly unknown[]): JsonObject {

@@ -6,7 +6,7 @@ import type { FunctionNames } from "./function-names.ts";
 import { toContentPart, toToolResult } from "./parts.ts";
 import { readSignature } from "./signature.ts";
 
-/** A conversation, and where each part of its messages came from. */
+/** A conversation, and the places of its parts in the caller's request. */
 export interface Conversation {
   readonly messages: Message[];
   readonly places: readonly MessagePlaces[];
@@ -20,7 +20,7 @@ export interface MessagePlaces {
   readonly parts: number[];
 }
 
-/** More than the parts that a content may have. */
+/** Larger than the number of parts that a content may have. */
 const PARTS = 2 ** 16;
 
 /** A content and a part of it as one number: a long conversation has many. */
@@ -33,8 +33,8 @@ export function fromPlace(place: number): { readonly content: number; readonly p
 }
 
 /**
- * Converts contents to messages. Consecutive contents of the model are one message, because clients keep each chunk of a stream as a
- * content of its own; the responses of a content are a message before the rest of it.
+ * Converts contents to messages. Consecutive contents of the model become one message, because clients keep each chunk of a stream as a
+ * separate content. The responses in a content become a message before the rest of it.
  */
 export function toMessages(
   { contents, systemInstruction }: Pick<Given, "contents" | "systemInstruction">,
@@ -53,18 +53,18 @@ interface Given {
 
 const SYSTEM = -1;
 
-/** Most pieces of reasoning that are read from the signatures of a request. */
+/** Limit of pieces of reasoning that are read from the signatures of a request. */
 const MAX_REASONING = 10_000;
 
 class ContentReader implements Conversation {
   readonly messages: Message[] = [];
   readonly places: MessagePlaces[] = [];
   readonly #names: FunctionNames;
-  /** Calls of the whole request. */
+  /** Number of calls in the whole request. */
   #calls = 0;
   /** Pieces of reasoning that may still be read. */
   #reasoning = MAX_REASONING;
-  /** Calls of the last turn of the model that have no response yet: IDs, and the same by name, in order. */
+  /** Calls of the model's last turn without a response: their IDs, and their IDs by name, in order. */
   #open = new Set<string>();
   #openByName = new Map<string, Set<string>>();
 
@@ -157,7 +157,7 @@ class ContentReader implements Conversation {
       (ofName as Set<string>).delete(callId);
       if (this.#open.delete(callId)) return callId;
     }
-    // None: core says so.
+    // Without a matching call, core refuses the request.
     return id || name || "";
   }
 
@@ -171,7 +171,7 @@ class ContentReader implements Conversation {
     return this.#last;
   }
 
-  /** Clients keep an empty turn of the model after a failed call. */
+  /** Removes an empty turn of the model, which clients keep after a failed call. */
   #dropEmpty(): void {
     if (this.messages.at(-1)?.parts.length !== 0) return;
     this.messages.pop();
@@ -194,7 +194,7 @@ class Turn {
     this.#places.push(place);
   }
 
-  /** Adds a part of the model's. Text continues a text before it, of which a signature is the end. */
+  /** Adds a part of the model. Text is appended to a text before it, unless a signature has ended that. */
   join(part: Part, place: number): void {
     const last = this.#parts.at(-1);
     if (part.kind.case !== "text" || last?.kind.case !== "text" || last.signature !== "") return this.add(part, place);
@@ -209,7 +209,7 @@ class Turn {
     last.kind.value.text += part.kind.value.text;
   }
 
-  /** Puts reasoning with what proves it in place of the thoughts that were shown of it. */
+  /** Replaces the shown thoughts by the reasoning with its signatures. */
   replaceThoughts(reasoning: readonly Part[], place: number): void {
     for (let last = this.#parts.at(-1); last !== undefined && isShownThought(last); last = this.#parts.at(-1)) {
       this.#parts.pop();

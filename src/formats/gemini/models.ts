@@ -36,7 +36,7 @@ export function toModelPage(models: readonly Model[], query: URLSearchParams): o
   };
 }
 
-/** Also in snake case; 0 when absent. */
+/** Reads a query parameter, also in snake case; 0 when it is absent. */
 function readCount(query: URLSearchParams, name: "pageSize" | "pageToken"): number {
   const text = query.get(name) ?? query.get(name === "pageSize" ? "page_size" : "page_token") ?? "";
   if (!/^\d{0,9}$/.test(text))

@@ -24,8 +24,8 @@ const OF_ANY_PART: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Converts the content of a part that is no call, response or thought. Undefined for a part without content. `path`: its place in the
- * request, for errors.
+ * Converts a part other than a call, a response or a thought. Undefined for a part without content. `path`: its path in the request, for
+ * errors.
  */
 export function toContentPart(given: GeminiPart, path: string, signature: string): Part | undefined {
   if (given.text != null)

@@ -21,14 +21,14 @@ import {
 import { spellingOf } from "./spelling.ts";
 import { readTools } from "./tools.ts";
 
-/** A request, and what its answer depends on. */
+/** A request, and the facts on which its answer depends. */
 export interface ReadRequest {
   readonly request: CompletionRequest;
   /** Names of fields that the contract does not have, for `Call.unrecognized`. */
   readonly unrecognized: readonly string[];
   /** The caller's names of the request's fields. */
   readonly nameOf: NameOf;
-  /** Whether the answer holds the thoughts. */
+  /** Whether the answer includes the thoughts. */
   readonly includeThoughts: boolean;
   readonly functionNames: FunctionNames;
   readonly body: CallersBody;
@@ -39,12 +39,12 @@ const readShape = shapeReader(generateContentRequest, "a request for content");
 const spellCount = spellingOf(countTokensRequest);
 const readCountShape = shapeReader(countTokensRequest, "a request to count tokens");
 
-/** Converts the JSON of a request, of which it changes the spelling. Throws `invalid_request` that names the field. */
+/** Converts the JSON of a request. Renames its fields in place (`spelling.ts`). Throws `invalid_request` that names the field. */
 export function readGeminiRequest(json: unknown, model: string): ReadRequest {
   return toRead(readShape(spellRequest(json)), model);
 }
 
-/** Converts the JSON of a request to count. */
+/** Converts the JSON of a request to count tokens. */
 export function readCountRequest(json: unknown, model: string): ReadRequest {
   const { generateContentRequest: inner, ...outer } = readCountShape(spellCount(json));
   if (inner != null) {
@@ -75,7 +75,7 @@ function toRead(given: GeminiRequest, model: string): ReadRequest {
   };
 }
 
-/** The request without the fields that are for the gateway. */
+/** The request without the fields for the gateway itself. */
 function toBody(given: GeminiRequest): Readonly<Record<string, unknown>> {
   const body: Record<string, unknown> = { ...given };
   delete body["parley"];
@@ -113,7 +113,7 @@ function readOptions(given: GeminiRequest, request: CompletionRequest): void {
   if (given.parley?.strict === true) request.strict = true;
 }
 
-/** The first MAX_UNRECOGNIZED of them. */
+/** The first MAX_UNRECOGNIZED unknown fields. */
 function unrecognizedFields(given: GeminiRequest): string[] {
   const { generationConfig: config, toolConfig } = given;
   const unknown: string[] = [];

@@ -7,7 +7,7 @@ import * as write from "./answer.ts";
 import type { ReadRequest } from "./request.ts";
 import { type SignedReasoning, writeSignature } from "./signature.ts";
 
-/** What of a request its answer depends on. */
+/** Facts of a request on which its answer depends. */
 export type AnswerFacts = Pick<ReadRequest, "nameOf" | "includeThoughts" | "functionNames">;
 
 /** Writes a completion as a `GenerateContentResponse`. */

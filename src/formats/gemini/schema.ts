@@ -4,8 +4,8 @@ import { content, systemInstruction } from "./content-schema.ts";
 import { field, optional } from "../schema-field.ts";
 
 /*
- * What Gemini clients send, and what each field means. Only types are checked here; ranges and everything that needs a model is
- * core's. Unknown keys are kept: `request.ts` reports them. Every field may also be written in snake case, see `spelling.ts`.
+ * The shape of requests of Gemini clients, and the meaning of each field. Only types are checked here; core checks ranges and everything
+ * that depends on a model. Unknown keys are kept; `request.ts` reports them. Every field may also be in snake case, see `spelling.ts`.
  */
 
 const range = ([minimum, maximum]: readonly [number, number]) => ({ minimum, maximum });

@@ -3,9 +3,9 @@ import { toPart } from "../../core/chunks.ts";
 import { measureJson } from "../../encoding/json-size.ts";
 
 /*
- * The format has a signature on parts, and none for reasoning that a client does not see, or sends back without it. So reasoning
- * travels in the signature of the part after it: as JSON in base64, because a client of the vendor for Python refuses an answer whose
- * signatures are not base64.
+ * The format has signatures of parts, but clients do not see all reasoning, or send it back without its signature. So reasoning is sent
+ * in the signature of the part after it: as JSON in base64, because the vendor's Python client refuses an answer whose signatures are
+ * not base64.
  */
 
 /** A piece of reasoning that must be sent back. */
@@ -15,16 +15,16 @@ export interface SignedReasoning {
   readonly signature: string;
 }
 
-/** Of what Node's decoder would skip nothing. */
+/** Base64 in which Node's decoder skips no character. */
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
-/** The text that the vendor takes for an unknown signature. It is not base64 in the standard alphabet. */
+/** The text that the vendor accepts in place of an unknown signature. It is not base64 in the standard alphabet. */
 const SENTINEL = "skip_thought_signature_validator";
 
-/** What every envelope begins with: `{"parley"` in base64. */
+/** The beginning of every envelope: `{"parley"` in base64. */
 const MARK = "eyJwYXJsZXki";
 
-/** Most keys and values of an envelope, which has a few pieces of reasoning. */
+/** Limits of an envelope's JSON, which has a few pieces of reasoning. */
 const MAX_ENVELOPE = { depth: 4, values: 128 };
 
 /** `thoughtSignature` of a part, with the reasoning before it; undefined without either. */
@@ -43,7 +43,7 @@ function writeReasoning({ text, redacted, signature }: SignedReasoning): object 
   return redacted === "" ? { text, signature } : { redacted };
 }
 
-/** What a `thoughtSignature` holds. */
+/** The content of a `thoughtSignature`. */
 export interface ReadSignature {
   readonly signature: string;
   readonly reasoning: readonly Part[];
@@ -51,7 +51,7 @@ export interface ReadSignature {
 
 const NONE: ReadSignature = { signature: "", reasoning: [] };
 
-/** Reads `thoughtSignature`. A client of the vendor for Python returns it in the URL-safe alphabet. */
+/** Reads `thoughtSignature`. The vendor's Python client sends it back in the URL-safe alphabet. */
 export function readSignature(given: string | null | undefined): ReadSignature {
   if (given == null || given === "") return NONE;
   if (!BASE64.test(given) || given === SENTINEL) return { signature: given, reasoning: [] };

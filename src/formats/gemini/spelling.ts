@@ -1,20 +1,20 @@
 import type { z } from "zod";
 import { invalidField } from "../../core/failure.ts";
 
-/** Corrects a value in place; returns what replaces it. */
+/** Corrects a value in place. Returns its replacement, or the value itself. */
 type Correct = (value: unknown) => unknown;
 
 /**
- * Creates the function that writes the fields of a request as its schema does, in place: the vendor reads `system_instruction` for
- * `systemInstruction`, and one object where a list of objects belongs. Keys of unknown fields and of the caller's own JSON (schemas,
- * arguments, responses) stay. A field in both spellings is refused with `invalid_request`: the provider might take the other one, with
- * another price.
+ * Creates a function that renames the fields of a request as in its schema, in place. The vendor accepts `system_instruction` for
+ * `systemInstruction`, and one object in place of a list of objects. Keys of unknown fields and of the caller's own JSON (schemas,
+ * arguments, responses) are not changed. A field in both spellings is refused with `invalid_request`: the provider might read the other
+ * one, which could have another price.
  */
 export function spellingOf(schema: z.core.$ZodType): Correct {
   return toCorrect(schema) ?? ((value) => value);
 }
 
-/** Undefined for schemas without fields. */
+/** The correction for a schema. Undefined for schemas without fields. */
 function toCorrect(schema: z.core.$ZodType): Correct | undefined {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   switch (def.type) {

@@ -21,16 +21,16 @@ import { type SignedReasoning, writeSignature } from "./signature.ts";
 /** The two forms of a stream: server-sent events, or one JSON array that grows. */
 export type StreamForm = "events" | "array";
 
-/** How a stream is written. */
+/** Facts of a request on which its stream depends. */
 interface StreamFacts extends AnswerFacts {
   readonly form: StreamForm;
   readonly requestId: string;
 }
 
 /**
- * Writes chunks as `GenerateContentResponse` objects, each with a part: clients drop the turn otherwise. One writer per stream. Calls
- * and native blocks are held until they are whole, reasoning that must be sent back until the part after it, and the finishes until
- * the report. Usage is in each object from the one on before which it came.
+ * Writes chunks as `GenerateContentResponse` objects. Each has a part, because clients drop the turn otherwise. One writer per stream.
+ * Calls and native blocks are held until they are whole, reasoning that must be sent back until the part after it, and the finishes
+ * until the report. Once usage has arrived, each further object has it.
  */
 export class GeminiStream implements AnswerStream {
   readonly contentType: string;
@@ -38,7 +38,7 @@ export class GeminiStream implements AnswerStream {
   readonly #facts: StreamFacts;
   readonly #before: string;
   readonly #after: string;
-  /** The end of each object but its last brace: model and ID. */
+  /** The end of each object, without its last brace: model and ID. */
   #tail = "";
   readonly #candidates = new Map<number, Candidate>();
   readonly #finishes: ChoiceFinish[] = [];
@@ -78,7 +78,7 @@ export class GeminiStream implements AnswerStream {
     return out;
   }
 
-  /** In a stream of events not as an event: most versions of the vendor's clients take only bare JSON for an error. */
+  /** The error is not written as an event, because most versions of the vendor's clients accept only bare JSON as an error. */
   fail(failure: Failure): string {
     const body = JSON.stringify(toErrorBody(failure, this.#facts.requestId));
     return this.#facts.form === "events" ? body : `${this.#open()}${body}]`;
@@ -151,7 +151,7 @@ export class GeminiStream implements AnswerStream {
     const candidate = this.#candidate(choiceIndex);
     const open = candidate.open.get(partIndex);
     candidate.open.delete(partIndex);
-    // The text came before its signature.
+    // A text is sent before its signature arrives.
     if (open === undefined) {
       if (signature === "" && !write.hasFurther(details)) return "";
       return this.#piece(candidate, write.withFurther(write.textPart("", candidate.sign(signature)), details));
@@ -176,7 +176,7 @@ export class GeminiStream implements AnswerStream {
     return `${this.#open()}{"candidates":[${candidate}]${this.#counted}${this.#tail}}${this.#after}`;
   }
 
-  /** The last object: all candidates with their finishes; without a report, it has none of the fields that are Parley's own. */
+  /** The last object, with all candidates and their finishes; without a report, it has no `parley` fields. */
   end(report?: Report): string {
     const candidates = this.#finishes.map((finish) => {
       const candidate = this.#candidate(finish.choiceIndex);
@@ -196,7 +196,7 @@ export class GeminiStream implements AnswerStream {
     return this.#usage === undefined ? "" : `,"usageMetadata":${JSON.stringify(write.usage(this.#usage))}`;
   }
 
-  /** What is before an object. */
+  /** The text before an object. */
   #open(): string {
     if (this.#begun || this.#facts.form === "events") return this.#before;
     this.#begun = true;
@@ -210,7 +210,7 @@ export class GeminiStream implements AnswerStream {
   }
 }
 
-/** A part that is not sent before it is whole, or whose content is needed after it. */
+/** A part that is sent only when it is whole, or whose content is needed later. */
 type OpenPart =
   | { readonly kind: "reasoning"; text: string; readonly redacted: string; readonly signature: string }
   | {
@@ -228,7 +228,7 @@ const NO_REASONING: readonly SignedReasoning[] = [];
 
 class Candidate {
   readonly index: number;
-  /** By part index. */
+  /** Open parts by part index. */
   readonly open = new Map<number, OpenPart>();
   /** Titles of cited pages by address. */
   readonly cited = new Map<string, string>();

@@ -26,7 +26,7 @@ export function readTools(given: GeminiRequest, request: CompletionRequest, name
   const places: ToolPlace[] = [];
   const strict = modeOf(given) === "VALIDATED";
   const add = (tool: Tool, place: ToolPlace): void => {
-    // One more than the limit of core is enough to be refused.
+    // One more than core's limit is enough for core to refuse the request.
     if (request.tools.length > MAX_TOOLS) return;
     request.tools.push(tool);
     places.push(place);
@@ -61,7 +61,7 @@ function toFunction(given: Declaration, names: FunctionNames, strict: boolean): 
   return { $typeName: "parley.v1.Tool", kind: { case: "function", value } };
 }
 
-/** What a tool has besides functions: tools that the provider runs itself. */
+/** The fields of a tool beside functions: tools that the provider runs itself. */
 function toNative(tool: GeminiTool): Readonly<Record<string, unknown>> {
   const native: Record<string, unknown> = {};
   for (const key in tool) if (key !== "functionDeclarations" && tool[key] != null) native[key] = tool[key];

@@ -22,7 +22,7 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
   [FinishReason.PAUSE]: "stop",
 };
 
-/** `finish_reason`: one of four words. */
+/** `finish_reason`: one of the format's four values. */
 export function finishReason(reason: FinishReason): string {
   return FINISH_REASONS[reason] ?? "stop";
 }
@@ -63,7 +63,7 @@ function imageUrl({ source, mediaType }: Image, held: HeldStrings | undefined): 
   return `data:${mediaType};base64,${base64Of(source, held)}`;
 }
 
-/** Provider state, in the place of Google's OpenAI-compatible endpoint. */
+/** Provider state, in the field that Google's OpenAI-compatible endpoint uses. */
 export function thoughtSignature(signature: string): object {
   return { google: { thought_signature: signature } };
 }
@@ -88,9 +88,9 @@ export interface PlacedReasoning {
   readonly text: string;
   readonly redacted: string;
   readonly signature: string;
-  /** UTF-16 units of text before it. */
+  /** Number of UTF-16 units of text before it. */
   readonly textOffset: number;
-  /** Tool calls before it. */
+  /** Number of tool calls before it. */
   readonly callOffset: number;
 }
 
@@ -105,16 +105,16 @@ export function thinkingBlock(
 }
 
 /**
- * The signature of an answer's texts, for which the OpenAI format has one place: the last one, or the first one beside images, as
- * Google's models sign them. Empty without any.
+ * The signature of an answer's texts. The OpenAI format has only one field for it: the last signature, or beside images the first one,
+ * as Google's models sign them. Empty without any.
  */
 export function textSignature(signatures: readonly string[], hasImage: boolean): string {
   return (hasImage ? signatures[0] : signatures.at(-1)) ?? "";
 }
 
 /**
- * Citations of pages, and those that only this dialect has. `before`: code points of the texts before their part, and `length`: those of the
- * part so far, because the format has one text, and a place for every citation.
+ * Citations of pages, and native citations of this dialect. `before`: code points of the texts before their part; `length`: code points
+ * of the part so far. The format has one text, and requires a range for every citation.
  */
 export function annotations(
   citations: readonly Citation[],

@@ -31,8 +31,8 @@ const NAMES: readonly (readonly [contract: RegExp, chat: string])[] = [
 const PART = /^messages\[(\d+)\]\.parts(?:\[(\d+)\])?/;
 
 /**
- * Returns the names of a request's fields. Keeps of the messages only the kinds of parts of assistant messages, because the
- * conversation is released before the report is written. `unrecognized`: names that are the caller's own already.
+ * Returns the names of a request's fields. Keeps only the kinds of parts of assistant messages, because the conversation is released
+ * before the report is written. `unrecognized`: names that are already the caller's.
  */
 export function fieldNames(messages: readonly Message[], unrecognized: readonly string[]): NameOf {
   const kinds = new Map<number, readonly Part["kind"]["case"][]>();

@@ -4,7 +4,7 @@ import { field, optional } from "../schema-field.ts";
 
 const STATE = "State of the provider; send it back unchanged, or not at all.";
 
-/* What messages consist of. See `schema.ts`. */
+/* Schemas of messages and their parts. See `schema.ts`. */
 
 const text = (description: string) => field(z.string(), description);
 const optionalText = (description: string) => optional(z.string(), description);

@@ -61,14 +61,14 @@ function toParts(message: ChatMessage, path: string): Part[] {
   return parts;
 }
 
-/** A reasoning part, and how much text and how many calls came before it. */
+/** A reasoning part, and its position: the text and the calls before it. */
 interface PlacedReasoning {
   readonly part: Part;
   readonly textOffset: number;
   readonly callOffset: number;
 }
 
-/** The parts of an assistant message in the order of the answer, which the OpenAI format does not have. */
+/** The parts of an assistant message in the order of the answer. The OpenAI format itself does not preserve that order. */
 function inOrder(reasoning: readonly PlacedReasoning[], content: readonly Part[], calls: readonly Part[]): Part[] {
   const parts: Part[] = [];
   const left = [...content];
@@ -92,8 +92,8 @@ function inOrder(reasoning: readonly PlacedReasoning[], content: readonly Part[]
 }
 
 /**
- * Puts the message's signature on the part that it came from, as far as that is known. Text models of Google sign their last text,
- * image models their first. Without a text it came alone, in an empty text.
+ * Puts the message's signature on its likely part: Google's text models sign their last text, image models their first. Without a text,
+ * the signature gets an empty text, in which it originally came.
  */
 function sign(parts: Part[], signature: string): void {
   const isText = ({ kind }: Part): boolean => kind.case === "text";

@@ -62,7 +62,7 @@ export function readChatRequest(json: unknown): ReadRequest {
   };
 }
 
-/** The request without the fields that are for the gateway. Unknown fields below its messages are not collected. */
+/** The request without the fields for the gateway itself. Unknown fields below its messages are not collected. */
 function toBody({ parley: _parley, fallback_models: _fallbacks, ...json }: ChatRequest): CallersBody {
   return { dialect: "openai", mayHaveMore: true, inPart: true, json };
 }
@@ -72,7 +72,7 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
   const request: CompletionRequest = {
     $typeName: "parley.v1.CompletionRequest",
     model: chat.model,
-    // One more than the limit of core is enough to be refused.
+    // One more than core's limit is enough for core to refuse the request.
     messages: chat.messages
       .slice(0, MAX_MESSAGES + 1)
       .map((message, index) => toMessage(message, `messages[${index}]`)),
@@ -194,13 +194,13 @@ function toResponseFormat(format: NonNullable<ChatRequest["response_format"]>): 
   return create(ResponseFormatSchema, { format: { case: "jsonSchema", value } });
 }
 
-/** Clamps counts outside the contract's range: core refuses them and names the range. */
+/** Refuses numbers beyond an int32. Core refuses other counts out of range, and names the range. */
 function toInt32(value: number, field: string): number {
   if (Math.abs(value) > INT32_MAX) throw invalidField(field, "is too large");
   return value;
 }
 
-/** The first MAX_UNRECOGNIZED of them. */
+/** The first MAX_UNRECOGNIZED unknown fields. */
 function unrecognizedFields(chat: ChatRequest): string[] {
   const unknown: string[] = [];
   addUnknown(unknown, chat, { known: KNOWN_REQUEST_KEYS, path: "" });

@@ -25,7 +25,7 @@ export function toChatCompletion(completion: Completion, nameOf: NameOf, held?: 
     object: "chat.completion",
     created: Number(completion.createTime?.seconds ?? 0n),
     model: completion.model,
-    // Without a report, an answer has none of the fields that are Parley's own.
+    // Without a report, an answer has no `parley` fields.
     choices: choices.map((choice) => toChoice(choice, held, completion.report !== undefined)),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
     ...(completion.report !== undefined && {
@@ -77,10 +77,10 @@ function toMessage(parts: readonly Part[], held: HeldStrings | undefined): objec
   };
 }
 
-/** The parts of an answer by their fields in the OpenAI format. */
+/** The parts of an answer, sorted by their fields in the OpenAI format. */
 interface Pieces {
   text: string;
-  /** Code points of the text up to the last citation, and how much of it that is in UTF-16 units: counted once each. */
+  /** Length of the text up to the last citation, in code points and UTF-16 units, so that each character is counted once. */
   counted: { codePoints: number; units: number };
   /** Texts and images. */
   readonly content: object[];

@@ -14,10 +14,10 @@ import { message, type part, textPart } from "./message-schema.ts";
 import { responseFormat, tool, toolChoice } from "./tool-schema.ts";
 
 /*
- * The shape of what OpenAI clients send to `/v1/chat/completions`, and what each field means. Only types are checked here,
- * and the length of lists that cost much to translate; ranges and everything that needs a model is core's, and stands here
- * only to be told. Unknown keys are kept: `request.ts` reports them. `../shape.ts` reads requests by these schemas, and
- * `openapi/` makes the OpenAPI document of them.
+ * The shape of requests to `/v1/chat/completions`, and the meaning of each field. Only types are checked here, and the length of lists
+ * that cost much to translate. Core checks ranges and everything that depends on a model; ranges are repeated here only for the
+ * documentation. Unknown keys are kept; `request.ts` reports them. `../shape.ts` reads requests by these schemas, and `openapi/`
+ * generates the OpenAPI document from them.
  */
 
 /** The largest count that the contract holds. */
@@ -178,6 +178,6 @@ export type ChatRequest = z.output<typeof chatRequest>;
 export type ChatMessage = z.output<typeof message>;
 export type ChatPart = z.output<typeof part>;
 
-/** The keys that the request, a message and a part may have: what else comes is reported as not honoured. */
+/** The keys that the request, a message and a part may have. Other keys are reported as not honoured. */
 export const KNOWN_REQUEST_KEYS: ReadonlySet<string> = new Set(Object.keys(chatRequest.shape));
 export const KNOWN_MESSAGE_KEYS: ReadonlySet<string> = new Set(Object.keys(message.shape));

@@ -28,7 +28,7 @@ const DONE = "data: [DONE]\n\n";
  */
 export class ChunkWriter implements AnswerStream {
   readonly contentType = EVENT_STREAM;
-  /** A comment. Not an empty `data:` line, on which official clients throw. */
+  /** A comment, because official clients throw on an empty `data:` line. */
   readonly keepAlive = ": keep-alive\n\n";
   readonly #includeUsage: boolean;
   readonly #nameOf: NameOf;
@@ -126,7 +126,7 @@ export class ChunkWriter implements AnswerStream {
     );
   }
 
-  /** The end of the stream; without a report, it has none of the fields that are Parley's own. */
+  /** The end of the stream; without a report, it has no `parley` fields. */
   end(report?: Report): string {
     let out = "";
     const leftOut = this.#leftOut.names;
@@ -177,10 +177,10 @@ interface ChoiceState {
   images: number;
   /** UTF-16 units of text so far. */
   textLength: number;
-  /** The texts so far in Unicode code points, and those before the last text part: only citations need them. */
+  /** Code points of all texts so far, and of the texts before the last text part. Only citations need them. */
   codePoints: number;
   codePointsBefore: number;
-  /** By part index. */
+  /** Reasoning by part index. */
   readonly reasoning: Map<number, { -readonly [K in keyof write.PlacedReasoning]: write.PlacedReasoning[K] }>;
   readonly calls: Map<number, CallState>;
   readonly textSignatures: string[];
@@ -206,7 +206,7 @@ function newChoice(index: number): ChoiceState {
   };
 }
 
-/** The `delta` object of a part's beginning as JSON text; undefined for a part that begins empty, or is sent later. */
+/** The `delta` object of a part's start as JSON text; undefined for a part that starts empty, or is sent later. */
 function beginPart(
   { kind, signature, providerDetailsJson }: Part,
   partIndex: number,
@@ -287,7 +287,7 @@ function moreOf({ index, custom }: CallState, text: string): object {
   return custom ? { index, custom: { input: text } } : { index, function: { arguments: text } };
 }
 
-/** What is known at the end of a call only; undefined for nothing. */
+/** The fields that are known only at the end of a call; undefined without any. */
 function restOf(
   { index, custom }: CallState,
   signature: string,

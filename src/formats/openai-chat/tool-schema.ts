@@ -3,7 +3,7 @@ import { MAX_TOOLS, NAME } from "../../core/validate.ts";
 import { field, optional } from "../schema-field.ts";
 import { cacheMark } from "./message-schema.ts";
 
-/* Tools, the choice among them, and the forms of an answer. See `schema.ts`. */
+/* Schemas of tools, tool choice and response formats. See `schema.ts`. */
 
 const name = field(z.string(), "1 to 64 letters, digits, `_` or `-`.", { pattern: NAME.source });
 const chosen = field(z.string(), "Its name, one of `tools`.");

@@ -21,7 +21,7 @@ export function readEmbeddingRequest({ json }: Pick<FormatInput, "json">): ReadE
     request: {
       $typeName: "parley.v1.EmbeddingRequest",
       model,
-      // One more than the limit of core is enough to be refused.
+      // One more than core's limit is enough for core to refuse the request.
       inputs: (typeof input === "string" ? [input] : input.slice(0, MAX_INPUTS + 1)).map(toInput),
       task: EmbeddingTask.UNSPECIFIED,
       strict: parley?.strict === true,

@@ -19,7 +19,7 @@ export function writeEmbeddings(
   return writeVectors(embeddings, frame, (values, index) => ({
     object: "embedding",
     index,
-    // base64 is as OpenAI's clients read it: 32-bit floats in the byte order of x86 and ARM.
+    // OpenAI's clients decode base64 as 32-bit floats in little-endian order, which is that of x86 and ARM.
     embedding: isBase64 ? base64(new Uint8Array(Float32Array.from(values).buffer)) : values,
   }));
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MAX_INPUTS } from "../../core/validate-embedding.ts";
 
-/** The request body. Ranges are core's, and stand here only to be told. */
+/** The request body. Core checks ranges; they are repeated here only for the documentation. */
 export const embeddingRequest = z
   .looseObject({
     model: z

@@ -64,7 +64,7 @@ function readForm(form: readonly FormField[]): ReadCompletion {
   return toRead(given, { event: "image_edit", knownKeys: FORM_KEYS, pictures, mask });
 }
 
-/** Clients often declare a wrong type, or none. */
+/** Converts a file. Its type is detected by its bytes, because clients often declare a wrong type, or none. */
 function toImage({ data, mediaType }: FormField, name: string): Image {
   const type = sniff(data) ?? mediaType;
   if (data.length === 0 || !type.startsWith("image/"))
@@ -72,7 +72,7 @@ function toImage({ data, mediaType }: FormField, name: string): Image {
   return create(ImageSchema, { source: { case: "data", value: data }, mediaType: type });
 }
 
-/** Adds a text in the type of its JSON field, for the check of the shape. Of unknown fields only the name is kept. */
+/** Adds a text, converted to the type of its JSON field, for the check of the shape. Only the names of unknown fields are kept. */
 function addText(texts: Map<string, unknown>, { name, data }: FormField): void {
   const key = name === "parley[strict]" ? "parley" : name === "fallback_models[]" ? "fallback_models" : name;
   if (!FORM_KEYS.has(key)) return void texts.set(name, undefined);

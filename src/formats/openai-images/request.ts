@@ -27,12 +27,12 @@ export interface Picture {
   readonly name: string;
 }
 
-/** A request for pictures apart from its shared fields. */
+/** The facts of a request for pictures beside its shared fields. */
 interface Asked {
   /** Beginning of the names of the events of a stream. */
   readonly event: ImageEvent;
   readonly knownKeys: ReadonlySet<string>;
-  /** What is shown to the model, before the prompt. */
+  /** Pictures that precede the prompt. */
   readonly pictures: readonly Picture[];
   readonly mask?: Image | undefined;
 }

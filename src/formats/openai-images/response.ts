@@ -58,7 +58,10 @@ function toUsage({ inputTokens, outputTokens, totalTokens, imageInputTokens = 0 
 /** Beginning of the names of the events of a stream. */
 export type ImageEvent = "image_generation" | "image_edit";
 
-/** Writes each picture as a `completed` event, and those in the making as they come; the last one has the usage, so that all wait for the report. */
+/**
+ * Writes each picture as a `completed` event, and previews as they arrive. The last event has the usage, so `completed` events wait for
+ * the report.
+ */
 export class ImageWriter implements AnswerStream {
   readonly contentType = EVENT_STREAM;
   readonly keepAlive = ": keep-alive\n\n";

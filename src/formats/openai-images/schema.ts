@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const text = (description: string) => z.string().nullish().meta({ description });
 
-/** Fields of all requests for pictures. Ranges are core's, and stand here only to be told. */
+/** Fields of all requests for pictures. Ranges are here only for the documentation. */
 const shared = {
   model: z
     .string()
@@ -65,7 +65,7 @@ const file = (description: string) => z.string().meta({ description, format: "bi
 /** The texts of the form of an edit. */
 export const imageEditTexts = z.looseObject({ prompt, ...shared });
 
-/** The form of an edit, for the document: files are no JSON. */
+/** The form of an edit, only for the OpenAPI document, because files are not JSON. */
 export const imageEditForm = imageEditTexts
   .extend({
     image: z

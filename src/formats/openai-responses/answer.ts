@@ -49,7 +49,7 @@ export interface FunctionCallItem {
   readonly namespace: string | undefined;
   arguments: string;
 }
-/** Has no status. */
+/** A call of a custom tool. It has no status. */
 export interface CustomCallItem {
   readonly id: string;
   readonly type: "custom_tool_call";
@@ -66,7 +66,7 @@ export interface ImageItem {
   output_format?: string;
 }
 
-/** Steps of a tool that the provider runs, which its own streams tell between the beginning and the end of an item. */
+/** Steps of the provider's own tools, which the vendor's streams send as events between the start and the end of an item. */
 const STEPS: Readonly<Partial<Record<string, readonly string[]>>> = {
   image_generation_call: ["in_progress", "generating", "completed"],
   web_search_call: ["in_progress", "searching", "completed"],
@@ -76,13 +76,13 @@ const STEPS: Readonly<Partial<Record<string, readonly string[]>>> = {
   mcp_list_tools: ["in_progress", "completed"],
 };
 
-/** An item of the dialect that the contract has no word for, as the provider wrote it. */
+/** An item of the dialect that the contract does not have, in the provider's JSON. */
 export class NativeItem {
   readonly type = "native";
   readonly id: string;
   readonly #item: JsonObject;
 
-  /** `id`: in place of the provider's. */
+  /** `id`: replaces the provider's ID. */
   constructor(item: JsonObject, id: string) {
     this.#item = item["id"] === id ? item : { ...item, id };
     this.id = id;
@@ -92,12 +92,12 @@ export class NativeItem {
     return this.#item;
   }
 
-  /** The item as it is before it has ended. */
+  /** The item with the status of an unfinished one. */
   begun(): JsonObject {
     return "status" in this.#item ? { ...this.#item, status: "in_progress" } : this.#item;
   }
 
-  /** The types of the events between its beginning and its end; a failed tool has none. */
+  /** The types of the events between its start and its end; empty for a failed tool. */
   steps(): readonly string[] {
     const { type, status, error } = this.#item;
     const isFailed = (status !== undefined && status !== "completed") || (error !== undefined && error !== null);
@@ -165,7 +165,7 @@ export class OutputItems {
     return this.#add({ ...this.#head("image_generation_call"), result: null });
   }
 
-  /** Undefined for a block of another dialect. Clients tell items apart by their IDs, so one without its own gets one. */
+  /** Undefined for a block of another dialect. An item without an ID gets one, because clients tell items apart by their IDs. */
   native(block: Pick<NativeBlock, "dialect" | "json">): NativeItem | undefined {
     const item = readNative(block, DIALECT);
     if (typeof item?.["type"] !== "string") return undefined;
@@ -186,7 +186,7 @@ export class OutputItems {
   }
 }
 
-/** Adds fields that only this dialect has to an item, and to the last text of a message; they do not take the place of its own. */
+/** Adds fields that only this dialect has to an item, and to the last text of a message. They do not replace the item's own fields. */
 export function addFurther(item: OutputItem, details: Part["providerDetailsJson"]): void {
   if (item.type !== "message") return addFields(item, readFurther(details, { dialect: DIALECT }));
   addFields(item, readFurther(details, { dialect: DIALECT, place: "message" }));
@@ -212,7 +212,7 @@ export function fillImage(item: ImageItem, { source, mediaType }: Image, held?: 
   item.output_format = mediaType.slice(mediaType.indexOf("/") + 1);
 }
 
-/** A citation of a page, or one that only this dialect has. `length`: code points of the text so far. */
+/** A citation of a page, or a native citation of this dialect. `length`: code points of the text so far. */
 export function annotation({ source, title, textRange }: Citation, length: number): object | undefined {
   if (source.case === "native") return readTyped(source.value, DIALECT);
   if (source.case !== "url") return undefined;
@@ -220,12 +220,12 @@ export function annotation({ source, title, textRange }: Citation, length: numbe
   return { type: "url_citation", url: source.value, title, start_index: start, end_index: end };
 }
 
-/** A token's probability; clients need the bytes. */
+/** A token's log probability. Clients require the bytes. */
 export function logprob(token: TokenLogprob): object {
   return { ...tokenLogprob(token), bytes: [...(token.bytes ?? Buffer.from(token.token))] };
 }
 
-/** Limit of a stream, whose last events repeat it, and of the log probabilities of any answer: 25,000 tokens with 20 others each. */
+/** Limit of a stream, whose last events repeat it, and of any answer's log probabilities: 25,000 tokens with 20 alternatives each. */
 export const MAX_CHARS = 16 * 1024 * 1024;
 /** Characters that a log probability counts as, without its token. */
 const LOGPROB_CHARS = 16;
@@ -243,7 +243,7 @@ export function tooLong(): Failure {
   return new Failure("upstream_protocol", "The upstream provider's answer is longer than this format writes.");
 }
 
-/** Why an answer is not complete; undefined for one that is. A refusal in words is a whole answer. */
+/** Why an answer is incomplete; undefined for a complete one. An answer with a refusal text is complete. */
 export function incompleteReason(reason: FinishReason, hasRefusal: boolean): string | undefined {
   if (reason === FinishReason.LENGTH) return "max_output_tokens";
   return reason === FinishReason.CONTENT_FILTER && !hasRefusal ? "content_filter" : undefined;

@@ -2,26 +2,26 @@ import { exceedsJsonSize } from "../../encoding/json-size.ts";
 
 /*
  * State of a provider in the `encrypted_content` of a reasoning item: base64 of a JSON object, which clients send back unchanged. It is
- * not secret: providers check what they signed.
+ * not secret; providers verify their own signatures.
  */
 
-/** State of one thing of an answer. */
+/** State of one part of an answer. */
 export type State =
-  /** Of the reasoning item itself. */
+  /** State of the reasoning item itself. */
   | { readonly reasoning: { readonly text?: string; readonly redacted?: string; readonly signature?: string } }
-  /** Of the call with this ID. */
+  /** State of the call with this ID. */
   | { readonly tool_call: string; readonly signature: string }
-  /** Of the text before it. */
+  /** State of the text before the item. */
   | { readonly text: true; readonly signature: string }
-  /** Of the picture with this item ID. */
+  /** State of the picture with this item ID. */
   | { readonly image: string; readonly signature: string };
 
-/** Limit of characters: a signature of 4 MiB, which is the longest of a dialect, in base64 once more, and the text that was shown. */
+/** Limit of characters: a signature of 4 MiB, the longest of any dialect, again in base64, and the shown text. */
 const MAX_CHARS = 8 * 1024 * 1024;
-/** What a state consists of: more is not one. */
+/** Limits of a state's JSON. */
 const MAX_STATE_JSON = { depth: 2, values: 16 } as const;
 
-/** The beginning of the JSON; its length is a multiple of three, so that it is the beginning of the base64 too. */
+/** The beginning of the JSON. Its length is a multiple of three, so that its base64 is the beginning of the whole base64. */
 const BEGINNING = '{"parley":1,';
 const MARK = Buffer.from(BEGINNING).toString("base64");
 
@@ -29,7 +29,7 @@ export function writeState(state: State): string {
   return Buffer.from(JSON.stringify({ parley: 1, ...state })).toString("base64");
 }
 
-/** Reads a state; undefined for one of another server, or a changed one. */
+/** Reads a state; undefined for the state of another server, or a changed one. */
 export function readState(text: string): State | undefined {
   if (text.length > MAX_CHARS || !text.startsWith(MARK)) return undefined;
   const json = Buffer.from(text, "base64").toString();

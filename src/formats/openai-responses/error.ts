@@ -3,7 +3,7 @@ import { FAILURE_TABLE } from "../../inbound/failure-table.ts";
 
 const TOO_MANY_REQUESTS = 429;
 
-/** `error` of a response that failed after it began: its codes are other words than those of an error response. */
+/** `error` of a response that failed after it began. Its codes differ from those of an error response. */
 export function toResponseError(failure: Failure): object {
   const isLimited = FAILURE_TABLE[failure.code].http === TOO_MANY_REQUESTS;
   const code = isLimited ? "rate_limit_exceeded" : "server_error";

@@ -11,7 +11,7 @@ export class EventWriter {
     return `event: ${type}\ndata: {"type":"${type}"${fields},"sequence_number":${this.#sequence++}}\n\n`;
   }
 
-  /** An event that only this dialect has, as the provider wrote it; empty for one of another dialect. `place`: fields as of `write`. */
+  /** A native event of this dialect in the provider's JSON; empty for another dialect. `place`: as `fields` of `write`. */
   writeOwn(block: NativeBlock, place: string): string {
     const words = readTyped(block, DIALECT);
     if (words === undefined) return "";

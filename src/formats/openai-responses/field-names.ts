@@ -17,16 +17,16 @@ const NAMES: readonly (readonly [contract: RegExp, responses: string])[] = [
 const PART = /^messages\[(\d+)\](?:\.parts(?:\[(\d+)\])?)?/;
 const TOOL = /^tools\[(\d+)\](?:\.(?:function|custom)\b)?/;
 
-/** Where the parts of a request came from. */
+/** The places in the caller's request of what the contract's request contains. */
 interface Origins {
   readonly places: Places;
   /** Whether the input was a text. */
   readonly isText: boolean;
-  /** Places of the contract's tools. */
+  /** Paths of the contract's tools. */
   readonly tools: readonly string[];
-  /** Place of the tool that asks for pictures. */
+  /** Path of the tool that requests pictures. */
   readonly image: string | undefined;
-  /** Names that are the caller's own already. */
+  /** Names that are already the caller's. */
   readonly unrecognized: readonly string[];
 }
 

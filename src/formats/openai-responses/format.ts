@@ -7,10 +7,10 @@ import { writeResponse } from "./response.ts";
 import { EventStream } from "./stream.ts";
 
 const PATH = "/v1/responses";
-/** Clients that try a WebSocket first go on with POST requests after this. */
+/** Status 426. Clients that try a WebSocket first continue with POST requests after it. */
 const UPGRADE_REQUIRED = 426;
 
-/** OpenAI's Responses API. Keeps answers only where the configuration says so (`keep.ts`). */
+/** OpenAI's Responses API. Keeps answers only if that is configured (`keep.ts`). */
 export const openaiResponses: Format = {
   name: "openai-responses",
   routes: [
@@ -52,7 +52,7 @@ function toCompletion(asked: ReadRequest, requestId: string): ReadCompletion {
   };
 }
 
-/** Reads a request; one that continues a kept answer again when that is found. */
+/** Reads a request. A request that continues a kept answer is read again with that answer. */
 function readWith<R extends object>(
   { json, requestId, keeps }: FormatInput,
   make: (asked: ReadRequest, requestId: string) => R,

@@ -3,7 +3,7 @@ import { MAX_PARTS } from "../../core/validate.ts";
 import { field, optional } from "../schema-field.ts";
 import { openUnion } from "../shape.ts";
 
-/* Items of the conversation. See `schema.ts`. */
+/* Schemas of the items of a conversation. See `schema.ts`. */
 
 const text = (description: string) => field(z.string(), description);
 const optionalText = (description: string) => optional(z.string(), description);
@@ -139,7 +139,7 @@ const KINDS = {
   item_reference: itemReference,
 } as const;
 
-/** The type of an item: clients leave that of messages and references out. */
+/** The type of an item. Clients leave out the type of messages and references. */
 export function typeOf({ type, role, content: said, id }: Readonly<Record<string, unknown>>): unknown {
   if (type != null) return type;
   return role === undefined && said === undefined && id !== undefined ? "item_reference" : "message";

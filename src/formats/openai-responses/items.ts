@@ -35,7 +35,7 @@ const isOutput = ({ type }: Item): boolean => type === "function_call_output" ||
 const ROLES = { user: Role.USER, assistant: Role.ASSISTANT, system: Role.SYSTEM, developer: Role.SYSTEM } as const;
 
 /**
- * Makes messages of items: those of the model up to the next of the user are one message, and consecutive results are another. Stops
+ * Makes messages of items. All items of the model up to the user's next item are one message, and consecutive results are another. Stops
  * after one message more than core accepts.
  */
 export class ItemReader {
@@ -43,13 +43,13 @@ export class ItemReader {
   readonly #messages: Message[] = [];
   readonly #places = new Places();
   readonly #omitted: string[] = [];
-  /** Of the pictures of the last message, by item ID. */
+  /** Pictures of the last message, by item ID. */
   readonly #pictures = new Map<string, Part>();
   /** Calls of the last message, by ID; the first one of each. */
   readonly #calls = new Map<string, Part>();
-  /** State of calls of the last message that were not read yet. */
+  /** State by call ID, for calls of the last message that were not read yet. */
   readonly #signatures = new Map<string, string>();
-  /** Context among the results that are being read, which follows them: a result must follow its call. */
+  /** Context items between the results that are being read. They move behind the results, which must follow their calls. */
   readonly #context: (readonly [part: Part, place: Place])[] = [];
 
   constructor(names: ToolNames) {
@@ -89,7 +89,7 @@ export class ItemReader {
           `${path}: item references are not supported; Parley keeps no items: send the item itself.`,
         );
       default:
-        // Results too, so that each item stays in its place: those of functions have a message of their own.
+        // Native results are in the same message as native calls, so that the items keep their order.
         this.#said(toPart(toNative(withoutOwnId(item))), [at, WHOLE]);
     }
   }
@@ -157,7 +157,7 @@ export class ItemReader {
     );
   }
 
-  /** What other servers encrypted is left out; reasoning without a signature is the text that was shown. */
+  /** Adds reasoning. State of other servers is left out. Without a signature, the reasoning is the shown text. */
   #reasoning(item: ItemOf<"reasoning">, at: number, path: string): void {
     const { encrypted_content: given, summary, content } = item;
     if (given == null || given === "") {
@@ -187,12 +187,12 @@ export class ItemReader {
     this.#said(toPart({ case: "reasoning", value }, signature), [at, WHOLE]);
   }
 
-  /** The state of a call is before it, or after it when it came late. */
+  /** Puts a state on its call. The state comes before the call, or after it if it arrived late. */
   #signCall(id: string, signature: string): void {
     const call = this.#calls.get(id);
     if (call !== undefined) call.signature = signature;
     else {
-      // Begins the message that the call belongs to.
+      // Begins the message to which the call belongs.
       this.#assistant();
       this.#signatures.set(id, signature);
     }
@@ -206,7 +206,7 @@ export class ItemReader {
 
   #picture({ id, result }: ItemOf<"image_generation_call">, at: number, path: string): void {
     if (result == null || result === "") return;
-    // Its type is seen in its first bytes.
+    // `readDataUrl` detects the type by the first bytes.
     const content = readDataUrl(`data:image/png;base64,${result}`);
     if (content === undefined) throw invalidField(`${path}.result`, "must be base64");
     const image = create(ImageSchema, { mediaType: content.mediaType });
@@ -220,7 +220,7 @@ export class ItemReader {
     this.#add(role, [toPart({ case: "text", value: text })], [place]);
   }
 
-  /** Adds a part to the answer of which it is. */
+  /** Adds a part to the current message of the model. */
   #said(part: Part, place: Place): void {
     this.#assistant().parts.push(part);
     this.#places.add(place);
@@ -250,7 +250,7 @@ export class ItemReader {
   }
 }
 
-/** An item of reasoning with the signature of its part in place of the state that holds it; any other one as the provider made it. */
+/** A reasoning item with its part's signature in place of the state that contains it. Any other item without the gateway's ID. */
 export function toSignedItem(item: Item): Item {
   if (item.type !== "reasoning" || !("encrypted_content" in item)) return withoutOwnId(item);
   const state = readState(item.encrypted_content ?? "");

@@ -12,17 +12,17 @@ import { EventStream } from "./stream.ts";
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** What is kept of a response. */
+/** The kept content of a response. */
 interface Kept {
   /** The conversation before the answer. */
   readonly input: readonly Item[];
-  /** The response object, as it was sent. */
+  /** The response object that was sent. */
   readonly response: { readonly output: readonly Item[] };
-  /** The items with state of the provider, where the caller did not ask for that; null when there is none. */
+  /** The items with the provider's state, if the caller did not request that state; null without state. */
   readonly state: { readonly output: readonly Item[] } | null;
 }
 
-/** How the answer to a request is kept. */
+/** How the answer to a request is kept; undefined when it is not. */
 export function keepingOf(read: ReadRequest): Keeping | undefined {
   if (!read.isKept) return undefined;
   return {
@@ -31,12 +31,12 @@ export function keepingOf(read: ReadRequest): Keeping | undefined {
       content: toContent(read, text, read.withState ? undefined : completion),
     }),
     endBytes: KEPT.length,
-    // In the last event of a stream its number follows.
+    // In the last event of a stream, the event's number follows.
     withdraw: (end) => end.replace(/"store": true\}(?=(?:,"sequence_number":\d+\})?\s*$)/, NOT_KEPT),
   };
 }
 
-/** `answer`: undefined where `text` has the state of the provider. */
+/** The content to keep. `answer`: undefined when `text` has the state of the provider. */
 function toContent(read: ReadRequest, text: JsonText, answer: Answered | undefined): Buffer {
   const items = answer && writeStatefulItems(answer, read);
   return Buffer.concat([
@@ -57,9 +57,9 @@ export class KeptStream implements AnswerStream {
   readonly contentType: string;
   readonly #read: ReadRequest;
   readonly #events: EventStream;
-  /** The answer so far; undefined where the events have the state of the provider. */
+  /** The answer so far; undefined when the events have the state of the provider. */
   readonly #answer: AnswerBuilder | undefined;
-  /** Of the completion. */
+  /** ID of the completion. */
   #id = "";
 
   constructor(read: ReadRequest, requestId: string) {
@@ -95,7 +95,7 @@ export class KeptStream implements AnswerStream {
   }
 }
 
-/** Limits of what is kept: a request, and an answer that may be as large. */
+/** Limits of a kept content's JSON: a request, and an answer that may be as large. */
 const MAX_KEPT_JSON = { depth: MAX_PARSED_DEPTH, values: 2 * MAX_REQUEST_JSON.values };
 
 function readKept(content: Buffer): Kept {

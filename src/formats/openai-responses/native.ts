@@ -6,7 +6,7 @@ export const DIALECT = "openai-responses";
 /** Prefix of the IDs that the gateway gives to items without one. */
 export const OWN_ID = "parley";
 
-/** An item as the provider made it: without an ID that the gateway gave it. */
+/** An item without its ID if the gateway made that. */
 export function withoutOwnId<I extends object>(item: I): I {
   const { id } = item as { readonly id?: unknown };
   if (typeof id !== "string" || !id.startsWith(`${OWN_ID}_`)) return item;
@@ -14,7 +14,7 @@ export function withoutOwnId<I extends object>(item: I): I {
   return rest as I;
 }
 
-/** An item or a tool that the contract has no word for, as it is. */
+/** A native part or tool with the unchanged object. */
 export function toNative(given: object): Extract<Part["kind"], { case: "native" }> {
   return {
     case: "native",

@@ -10,14 +10,14 @@ export class OpenItem {
   readonly item: write.OutputItem;
   readonly #events: EventWriter;
   readonly #index: number;
-  /** Place of the item, and that of its last content, as JSON text. */
+  /** Fields that name the item, and its last content, as JSON text. */
   readonly #place: string;
   #contentPlace = "";
-  /** Code points of the last text. */
+  /** Number of code points of the last text. */
   #codePoints = 0;
-  /** Number of its steps that were written. */
+  /** Number of written steps. */
   #steps = 0;
-  /** Whether nothing more is added to it. */
+  /** Whether nothing more will be added to the item. */
   finished = false;
 
   constructor(item: write.OutputItem, index: number, events: EventWriter) {
@@ -36,7 +36,7 @@ export class OpenItem {
     );
   }
 
-  /** The progress of what arrives whole: a picture, or the work of a tool that the provider runs. */
+  /** The progress events of an item that arrives whole: a picture, or the work of a tool that the provider runs. */
   progress(): string {
     const { item } = this;
     const steps = item instanceof write.NativeItem ? item.steps() : write.stepsOf(item.type);
@@ -45,7 +45,7 @@ export class OpenItem {
     return rest.map((type) => this.#events.write(type, this.#place)).join("");
   }
 
-  /** A picture while it is being made, after the steps before its end. */
+  /** A preview of a picture, after the steps that precede its end. */
   partialImage({ index, data, mediaType }: PartialImage): string {
     const before = write.stepsOf(this.item.type).slice(this.#steps, -1);
     this.#steps += before.length;
@@ -60,7 +60,7 @@ export class OpenItem {
     );
   }
 
-  /** An event about the item that only this dialect has, as the provider wrote it. */
+  /** A native event about the item, in the provider's JSON. */
   event(block: NativeBlock): string {
     return this.#events.writeOwn(block, this.#place);
   }

@@ -1,11 +1,11 @@
-/** Place of a part in the request: the index of its item, and that of its content part; WHOLE without one. */
+/** Place of a part in the request: the index of its item, and the index of its content part, or WHOLE. */
 export type Place = readonly [item: number, content: number];
-/** The content of the item is a text. */
+/** Index of the content part for an item whose content is a text. */
 export const WHOLE = -1;
 /** Item index of `instructions`. */
 export const INSTRUCTIONS = -1;
 
-/** Places of all parts of a conversation, which outlive it: numbers only. */
+/** Places of all parts of a conversation. Only numbers, because they are kept after the conversation is released. */
 export class Places {
   readonly #starts: number[] = [];
   readonly #pairs: number[] = [];
@@ -20,7 +20,7 @@ export class Places {
     this.#pairs.push(item, content);
   }
 
-  /** The place of a part; that of the message's first part for one that is not there. */
+  /** The place of a part; for a missing part, the place of the message's first part. */
   of(message: number, part: number): Place {
     const start = this.#starts[message] ?? 0;
     const end = this.#starts[message + 1] ?? this.#pairs.length;

@@ -32,7 +32,7 @@ import {
 export interface ReadRequest {
   readonly request: CompletionRequest;
   readonly stream: boolean;
-  /** Whether the answer holds state of the provider. */
+  /** Whether the answer includes state of the provider. */
   readonly withState: boolean;
   readonly names: ToolNames;
   /** Whether the answer is to be kept. */
@@ -47,11 +47,11 @@ export interface ReadRequest {
   readonly unrecognized: readonly string[];
   /** The caller's names of the request's fields. */
   readonly nameOf: NameOf;
-  /** The body, for a provider of this format; of one that continues a kept answer with the conversation before it. */
+  /** The body, for a provider of this format. If the request continues a kept answer, it includes the earlier conversation. */
   readonly body: CallersBody;
 }
 
-/** What an answer repeats of its request; its `input` is empty, because the conversation is released. */
+/** The request fields that an answer repeats. `input` is empty, because the conversation is released. */
 export type Echo = ResponsesRequest;
 
 /** Fields for OpenAI-compatible providers only, passed through as JSON. */
@@ -71,7 +71,7 @@ const SIZES: Readonly<Partial<Record<string, readonly [aspectRatio: string, size
 
 const readShape = shapeReader(responsesRequest, "a request of the Responses API");
 
-/** Whether answers may be kept, and the items of the one that a request continues. */
+/** Whether answers may be kept, and the items of the kept answer that a request continues. */
 export interface Keeps {
   readonly keeps?: boolean | undefined;
   readonly before?: readonly unknown[] | undefined;
@@ -102,14 +102,14 @@ export function readResponsesRequest(json: unknown, { keeps = false, before }: K
   };
 }
 
-/** The request without the fields that are for the gateway, and with the signatures of its reasoning in place of its own state. */
+/** The request without the fields for the gateway itself, and with signatures in place of the gateway's reasoning state. */
 function toBody(given: ResponsesRequest, tools: ReadTools): CallersBody {
   const json: Record<string, unknown> = { ...given };
   for (const name of FOR_THE_GATEWAY) delete json[name];
   if (typeof given.input !== "string") {
     const { input } = given;
     const items = input.map(toSignedItem);
-    // The same list is sent with the caller's bytes.
+    // An unchanged list is kept, so that the caller's bytes can be sent.
     if (items.some((item, at) => item !== input[at])) json["input"] = items;
   }
   // Unknown fields in the items are not collected.
@@ -118,12 +118,12 @@ function toBody(given: ResponsesRequest, tools: ReadTools): CallersBody {
 
 const FOR_THE_GATEWAY = ["parley", "fallback_models", "previous_response_id", "background", "conversation", "prompt"];
 
-/** Limit of a conversation: that of a request. */
+/** Limit of a conversation, equal to that of a request. */
 const MAX_JOINED_BYTES = 32 * 1024 * 1024;
 
 const PREVIOUS = "previous_response_id";
 
-/** Names fields of a conversation of which the first items came from a kept answer. */
+/** Names the fields of a conversation whose first `kept` items came from a kept answer. */
 function ownNames(input: ResponsesRequest["input"], kept: number): NameOf {
   return (name) => {
     const found = /^input\[(\d+)\]/.exec(name);
@@ -277,7 +277,7 @@ function toInt32(value: number, field: string): number {
   return value;
 }
 
-/** Names of fields that are not honoured: unknown ones, and those that only OpenAI's servers have a use for. */
+/** Names of fields that are not honoured: unknown fields, and fields that only OpenAI's servers can use. */
 function omittedFields(asked: ResponsesRequest, keeps: boolean): string[] {
   const omitted: string[] = [];
   if (asked.store === true && !keeps) omitted.push("store");

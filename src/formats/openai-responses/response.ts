@@ -26,7 +26,7 @@ export function writeResponse(completion: Completion, read: ReadRequest): JsonTe
   return held.putBack(text);
 }
 
-/** What the items of an answer are made of. */
+/** The parts of a completion from which items are made. */
 export type Answered = Pick<Completion, "id" | "choices">;
 
 /** Writes the items of a response with state of the provider, as a JSON list; undefined for an answer without any. */
@@ -61,7 +61,7 @@ export function endOf(
   return incomplete === undefined ? { status: "completed" } : { status: "incomplete", incomplete };
 }
 
-/** What the response object says beside its items and what it repeats. */
+/** Fields of the response object beside its items and the repeated request fields. */
 interface ResponseState {
   readonly status: write.Status | "failed";
   readonly incomplete?: string;
@@ -71,15 +71,15 @@ interface ResponseState {
   /** `Choice.provider_details_json`. */
   readonly details?: Readonly<Record<string, string>> | undefined;
   readonly leftOut?: readonly string[];
-  /** Of a failed response, which has no report: the models that were tried. */
+  /** The attempts of a failed response, which has no report. */
   readonly attempts?: readonly Attempt[];
 }
 
-/** The end of a response object: it says whether the response is kept, which is known last. Both have the same length. */
+/** The end of a response object, which states whether the response is kept; that is known last. Both have the same length. */
 export const KEPT = '"store": true}';
 export const NOT_KEPT = '"store":false}';
 
-/** Fields that the response object has of the request, and at its ends. */
+/** Fields that the response object takes from the request, and its own first and last fields. */
 const OWN: ReadonlySet<string> = new Set([
   ...Object.keys(repeated({ model: "", input: "", user: "" })),
   "id",
@@ -92,7 +92,7 @@ const OWN: ReadonlySet<string> = new Set([
   "parley",
 ]);
 
-/** Writes the response object of one answer, which a stream has three times. */
+/** Writes the response object of one answer. A stream contains it three times. */
 export class ResponseWriter {
   readonly #head: string;
   readonly #model: string;
@@ -144,7 +144,7 @@ function secondsOf(report: Report | undefined): number {
 function repeated(asked: Echo): object {
   return {
     background: false,
-    // The format has no such fields of a request; the specification Open Responses wants them in its answer.
+    // The format has no such request fields, but the Open Responses specification requires them in the answer.
     frequency_penalty: 0,
     presence_penalty: 0,
     instructions: asked.instructions ?? null,
@@ -174,7 +174,7 @@ function repeated(asked: Echo): object {
   };
 }
 
-/** A function has all of its fields in an answer. */
+/** A tool as an answer repeats it: functions have all of their fields. */
 function repeatedTool(tool: object): object {
   return "type" in tool && tool.type === "function" ? { ...OF_FUNCTION, ...tool } : tool;
 }

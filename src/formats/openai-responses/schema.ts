@@ -12,15 +12,15 @@ import { item } from "./item-schema.ts";
 import { format, tool, toolChoice } from "./tool-schema.ts";
 
 /*
- * The shape of what clients of OpenAI's Responses API send. Only types and the length of lists are checked here; ranges and all that needs
- * a model is core's. Unknown keys are kept: `request.ts` reports them.
+ * The shape of requests of OpenAI's Responses API. Only types and the length of lists are checked here; core checks ranges and everything
+ * that depends on a model. Unknown keys are kept; `request.ts` reports them.
  */
 
 /** Limit of items: a message may consist of several, such as a call and the reasoning before it. */
 const MAX_ITEMS = 4 * MAX_MESSAGES;
-/** Limit of what `include` may hold. */
+/** Limit of entries of `include`. */
 const MAX_INCLUDED = 64;
-/** Limit of tools and namespaces; core has that of tools. */
+/** Limit of tools and namespaces together. Core has the limit of tools. */
 const MAX_GIVEN_TOOLS = 2000;
 
 const range = ([minimum, maximum]: readonly [number, number]) => ({ minimum, maximum });
@@ -131,5 +131,5 @@ export const responsesRequest = field(
 
 export type ResponsesRequest = z.output<typeof responsesRequest>;
 
-/** The keys that the request may have: what else comes is reported as not honoured. */
+/** The keys that the request may have. Other keys are reported as not honoured. */
 export const KNOWN_REQUEST_KEYS: ReadonlySet<string> = new Set(Object.keys(responsesRequest.shape));

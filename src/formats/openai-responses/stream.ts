@@ -33,7 +33,7 @@ import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
 
-/** A native block that has not ended, with the events about it. */
+/** An unfinished native block, with the events about it. */
 interface OpenNative {
   readonly dialect: string;
   json: string;
@@ -43,7 +43,7 @@ interface OpenNative {
 type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" | "withState">;
 
 /**
- * Writes chunks as the events of a response. One writer per stream: it opens an item for each part, joins neighbouring texts to one
+ * Writes chunks as the events of a response. One writer per stream. It opens an item for each part, joins neighbouring texts into one
  * message, ends items in their order, and repeats the whole answer in the last event, as clients expect.
  */
 export class EventStream implements AnswerStream {
@@ -54,15 +54,15 @@ export class EventStream implements AnswerStream {
   readonly #events = new EventWriter();
   #writer: ResponseWriter | undefined;
   #items = new OutputItems("");
-  /** Items that are not ended, in order. */
+  /** Unfinished items, in order. */
   #open: OpenItem[] = [];
   /** Ended items as JSON text. */
   readonly #ended: string[] = [];
-  /** The item of a picture that is being made. */
+  /** The item of a picture of which only previews were received. */
   #making: OpenItem | undefined;
   /** Unfinished native blocks, by part index. */
   readonly #native = new Map<number, OpenNative>();
-  /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
+  /** Items of unfinished parts, by part index. The item of a text is its message. */
   readonly #parts = new Map<number, OpenItem>();
   #hasRefusal = false;
   #ending: ReturnType<typeof endOf> = { status: "completed" };
@@ -70,7 +70,7 @@ export class EventStream implements AnswerStream {
   readonly #leftOut = new LeftOut(DIALECT);
   #details: ChoiceFinish["providerDetailsJson"] = {};
   #isDone = false;
-  /** Characters of the answer, with log probabilities as if they were some. */
+  /** Characters of the answer, including those that log probabilities count as. */
   #chars = 0;
   /** The response object of the last event as JSON; empty before it. */
   response = "";
@@ -85,7 +85,7 @@ export class EventStream implements AnswerStream {
     return this.#isDone;
   }
 
-  /** A comment until there may be events; then an event, because some clients count nothing else against their idle limit. */
+  /** A comment before the first event; then an event, because for some clients only events reset the idle limit. */
   get keepAlive(): string {
     const mayWrite = this.#writer !== undefined && !this.#isDone;
     return mayWrite ? this.#events.write("keepalive", "") : ": keep-alive\n\n";
@@ -111,10 +111,10 @@ export class EventStream implements AnswerStream {
     return out;
   }
 
-  /** Not an `error` event, which some clients take for a lost connection. */
+  /** Ends the stream with a failed response. Some clients would take an `error` event for a lost connection. */
   fail(failure: Failure): string {
     const id = this.#requestId.replace(/[^A-Za-z0-9]/g, "");
-    // Without a response only comments were sent, and clients want it to begin first.
+    // Clients require the start of a response before its failure. If only comments were sent, the response starts now.
     const begun =
       this.#writer === undefined ? this.#begin({ id, model: this.#read.echo.model, createdSeconds: 0 }) : "";
     const output = [...this.#ended, ...this.#open.map(({ item }) => JSON.stringify(item))];
@@ -139,7 +139,7 @@ export class EventStream implements AnswerStream {
     return response === undefined ? "" : this.#events.write(`response.${name}`, `,"response":${response}`);
   }
 
-  /** Texts begin with their first piece, so that there are no empty ones. */
+  /** Starts a part. Texts start with their first piece, so that there are no empty texts. */
   #startPart({ partIndex, part }: PartStart): string {
     if (part === undefined) return "";
     const { kind, signature, providerDetailsJson } = part;
@@ -178,7 +178,7 @@ export class EventStream implements AnswerStream {
     }
   }
 
-  /** The item of a picture: the one that was begun while it was made, or a new one. */
+  /** The item of a picture: the one that its previews began, or a new one. */
   #beginImage(partIndex: number): { readonly item: ImageItem; readonly out: string } {
     const making = this.#making;
     this.#making = undefined;
@@ -196,7 +196,7 @@ export class EventStream implements AnswerStream {
     return begun + (this.#making?.partialImage(image) ?? "");
   }
 
-  /** Throws `upstream_protocol` beyond MAX_CHARS. */
+  /** Counts a delta. Throws `upstream_protocol` beyond MAX_CHARS. */
   #count({ content, logprobs }: PartDelta): void {
     if (typeof content.value === "string") this.#chars += content.value.length;
     this.#chars += countLogprobs(logprobs);
@@ -231,7 +231,7 @@ export class EventStream implements AnswerStream {
     }
   }
 
-  /** An event about an item: those of a native one wait for its end, when it is written. */
+  /** An event about an item. Events of a native item wait until the item is written, at its end. */
   #eventOf(partIndex: number, event: NativeBlock): string {
     const native = this.#native.get(partIndex);
     if (native === undefined) return this.#parts.get(partIndex)?.event(event) ?? "";
@@ -329,7 +329,7 @@ export class EventStream implements AnswerStream {
     return out;
   }
 
-  /** Opens an item, after the end of those before it that are finished. */
+  /** Opens an item, after ending the finished items before it. */
   #add(partIndex: number | undefined, item: OutputItem): string {
     const last = this.#open.at(-1);
     if (last?.item.type === "message") last.finished = true;
@@ -353,7 +353,7 @@ export class EventStream implements AnswerStream {
     return out;
   }
 
-  /** Ends all items: only now it is known whether the last one is complete. */
+  /** Ends all items. The last one ends only now, because it may be incomplete. */
   #finishChoice({ finishReason, providerDetailsJson }: ChoiceFinish): string {
     this.#details = providerDetailsJson;
     this.#ending = endOf(finishReason, this.#hasRefusal);

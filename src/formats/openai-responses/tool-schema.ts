@@ -3,7 +3,7 @@ import { MAX_TOOLS, NAME } from "../../core/validate.ts";
 import { field, optional } from "../schema-field.ts";
 import { openUnion } from "../shape.ts";
 
-/* Tools, the choice among them, and the forms of an answer: flat, where chat completions nest them. See `schema.ts`. */
+/* Schemas of tools, tool choice and response formats. They are flat; chat completions nest them. See `schema.ts`. */
 
 const name = field(z.string(), "1 to 64 letters, digits, `_` or `-`.", { pattern: NAME.source });
 const description = optional(z.string(), "What it does and when to call it, told to the model.");
@@ -44,7 +44,7 @@ export const namespaceTool = field(
   }),
   "Tools with a common name. Providers are told `<namespace>__<name>`; the answer has both names apart.",
 );
-/** Tools of other types are run by OpenAI’s servers, or known to its models only. */
+/** Tools of other types are run by OpenAI’s servers, or are known only to its models. */
 export const tool = openUnion(
   field(
     z.discriminatedUnion("type", [functionTool, customTool, namespaceTool]),

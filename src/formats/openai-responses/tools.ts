@@ -17,8 +17,8 @@ const MAX_NAME_CHARS = 64;
 const MAX_NAMESPACE_CHARS = 256;
 
 /**
- * Names of the tools of a request, which the contract has without namespaces. The names of the answer's calls are looked up in the request's
- * own tools, so that nothing needs to be kept.
+ * Names of the tools of a request. The contract has no namespaces, so their names are joined. The names of the answer's calls are looked
+ * up in the request's own tools, so that no state is kept between requests.
  */
 export class ToolNames {
   readonly #flat = new Map<string, string>();
@@ -46,7 +46,7 @@ export class ToolNames {
 
 const keyOf = (name: string, namespace: string | undefined): string => JSON.stringify([namespace, name]);
 
-/** Joins the names; too long ones are cut, and told apart by a hash. */
+/** Joins the names. Names that are too long are cut, and made unique by a hash. */
 function join(namespace: string, name: string): string {
   const joined = `${namespace}__${name}`;
   if (joined.length <= MAX_NAME_CHARS) return joined;
@@ -58,24 +58,24 @@ function join(namespace: string, name: string): string {
 export interface ReadTools {
   readonly tools: Tool[];
   readonly names: ToolNames;
-  /** Places of the contract's tools in the request, such as `tools[1].tools[0]`. */
+  /** Paths of the contract's tools in the request, such as `tools[1].tools[0]`. */
   readonly places: readonly string[];
-  /** Places of what is left out. */
+  /** Paths of tools that are left out. */
   readonly omitted: readonly string[];
-  /** A tool of OpenAI's servers without which nothing can be called. */
+  /** A tool of OpenAI's servers without which no tool can be called. */
   readonly demanded: { readonly place: string; readonly type: string } | undefined;
   /** The `image_generation` tool that makes the answer hold pictures. */
   readonly image: { readonly place: string; readonly size: unknown; readonly partialCount: number } | undefined;
 }
 
-/** Reads tools. Those of types that the contract does not have are native: OpenAI's servers run them, or only its models call them. */
+/** Reads tools. Tools of types that the contract does not have are native: OpenAI's servers run them, or only its models call them. */
 export function readTools(given: readonly GivenTool[], choice: GivenChoice | null | undefined): ReadTools {
   const tools: Tool[] = [];
   const names = new ToolNames();
   const places: string[] = [];
   const omitted: string[] = [];
   const push = (kind: Tool["kind"], place: string): void => {
-    // One more than the limit of core is enough to be refused.
+    // One more than core's limit is enough for core to refuse the request.
     if (tools.length > MAX_TOOLS) return;
     tools.push({ $typeName: "parley.v1.Tool", kind });
     places.push(place);
@@ -119,7 +119,7 @@ function toImageTool(tool: object, place: string): ReadTools["image"] {
 }
 
 const isImageTool = ({ type }: { readonly type: string }): boolean => type === "image_generation";
-/** Tools that clients declare in every request. */
+/** Whether a tool is one that clients declare in every request, so that leaving it out does no harm. */
 const isDispensable = (type: string): boolean => type.startsWith("web_search") || type === "image_generation";
 
 /** Whether the answer would miss its purpose without the tool. */
@@ -142,7 +142,7 @@ export function whyNotElsewhere({ demanded }: ReadTools): (() => Failure) | unde
     );
 }
 
-/** A value that the format has and the gateway does not. `message`: the whole message. */
+/** The failure of a value that the format has and the gateway does not support. `message`: the whole message. */
 export function unsupported(field: string, message: string): Failure {
   return new Failure("invalid_request", message, {
     detail: "unsupported_value",
@@ -167,8 +167,8 @@ function toKind(tool: NamedTool, name: string): Tool["kind"] {
 }
 
 /**
- * Reads the choice among tools; undefined when it has no effect. The contract cannot name a native tool: one that is the only tool is
- * called when any is. Throws `invalid_request` for a tool that there is not.
+ * Reads the tool choice; undefined when it has no effect. The contract cannot name a native tool; if it is the only tool, requiring any
+ * call requires it. Throws `invalid_request` for a tool that is not among the tools.
  */
 export function readToolChoice(choice: GivenChoice, { tools, names, image }: ReadTools): ToolChoice | undefined {
   if (typeof choice === "string") return toChoice({ case: "mode", value: MODES[choice] });
@@ -196,7 +196,7 @@ export function readToolChoice(choice: GivenChoice, { tools, names, image }: Rea
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";
 const isOnlyTool = (tools: readonly Tool[]): boolean => tools.length === 1;
 
-/** Whether the choice names a native tool beside others, which only the caller's own body can say. */
+/** Whether the choice names one native tool among several tools, which only the caller's own body can express. */
 export function isLostChoice(choice: GivenChoice | null | undefined, { tools, image }: ReadTools): boolean {
   const type = chosenType(choice);
   if (type === undefined || NAMED_CHOICES.has(type) || (type === "image_generation" && image !== undefined))

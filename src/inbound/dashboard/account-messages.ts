@@ -71,7 +71,7 @@ export function fromRoleMessage(role: AccountRole, customRoleId: string): Role {
   const found = ROLE_NAMES.find((name) => ROLES[name] === role);
   if (found !== undefined) return found;
   const names = [...ROLE_NAMES, "custom"].map((name) => `ACCOUNT_ROLE_${name.toUpperCase()}`);
-  throw invalidField("role", `must be of ${names.join(", ")}`);
+  throw invalidField("role", `must be one of ${names.join(", ")}`);
 }
 
 /** A timestamp field; absent without a time. */

@@ -58,7 +58,8 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       if (fate.case === undefined || fate.value === false)
         throw invalidField("keys", "set transfer_keys_to, or revoke_keys to true");
       const keysTo = fate.case === "transferKeysTo" ? fate.value : undefined;
-      // Revoking them is part of the end of an account; another owner could use them.
+      // Revoking the keys is part of the end of an account. Giving them away needs the permission: another owner could use
+      // them.
       if (keysTo !== undefined) for (const accountId of [id, keysTo]) requireIn(signedIn, "keys.write", accountId);
       const { keyIds, teams, sessions } = await offboard(access, { id, keysTo, actor: actorOf(context) });
       return {

@@ -158,7 +158,10 @@ function fieldsOf(thresholds: Thresholds): AuditFields {
   );
 }
 
-/** The thresholds to store; undefined for those that are the default again. Throws `invalid_request` for those of the file. */
+/**
+ * The thresholds to store; undefined for values that are the default again. Throws `invalid_request` for thresholds that the
+ * file sets.
+ */
 function changesOf(
   { values, ofFile }: ThresholdsInForce,
   asked: Thresholds,

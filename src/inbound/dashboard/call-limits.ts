@@ -4,7 +4,10 @@ import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
 
-/** Who a limit is for. A session has half of its account's: who has one cannot keep the others from ending it. So has an administration key. */
+/**
+ * Kind of holder of a limit. A session, or an administration key, has half of its account's, so that its user cannot keep
+ * the account's other sessions from ending it.
+ */
 type Holder = "session" | "account";
 
 /** Calls in flight, without streams: the database runs reports of all accounts one after the other. */

@@ -46,7 +46,7 @@ export function signedInOf(context: Pick<HandlerContext, "values">): SignedIn {
   return signedIn;
 }
 
-/** Who calls, for the audit log. */
+/** The actor of a call, for the audit log. */
 export function actorOf(context: Pick<HandlerContext, "values">): Actor {
   const { network, browser: client, signedIn } = callOf(context);
   const actor = { actorId: signedIn?.account.id, network, client };
@@ -84,7 +84,7 @@ export function accountsInView(signedIn: SignedIn, permission: Permission, asked
   return asked === "" ? accountsWith(signedIn, permission) : [accountToUse(signedIn, permission, asked)];
 }
 
-/** Whether who reads this account, or all (undefined), may go on: for streams. */
+/** Returns the check that a stream may go on: whether the caller may still read this account, or all (undefined). */
 export function mayStillRead(permission: Permission, accountId: string | undefined): (now: SignedIn) => boolean {
   return (now) =>
     accountId === undefined ? permitsEverywhere(now, permission) : permitsIn(now, permission, accountId);

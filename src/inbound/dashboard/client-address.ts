@@ -23,12 +23,12 @@ export function createNetworkFinder({
   trustedProxies,
   onUntrusted,
 }: NetworkFinderOptions): (arrival: Arrival) => string {
-  let isToldOf = trustedProxies.length > 0;
+  let isReported = trustedProxies.length > 0;
   const trusted = toBlockList(trustedProxies);
   const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
   return ({ remoteAddress, forwardedFor }) => {
-    if (!isToldOf && forwardedFor !== undefined) {
-      isToldOf = true;
+    if (!isReported && forwardedFor !== undefined) {
+      isReported = true;
       onUntrusted();
     }
     let client = toAddress(remoteAddress ?? "");

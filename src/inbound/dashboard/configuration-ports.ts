@@ -24,7 +24,7 @@ export interface ShownEntry {
   };
 }
 
-/** Who changes it, and why. */
+/** Actor and reason of a change. */
 export interface ChangeFacts {
   readonly expected: number;
   readonly comment: string;
@@ -34,7 +34,7 @@ export interface ChangeFacts {
   readonly actor: Actor;
 }
 
-/** What came of a change. */
+/** Result of a change. */
 export interface ChangeResult {
   /** Undefined when nothing has changed. */
   readonly version: number | undefined;
@@ -53,7 +53,7 @@ export interface Version {
   readonly comment: string;
 }
 
-/** Why a provider did not do what it was asked for. */
+/** Failure of a tested provider, and advice. */
 export interface DraftFailure {
   readonly failure: Failure;
   readonly advice: string | undefined;

@@ -28,7 +28,7 @@ import type {
   Version,
 } from "./configuration-ports.ts";
 
-/** Models of a provider's list that are answered. */
+/** Limit of a provider's models in a response. */
 const MAX_OFFERED = 1_000;
 
 /** The stored configuration, for administrators. */
@@ -179,7 +179,7 @@ function readNumber(value: bigint, field: string): number {
 
 function readSection(section: ConfigurationSection, field: string): SectionName {
   const found = Object.entries(SECTIONS).find(([, number]) => number === section);
-  if (found === undefined) throw invalidField(field, "must be a section");
+  if (found === undefined) throw invalidField(field, "is not one of ConfigurationSection");
   return found[0] as SectionName;
 }
 

@@ -109,7 +109,7 @@ export interface ConsolePorts {
   /** The setting `tracing.url`. */
   readonly traceUrl: () => string | undefined;
   readonly explain: ModelServicePorts["explain"];
-  /** Of accounts' credentials; the models are those of `models`. */
+  /** Rules for accounts' credentials; the models are those of `models`. */
   readonly credentials: Omit<RoutingServicePorts["rules"], "models">;
   readonly testModel: ModelServicePorts["testModel"];
   readonly adviceOnTest: ModelServicePorts["adviceOnTest"];
@@ -130,7 +130,10 @@ export interface ConsoleOptions {
   readonly hasTls: boolean;
   /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
-  /** The built pages; undefined when they are not built: the pages' addresses then say so. */
+  /**
+   * The built pages. Undefined when they are not built: the response at their addresses then names the command that builds
+   * them.
+   */
   readonly files?: BuiltFiles | undefined;
 }
 

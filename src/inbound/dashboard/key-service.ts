@@ -327,8 +327,8 @@ function fromAttributionMessage(message: AttributionLimitsMessage): AttributionL
 /** Reads the models of a request. Throws `invalid_request` for a contradiction or an unknown model. */
 function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<string>): readonly string[] | "all" {
   if (all === ids.length > 0) throw invalidField("models", "set either all or the IDs of models");
-  const stranger = ids.find((id) => !known.has(id));
-  if (stranger !== undefined) throw invalidField("models.ids", `unknown model ${stranger.slice(0, 64)}`);
+  const unknown = ids.find((id) => !known.has(id));
+  if (unknown !== undefined) throw invalidField("models.ids", `unknown model ${unknown.slice(0, 64)}`);
   return all ? "all" : ids;
 }
 
@@ -336,7 +336,7 @@ function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<str
 function fromCapabilitySelection({ capabilities }: CapabilitySelection): Capability[] {
   return capabilities.map((asked) => {
     const found = Object.entries(CAPABILITIES).find(([, message]) => message === asked);
-    if (found === undefined) throw invalidField("capabilities", `must be of ${CAPABILITY_NAMES.join(", ")}`);
+    if (found === undefined) throw invalidField("capabilities", `must be one of ${CAPABILITY_NAMES.join(", ")}`);
     return found[0] as Capability;
   });
 }

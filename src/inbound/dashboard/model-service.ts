@@ -37,12 +37,12 @@ export interface ModelServicePorts {
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
-  /** Takes nothing of the key's limits. */
+  /** Explains a request without counting it for the key's limits. */
   readonly explain: Completions["explain"];
   readonly keys: Pick<KeyStore, "findWithHash">;
   /** Asks the provider of a model for one token; returns the time it took in ms. Throws a Failure. */
   readonly testModel: (model: Model) => Promise<number>;
-  /** What to look at after a failed test; undefined where nothing is known to help. */
+  /** Advice after a failed test; undefined without any. */
   readonly adviceOnTest: (failure: Failure, model: Model) => string | undefined;
   readonly clock: Clock;
 }

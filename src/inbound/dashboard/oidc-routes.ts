@@ -84,7 +84,10 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     return url.href;
   };
 
-  /** Counts an answer with a code: of a session and a known browser apart from strangers in its network. */
+  /**
+   * Counts an answer with a code. Sessions and known browsers have their own counts, apart from unknown browsers in their
+   * network.
+   */
   const enter = async (request: IncomingMessage, { purpose, browserToken }: Pending) => {
     const network = ports.findNetwork(request);
     const sessionId = purpose === "confirm" ? cookies.session.read(request.headers.cookie) : undefined;
@@ -98,7 +101,7 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     const { search, searchParams } = urlOf(request);
     if (!hasState(pending, searchParams.get("state") ?? "")) throw new OidcRefusal("expired");
     const network = ports.findNetwork(request);
-    // Other answers ask nothing of the provider.
+    // Answers without a code cause no request to the provider.
     const attempt = searchParams.has("code") && !searchParams.has("error") ? await enter(request, pending) : undefined;
     const provider = await ports.provider();
     const url = new URL(originFor(request.headers.host!) + CALLBACK + search);

@@ -24,11 +24,11 @@ import { type TargetPorts, unhealthyTargets } from "./unhealthy-targets.ts";
 import { readZone, toPointMessage, toRowMessage, toSumsMessage } from "./usage-messages.ts";
 
 const { hour: HOUR_MS, day: DAY_MS } = STEP_MS;
-/** Time that the forecast of a month goes on like. */
+/** Time whose average cost the forecast of a month continues. */
 const TREND_MS = 7 * DAY_MS;
-/** Time before its expiry from which a key is noticed. */
+/** Time before its expiry from which a key is listed. */
 const EXPIRY_MS = 14 * DAY_MS;
-/** Share of its budget from which a key is noticed. */
+/** Share of its budget from which a key is listed. */
 const BUDGET_SHARE = 0.8;
 /** Keys of each kind. */
 const MAX_KEYS = 10;

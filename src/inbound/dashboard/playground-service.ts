@@ -63,7 +63,7 @@ export function createPlaygroundService({
             entrance: "console",
             trace: traces?.begin({ caller: undefined, arrivedMs, target: TARGET }),
           } as const;
-          // The headers are the browser's: only what the request itself says is for whom it is.
+          // The headers are the browser's, so the attribution is read from the request's fields only.
           const attribution = addFields(undefined, request);
           const call = { principal, requestId, completionId, attribution, ...own };
           try {

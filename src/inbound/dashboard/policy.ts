@@ -24,19 +24,22 @@ import { isSecondFactorDue, requireFresh, type SignedIn } from "../../access/ses
 import type { AccessContext } from "../../access/context.ts";
 import { Failure } from "../../core/failure.ts";
 
-/** Who may call an RPC, and how. In which accounts the caller has the permission is decided where their objects are looked up. */
+/**
+ * Which callers may call an RPC, and how. The service checks in which accounts the caller has the permission, where it looks
+ * up their objects.
+ */
 export interface Policy {
   readonly who: "anybody" | "signed in" | Permission;
   /**
-   * Whether it takes administration keys. Default: those that have the permission; without a permission it is for people. False: for people
-   * only.
+   * Whether it takes administration keys. Default: keys that have the permission; an RPC without a permission takes none.
+   * False: it is for people only.
    */
   readonly takesKeys?: boolean;
   /** Whether the password must have been entered recently. */
   readonly fresh?: true;
   /** Whether it can be called before a required second factor is set up. */
   readonly beforeSecondFactor?: true;
-  /** Whether it writes to the database for somebody who has signed in: the rate of such calls is limited. */
+  /** Whether it writes to the database for a signed-in caller: the rate of such calls is limited. */
   readonly changes?: true;
   /** Size limit of requests. Default: 64 KiB. */
   readonly maxBodyBytes?: number;
@@ -64,11 +67,11 @@ const SIGNED_IN: Policy = { who: "signed in" };
 const EVERY_CALLER: Policy = { who: "signed in", takesKeys: true };
 /** Changes stored data, without a recent password. */
 const PLAIN_CHANGE: Policy = { who: "signed in", changes: true };
-/** Of the own account, before a second factor is set up. */
+/** Concerns the own account, and is allowed before a second factor is set up. */
 const OWN: Policy = { who: "signed in", beforeSecondFactor: true };
 const OWN_CHANGE: Policy = { ...OWN, changes: true };
 const OWN_FRESH_CHANGE: Policy = { ...OWN_CHANGE, fresh: true };
-/** Prompts have pictures. */
+/** Prompts may contain images. */
 const PROMPT = { maxBodyBytes: 16 * 1024 * 1024, isCompletion: true } as const;
 
 /** Reads, with a permission. */
@@ -123,7 +126,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     getSession: ANYBODY,
     getInvitation: ANYBODY,
     reauthenticate: OWN_CHANGE,
-    // The request has the password, or a passkey.
+    // The request contains the password, or a passkey.
     changePassword: OWN_CHANGE,
     listSessions: OWN,
     signOutElsewhere: OWN_CHANGE,
@@ -145,7 +148,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   }),
   ...entries(AccountService.method, {
     list: reading("accounts.read"),
-    // Of the name; the service checks the rest.
+    // The permission for the name; the service checks the rest.
     update: { who: "profile.write", changes: true },
     offboard: changing("accounts.write"),
     createInvitation: changing("accounts.write"),

@@ -7,7 +7,10 @@ import { Turns } from "../../scheduling/turns.ts";
  */
 const AT_A_TIME = { sqlite: 1, postgres: 3 } as const;
 
-/** Runs reports for the accounts in turn, one of an account at a time: its others do not keep the connections from other accounts. */
+/**
+ * Runs reports for the accounts in turn, one of an account at a time, so that an account with many reports does not keep the
+ * connections from others.
+ */
 export class ReportTurns {
   readonly #turns: Turns;
 

@@ -10,13 +10,13 @@ import type { LogFilter } from "./request-filter.ts";
 import { type AccountView, listRequests, type RequestListPorts } from "./request-list.ts";
 import { type Sort, sortRequests } from "./request-sort.ts";
 
-/** Requests of a file at most. */
+/** Largest number of requests in a file. */
 export const MAX_EXPORTED = 50_000;
-/** Requests of a piece: as many as are written without a noticeable delay of other work. */
+/** Requests per piece: few enough that writing a piece does not noticeably delay other work. */
 const PIECE = 250;
-/** Requests of a sorted page: each sorts anew. */
+/** Requests per page of a sorted export: each page sorts again. */
 const SORTED_PAGE = 1_000;
-/** Pages that are looked through at most, for filters that hardly any request matches. */
+/** Largest number of pages that are searched, for filters that hardly any request matches. */
 const MAX_PAGES = 1_000;
 
 interface ExportPorts extends RequestListPorts {
@@ -47,7 +47,7 @@ interface ExportPiece {
 type Read = (limit: number) => Promise<{
   readonly requests: readonly EndedRequest[];
   readonly isLast: boolean;
-  /** Whether earlier ones are left out. */
+  /** Whether earlier requests are left out. */
   readonly isCut: boolean;
 }>;
 

@@ -29,7 +29,7 @@ export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn
   };
 }
 
-/** Reads whom and what requests are for. Throws `invalid_request`. */
+/** Reads the conditions on attribution. Throws `invalid_request`. */
 export function readAttributionFilter(
   filter: Pick<RequestFilter, "endUser" | "session" | "agent" | "tag"> | undefined,
 ): AttributionFilter {

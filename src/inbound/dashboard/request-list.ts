@@ -3,7 +3,7 @@ import type { LedgerStore, LogPosition, LogQuery } from "../../ledger/ledger-sto
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
 import type { EndedRequest, RequestFeed } from "./request-feed.ts";
 
-/** Stores of ended requests, and what else is known of them. */
+/** Stores of ended requests, with the names of keys and the messages of failures. */
 export interface RequestListPorts {
   readonly ledger: Pick<LedgerStore, "list">;
   readonly refusals: Pick<RefusalStore, "list">;

@@ -11,7 +11,7 @@ import type { EntryDetails } from "../../core/entry-details.ts";
 import type { LimitState } from "../../core/limiter.ts";
 import type { EndedRequest } from "./request-feed.ts";
 
-/** Who looks at requests. */
+/** The caller to whom requests are shown. */
 export interface Viewer {
   readonly isAdministrator: boolean;
   /** Address of a trace, with TRACE_ID in place of its ID; undefined without the setting. */

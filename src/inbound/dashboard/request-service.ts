@@ -195,7 +195,10 @@ function readSort({
   return order && { order, isAscending };
 }
 
-/** What a stream reads. Names of keys are those of its account: the caller may leave other ones before it ends. */
+/**
+ * Filter and view of a stream. It shows the name of a key only while the request's account owns the key: the caller may lose
+ * the permission in other accounts before the stream ends.
+ */
 function streamedBy(message: RequestFilter | undefined, context: Pick<HandlerContext, "values">) {
   const filter = readFilter(message, signedInOf(context));
   const isOfAll = permitsEverywhere(signedInOf(context), "requests.read");

@@ -21,7 +21,7 @@ interface SortedRequests {
   readonly sortedSinceMs: number | undefined;
 }
 
-/** Where a page ended, and from when on the requests of all pages are. */
+/** End of a page, and beginning of the time of the requests on all pages. */
 interface Place {
   readonly after: NonNullable<SortedQuery["after"]>;
   readonly sinceMs: number | undefined;

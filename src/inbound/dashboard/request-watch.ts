@@ -8,7 +8,7 @@ import { type AccountView, listRequests, type RequestListPorts } from "./request
 const POLL_MS = 1_000;
 /** Overlap of the queries: requests are written after their end, refused ones by seconds, and clocks differ. */
 const OVERLAP_MS = 10_000;
-/** Requests of a query at most. */
+/** Largest number of requests in a query. */
 const POLL_ROWS = 200;
 /** Shortest time between two batches. */
 const GATHER_MS = 100;
@@ -99,7 +99,7 @@ async function startPolling(ports: WatchPorts, { filter, view }: Watched, unsent
 
 /** Limit of waiting requests: a slow reader gets the latest. */
 const MAX_WAITING = 200;
-/** Requests of a batch at most. */
+/** Largest number of requests in a batch. */
 const MAX_BATCH = 100;
 /** Limit of known IDs: more than overlapping queries return. */
 const MAX_KNOWN = 2_000;

@@ -40,7 +40,7 @@ export interface RpcPorts {
   readonly calls: Calls;
   readonly refused: Refused;
   /** Throws a Failure for a call that may come from another site's page. */
-  readonly csrf: (knock: RequestHeaders, expected: RpcShape) => void;
+  readonly csrf: (request: RequestHeaders, expected: RpcShape) => void;
   readonly findNetwork: (request: IncomingMessage) => string;
   readonly cookies: Cookies;
   readonly reports: ReportTurns;
@@ -88,7 +88,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   });
 
   /** The policy of a call from the dashboard's own page. Throws a Failure for other calls. */
-  const knock = ({ request, path }: RpcExchange): RpcPolicy => {
+  const readPolicy = ({ request, path }: RpcExchange): RpcPolicy => {
     const policy = policies.get(path);
     const check = adminKeyOf(request) === undefined ? ports.csrf : checkProgram;
     check(request, policy ?? UNKNOWN);
@@ -125,7 +125,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const adminKey = adminKeyOf(request);
     const sessionId = adminKey === undefined ? ports.cookies.session.read(request.headers.cookie) : undefined;
     const arrived = await found(() => lookUp(access, { adminKey, sessionId }, findSession));
-    // A stranger's calls cost more than their answers show: each takes a connection of its own, as with a key that is not valid.
+    // Closes the connection of a caller without a session, as with a key that is not valid: its calls cost more than their
+    // answers show.
     if (arrived === undefined && request.httpVersionMajor === 1) response.setHeader("connection", "close");
     const admitCaller = (caller: SignedIn | undefined): void => {
       if (caller === undefined && who !== "anybody") refuseKey(request);
@@ -184,7 +185,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       let policy: RpcPolicy | undefined;
       let done = (): void => undefined;
       try {
-        policy = knock(exchange);
+        policy = readPolicy(exchange);
         await run(exchange, policy, (opened) => void (done = opened));
       } catch (reason) {
         const failure = Failure.from(reason);

@@ -41,7 +41,7 @@ interface SessionServicePorts {
   readonly cookies: Cookies;
   /** Where passkeys are valid, by the host of a request. */
   readonly siteOf: SiteFinder;
-  /** The address of the sign-out at the OpenID provider for a session by it; undefined where there is none. */
+  /** The address of the sign-out at the OpenID provider for a session that began there; undefined where there is none. */
   readonly providerSignOut: (sessionHash: string, host: string) => Promise<string | undefined>;
 }
 

@@ -94,7 +94,7 @@ export class Streams {
   }
 }
 
-/** What decides about the permissions of a caller outside its teams, as a text to compare. */
+/** The facts that decide a caller's permissions outside its teams, as a text to compare. */
 function roleOf({ account, customRole }: SignedIn): string {
   return [account.role, customRole?.base, ...(customRole?.permissions ?? [])].join(", ");
 }

@@ -20,7 +20,7 @@ export function toTeamRoleMessage(role: TeamRole | undefined): RoleMessage {
 export function fromTeamRoleMessage(role: RoleMessage, field = "role"): TeamRole {
   const found = TEAM_ROLES.find((name) => ROLES[name] === role);
   if (found !== undefined) return found;
-  throw invalidField(field, `must be of ${TEAM_ROLES.map((name) => `TEAM_ROLE_${name.toUpperCase()}`).join(", ")}`);
+  throw invalidField(field, `must be one of ${TEAM_ROLES.map((name) => `TEAM_ROLE_${name.toUpperCase()}`).join(", ")}`);
 }
 
 /** A team of the signed-in account. */

@@ -46,7 +46,7 @@ export function createTeamService({ access, keys, ledger }: TeamServicePorts): S
   /** The members of a team, for a caller with the permission. */
   const membersOf = async (teamId: string): Promise<MessageInitShape<typeof TeamMemberSchema>[]> =>
     (await listMembers(access, teamId)).map(toMemberMessage);
-  /** What a change of members has in common. Throws `permission_denied`. */
+  /** The common part of changes of members. Throws `permission_denied`. */
   const changeOf = (teamId: string, context: HandlerContext) => {
     requireIn(signedInOf(context), "members.write", teamId);
     return { teamId, actor: actorOf(context) };
@@ -89,7 +89,7 @@ export function createTeamService({ access, keys, ledger }: TeamServicePorts): S
     async removeMember({ teamId, accountId }, context) {
       const change = changeOf(teamId, context);
       await removeMember(access, { ...change, person: { id: accountId } });
-      // Who has just left may not see the others.
+      // A caller who has just left the team may not see its members.
       const isGone = accountId === signedInOf(context).account.id;
       return { members: isGone ? [] : await membersOf(teamId) };
     },

@@ -68,8 +68,8 @@ export interface CallFacts {
 }
 
 /**
- * Characters of a caller's credential, and with it of whom and what its call is for. A core takes 8 KiB of headers, with some 2 KiB of
- * others: the request's ID, its trace, names of unrecognized fields.
+ * Limit of characters of a caller's credential and its call's attribution together. A core takes 8 KiB of headers, with some
+ * 2 KiB of others: the request's ID, its trace, names of unrecognized fields.
  */
 export const MAX_SHOWN_CHARS = 6 * 1024;
 
@@ -170,7 +170,10 @@ export class CoreCalls {
     }
   }
 
-  /** Keeps the slot until the call has ended on the connection. Returns what cancels the call, SHORTEST_MS after its start at the earliest. */
+  /**
+   * Keeps the slot until the call has ended on the connection. Returns the function that cancels the call, SHORTEST_MS after
+   * its start at the earliest.
+   */
   #begun(call: ClientUnaryCall | ClientReadableStream<unknown>, lease: Lease): () => void {
     const beganMs = this.#clock.monotonic();
     let stopWaiting: (() => void) | undefined;
@@ -188,7 +191,9 @@ export class CoreCalls {
     };
   }
 
-  /** What goes with a call. Throws `invalid_request` when the caller and what its call is for are too long. */
+  /**
+   * Metadata and options of a call. Throws `invalid_request` when the caller's credential and the attribution are too long.
+   */
   #send({
     authorization,
     requestId,
@@ -340,24 +345,25 @@ function limitsIn(metadata: Metadata): LimitFacts | undefined {
 export function reportedFailure({ metadata, details }: ServiceError): Failure | undefined {
   const bytes = metadata.get("grpc-status-details-bin")[0];
   if (!Buffer.isBuffer(bytes)) return undefined;
-  let said: Map<string, Message>;
+  let messages: Map<string, Message>;
   try {
     const unpacked = fromBinary(StatusSchema, bytes).details.flatMap((any) => anyUnpack(any, REGISTRY) ?? []);
-    said = new Map(unpacked.map((message) => [message.$typeName, message]));
+    messages = new Map(unpacked.map((message) => [message.$typeName, message]));
   } catch {
     return undefined;
   }
-  const info = said.get(ErrorInfoSchema.typeName) as ErrorInfo | undefined;
+  const info = messages.get(ErrorInfoSchema.typeName) as ErrorInfo | undefined;
   if (info?.domain !== "parley") return undefined;
   const cause = causeOf(ErrorReason[info.reason as keyof typeof ErrorReason]);
   if (cause === undefined) return undefined;
   const { code } = cause;
   const detail = info.metadata["error_code"];
-  const wait = (said.get(RetryInfoSchema.typeName) as RetryInfo | undefined)?.retryDelay;
+  const wait = (messages.get(RetryInfoSchema.typeName) as RetryInfo | undefined)?.retryDelay;
   const limits = limitsIn(metadata);
   return new Failure(code, details, {
-    violations: (said.get(BadRequestSchema.typeName) as BadRequest | undefined)?.fieldViolations ?? [],
-    attempts: (said.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
+    violations: (messages.get(BadRequestSchema.typeName) as BadRequest | undefined)?.fieldViolations ?? [],
+    attempts:
+      (messages.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
     ...(isDetail(detail) && { detail }),
     ...(wait !== undefined && { retryAfterMs: durationMs(wait) }),
     ...(limits !== undefined && { limits }),
@@ -365,8 +371,9 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
 }
 
 /**
- * What grpc-js says of a stream that its core has reset without a status, because the connection was full (ENHANCE_YOUR_CALM), or when
- * it ended the connection with an error. Callers share connections: it is not this request that was wrong.
+ * The text of grpc-js for a stream that its core has reset without a status, because the connection was full
+ * (ENHANCE_YOUR_CALM), or when it ended the connection with an error. The request itself was not wrong: callers share
+ * connections.
  */
 const IS_RESET =
   /^Bandwidth exhausted or memory limit exceeded$|^Received RST_STREAM with code 2 (\(Internal server error\)$|.*: Session closed )/;

@@ -89,8 +89,8 @@ export interface CoreTls {
 }
 
 /**
- * What a connection is for. Questions about keys have their own, because a core closes a connection on which strangers send too many and too
- * long credentials.
+ * Use of a connection. Look-ups of keys have connections of their own, because a core closes one on which callers without a
+ * valid key send too many and too long credentials.
  */
 export type ChannelUse = "calls" | "keys";
 
@@ -168,7 +168,7 @@ export class CoreChannels {
     keepAlive(session, KEEPALIVE);
   }
 
-  /** Makes new connections with changed files. Those from before end with their calls. */
+  /** Makes new connections with changed files. Earlier connections end with their calls. */
   #retireAll(): void {
     for (const channel of this.#channels.slice()) {
       channel.isRetired = true;

@@ -4,8 +4,8 @@ import { isIP } from "node:net";
 const SCHEMES = /^(dns|unix|ipv4|ipv6):/;
 
 /**
- * What `--core` says, as the gRPC library wants it: one of its own targets (`dns:///cores:50051`), one `host:port`, or
- * several IP addresses with ports, separated by commas. Throws a RangeError that says what would be right.
+ * Converts the value of `--core` to a target of the gRPC library: one of its own targets (`dns:///cores:50051`), one
+ * `host:port`, or several IP addresses with ports, separated by commas. Throws a RangeError that names the valid forms.
  */
 export function coreTarget(text: string): string {
   if (SCHEMES.test(text)) return text;

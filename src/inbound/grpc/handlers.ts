@@ -93,7 +93,9 @@ interface Opened {
   hasMetadata: boolean;
   /** To be called when the handler is done; the call closes when its last byte is sent. */
   answered(): void;
-  /** Resolves when the last byte is sent or the stream has closed, also after the deadline; undefined when it is so. */
+  /**
+   * Resolves when the last byte is sent or the stream has closed, also after the deadline; undefined when that has happened.
+   */
   sent(): Promise<void> | undefined;
 }
 
@@ -469,7 +471,10 @@ function firstText(metadata: Metadata, key: string): string | undefined {
   return metadata.get(key)[0]?.toString();
 }
 
-/** Of an end user or a session there must be one, as over HTTP: a second one may be that of a proxy. Node joins them with commas. */
+/**
+ * Allows one value for an end user and a session, as over HTTP: a second one may be a proxy's. Node joins values with
+ * commas.
+ */
 function attributionText(metadata: Metadata, key: string): string | undefined {
   const text = firstText(metadata, key);
   const { endUser, session } = ATTRIBUTION_HEADERS;

@@ -81,12 +81,12 @@ function answer({ messageRequest: { case: asked, value } }: ServerReflectionRequ
     case "allExtensionNumbersOfType":
       return refusal(status.NOT_FOUND, "There are no extensions.");
     default:
-      return refusal(status.UNIMPLEMENTED, "This is not known here.");
+      return refusal(status.UNIMPLEMENTED, "This request of reflection is not supported.");
   }
 }
 
 function fileAnswer(file: DescFile | undefined, { answers }: Index): Answer {
-  if (file === undefined) return refusal(status.NOT_FOUND, "There is nothing of this name.");
+  if (file === undefined) return refusal(status.NOT_FOUND, "There is no file or symbol of this name.");
   let found = answers.get(file);
   if (found === undefined) {
     const fileDescriptorProto = [...withDependencies(file)].map(({ proto }) =>

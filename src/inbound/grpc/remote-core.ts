@@ -166,7 +166,7 @@ export function connectCore({
   };
 }
 
-/** What a core gets: the request as its caller wrote it, where that is of a provider's dialect. */
+/** Returns the request for a core: as its caller wrote it, where that is of a provider's dialect. */
 function toSent(request: CompletionRequest, { inFormat }: Call): CompletionRequest {
   if (inFormat === undefined) return request;
   const { requiredLabels } = request;

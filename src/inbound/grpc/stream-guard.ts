@@ -75,7 +75,7 @@ function writeUnlessEnded(stream: ServerHttp2Stream): void {
 /** Services of the guard. */
 export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
-/** What a guard needs beside its stream. */
+/** Options of a guard beside its stream. */
 export interface StreamGuardOptions extends Omit<StreamFacts, "socket"> {
   readonly services: GuardServices;
   /** Limit of a request message. */
@@ -206,13 +206,13 @@ export class StreamGuard implements GuardedStream {
   }
 
   #ended(): boolean {
-    // Node says it also of a call that its caller has reset.
+    // Node also reports the end of a request that its caller has reset.
     if (this.stream.closed) this.#held = [];
     this.#held.push(null);
     return (!this.#isCharging || this.stream.closed) && this.#passOn();
   }
 
-  /** Passes on what is held. Returns whether there is room for more. */
+  /** Passes held pieces on. Returns whether there is room for more. */
   #passOn(): boolean {
     let hasRoom = true;
     for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) hasRoom = this.#push(next);

@@ -153,7 +153,7 @@ export function modelList(
     target: exchange.path,
     open,
     authenticate: () => principal,
-    // Of a body nothing is read.
+    // No body is read.
     bytes: 0,
     async read() {
       const list = await services.models.list(callerOf(exchange, principal, open));
@@ -168,7 +168,7 @@ export function modelList(
   return served.then(close);
 }
 
-/** The caller of a request that needs no completion. `share` default: what it takes is not counted. */
+/** The caller of a request that needs no completion. `share` default: its work and its answers are not counted. */
 export function callerOf(exchange: Exchange, principal: KeyPrincipal, share?: CallerShare): Caller {
   return {
     principal,
@@ -187,7 +187,7 @@ interface Asked<R> {
   readonly read: (input: FormatInput) => R;
   /** Whether the body may be a form. Default: no. */
   readonly takesForms?: boolean | undefined;
-  /** Makes a request whole that is not. Default: all are. */
+  /** Completes a request that continues a kept answer. Default: none does. */
   readonly complete?: (read: R, open: OpenCall) => Promise<() => R> | undefined;
   readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
 }
@@ -274,7 +274,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
   return served.then(close);
 }
 
-/** Finds the kept answer that a request continues; returns how to make the request whole. */
+/** Finds the kept answer that a request continues; returns the function that completes the request with it. */
 async function findPrevious<R>(
   { responses }: EdgeServices,
   {

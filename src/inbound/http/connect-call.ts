@@ -148,7 +148,7 @@ function decoded<T>(desc: DescMessage, decode: () => T): T {
   } catch (reason) {
     if (reason instanceof Failure) throw reason;
     const { message, cause } = reason as Error;
-    if (isFieldError(cause)) throw invalidField(cause.field().name, "is not of its type, or is there twice");
+    if (isFieldError(cause)) throw invalidField(cause.field().name, "has a value of another type, or occurs twice");
     const unknown = unknownKeyIn(message);
     if (unknown !== undefined) throw invalidField(unknown, "is not a field of this message");
     throw invalidField("request", `is not a ${desc.typeName} message`);

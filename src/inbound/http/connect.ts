@@ -274,7 +274,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   });
 }
 
-/** The call with whom and what its request is for. */
+/** Adds the attribution of a request to its call. */
 function attributed(request: CompletionRequest | EmbeddingRequest, { call, headerOf }: Admitted): Call {
   return { ...call, attribution: readAttribution(headerOf, request) };
 }

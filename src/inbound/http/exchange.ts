@@ -223,14 +223,14 @@ export function parseBody(body: Buffer): unknown {
   return parseBodyText(body).json;
 }
 
-/** Longest text of a body that is kept beside what it says. */
+/** Longest text of a body that is kept beside its parsed value. */
 const MAX_SOURCE_CHARS = 4 * 1024 * 1024;
-/** Most fields of the outermost object. Formats have some forty, and each unknown one is looked at several times. */
+/** Most fields of the outermost object. Formats have some forty, and each unknown one is read several times. */
 const MAX_FIELDS = 1_000;
 /** Most keys and values of one: an object with many fields takes as long to count as to parse. */
 const MAX_SOURCE_VALUES = 16_384;
 
-/** The same, with the text of a body that is not large, and that no other parser can take for something else. */
+/** `parseBody` with the text of the body, unless it is large or another parser could read it differently. */
 export function parseBodyText(body: Buffer): {
   readonly json: BodyText["json"];
   readonly source: BodyText | undefined;

@@ -60,7 +60,7 @@ function toField(part: MultipartPart, number: number): FormField {
   return { name, data: Buffer.from(first.buffer, first.byteOffset, first.length), mediaType: mediaType ?? "" };
 }
 
-/** Undefined for those that are not UTF-8. */
+/** Undefined for headers that are not UTF-8. */
 function headersOf(part: MultipartPart): { name?: string | undefined; mediaType?: string | undefined } {
   try {
     return { name: part.name, mediaType: part.mediaType };

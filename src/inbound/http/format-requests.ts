@@ -109,7 +109,7 @@ function operationOf(path: string, headers: RequestHeaders): Extract<Operation, 
 
 const BESIDE: ReadonlySet<string> = new Set(["in_format", "max_response_bytes", "required_labels"]);
 
-/** Two requests in one would not be the one that the caller means. */
+/** Refuses other fields beside the request in a format: it would not be clear which request the caller means. */
 function refuseOthers(request: CompletionRequest, { headers }: FormatRequest): void {
   for (const field of CompletionRequestSchema.fields)
     if (!BESIDE.has(field.name) && isFieldSet(request, field))

@@ -99,7 +99,7 @@ class Http2Request extends NodeRequest {
   #closed(): void {
     if (!this.#isCut) return;
     this.destroy();
-    // Most readers are told by the response, which closes in this turn.
+    // Most readers learn of it from the response, which closes in this turn.
     process.nextTick(() => {
       if (this.listenerCount("error") > 0)
         this.emit("error", new Error("the stream was closed before the end of the request"));

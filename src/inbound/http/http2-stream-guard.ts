@@ -50,7 +50,7 @@ export class HttpStreamGuard implements GuardedStream {
     this.socket = socket;
     this.#sinceMs = this.#readSinceMs = clock.monotonic();
     waits(true);
-    // Those of handlers come with the request.
+    // Handlers get errors from the request.
     stream.on("error", () => undefined);
     stream.on("finish", () => stream.closed || waits(true));
     this.#answer = new UnreadAnswer(stream, { stallMs, ended: (bytes) => waits(true, bytes) });

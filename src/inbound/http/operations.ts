@@ -94,7 +94,7 @@ export async function startOperationsServer(options: OperationsOptions): Promise
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
-  // Of these a request may have arrived in part.
+  // Connections without a response in progress may still have received a part of a request.
   connections.onFull(() => open.forEach((socket) => unanswered.get(socket) || socket.destroy()));
   await new Promise<void>((resolve, reject) => {
     server.on("error", reject);

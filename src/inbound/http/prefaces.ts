@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** What a client of HTTP/2 sends first (RFC 9113, 3.4). No request of HTTP/1.1 begins with it. */
+/** First bytes of a client of HTTP/2 (RFC 9113, 3.4). No request of HTTP/1.1 begins with it. */
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** Time limit of the first bytes, as of a request's headers. */

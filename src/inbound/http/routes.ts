@@ -38,7 +38,7 @@ interface ServedRoute {
 interface OfFormat {
   readonly format: Format;
   readonly route: FormatRoute;
-  /** What is found at a path without a name. */
+  /** The route at a path without a name. */
   readonly found: FoundRoute | undefined;
 }
 

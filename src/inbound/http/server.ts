@@ -89,7 +89,7 @@ const LIMITS = {
 const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
 
 /** Interval between records of refused HTTP/1.0 requests: health checks come many times a second. */
-const OLD_TOLD_EVERY_MS = 60_000;
+const OLD_RECORDED_EVERY_MS = 60_000;
 
 /** Interval at which a drain closes idle connections, in milliseconds. */
 const SWEEP_MS = 50;
@@ -153,7 +153,7 @@ export async function startHttpServer(
 
 /**
  * Limit of pipelined requests of a connection whose responses are not sent yet. Usual clients do not pipeline. Each request holds
- * some 9 KiB, also while nobody reads its response, and a connection must not run many at once: 40 connections of 95 requests
+ * some 9 KiB, also while its client does not read the response, and a connection must not run many at once: 40 connections of 95 requests
  * held others for four seconds, as 40 of 10 do for a quarter.
  */
 const MAX_PIPELINED = 8;
@@ -181,7 +181,7 @@ class Front {
   readonly #ending: (this: ServerResponse) => void;
   #draining = false;
   /** Time of the last recorded HTTP/1.0 request. */
-  #oldToldMs = -Infinity;
+  #oldRecordedMs = -Infinity;
 
   constructor(
     services: EdgeServices,
@@ -308,8 +308,8 @@ class Front {
     if (route?.name === "health" || route?.name === "ready") return this.#run(exchange, route);
     const failure = new Failure("invalid_request", "HTTP/1.1 is required.");
     const nowMs = this.#services.clock.monotonic();
-    if (nowMs < this.#oldToldMs + OLD_TOLD_EVERY_MS) return exchange.fail(failure);
-    this.#oldToldMs = nowMs;
+    if (nowMs < this.#oldRecordedMs + OLD_RECORDED_EVERY_MS) return exchange.fail(failure);
+    this.#oldRecordedMs = nowMs;
     throw failure;
   }
 
@@ -435,8 +435,9 @@ const ONCE = ["Host", "Authorization", "Parley-End-User", "Parley-Session-Id"] a
 const ONCE_LENGTHS: ReadonlySet<number> = new Set(ONCE.map(({ length }) => length));
 
 /**
- * Refuses duplicate headers that say who calls, and for whom. Node takes the first or joins them, proxies may have taken the second, and
- * one that adds the end user beside a caller's own would give each request an end user of its own.
+ * Refuses duplicate headers that identify the caller, its end user or its session. Node takes the first or joins them,
+ * proxies may have taken the second, and one that adds the end user beside a caller's own would give each request an end
+ * user of its own.
  */
 function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   const counts = new Map<string, number>();

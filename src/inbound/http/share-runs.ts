@@ -5,8 +5,8 @@ const PAUSE = 9;
 const MAX_PAUSE_MS = 1_000;
 
 /**
- * Returns a function that calls `run` once for all who ask during the run before and the pause after it. So requests that come
- * together cost one run, and none gets a result from before it asked.
+ * Returns a function that calls `run` once for all its callers during the run before and the pause after it. So requests
+ * that come together cost one run, and none gets the result of a run that began before it.
  */
 export function shareRuns<T>(run: () => Promise<T>): () => Promise<T> {
   /** Resolves when the next run may begin. */

@@ -6,7 +6,10 @@ import { type Drainable, drained } from "../drain.ts";
 /** Pause after which a comment is sent: many proxies close connections after a minute of silence. */
 export const KEEP_ALIVE_MS = 15_000;
 
-/** Idle time of a connection after a failed stream, before it is closed: longer than clients with more to ask leave one unused. */
+/**
+ * Idle time of a connection after a failed stream, before it is closed: longer than clients with further requests leave a
+ * connection unused.
+ */
 const FAILED_IDLE_MS = 3_000;
 
 /** Writes one event stream with back-pressure: the head at the first write, comments during pauses. */

@@ -62,7 +62,7 @@ export interface GuardedStream {
   closed(): void;
 }
 
-/** What the guard of a stream gets from its connection. */
+/** Facts and callbacks that a stream's guard gets from its connection. */
 export interface StreamFacts {
   /**
    * To be called when the call begins and ceases to be pending, see `PendingCalls`; also repeatedly. `bytes`: unread bytes of an answer

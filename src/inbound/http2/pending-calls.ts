@@ -14,10 +14,10 @@ interface Held {
 }
 
 /**
- * Limits the calls that hold memory and wait for their client: those whose request has not arrived, that have no valid key, or
- * whose answer is complete and not read. Others are limited by admission. With a client that sends and reads at once a call is
- * pending for milliseconds. Beyond a limit, of calls or of bytes, the oldest connection ends of those that have at least their share;
- * those that serve a caller with a valid key, or a front's many, come last.
+ * Limits the calls that hold memory and wait for their client: those whose request has not arrived, that have no valid key,
+ * or whose answer is complete and not read. Others are limited by admission. With a client that sends and reads at once a
+ * call is pending for milliseconds. Beyond a limit of calls or of bytes, it ends the oldest connection that has at least an
+ * equal share of them. Connections with a call in flight that has a valid key, such as those of fronts, are ended last.
  *
  * Node frees the memory of these calls at the end of the event loop turn, in which every connection may send a thousand of them.
  * So after MAX_PENDING calls have ended in a turn, connections with new calls end, too, unless they have only FEW.

@@ -7,7 +7,7 @@ export interface GrpcOnHttp {
   readonly maxConnectionAgeMs: number;
   /** Guards a stream that carries a call of gRPC. */
   readonly guardStream: GuardOptions["guardStream"];
-  /** Told once, before the first call. */
+  /** Called once, before the first call. */
   guardedBy(guard: Pick<ConnectionGuard, "certificateOf">): void;
   /** Serves a call. */
   serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;

@@ -25,14 +25,14 @@ const OF_TEXT: ReadonlySet<string> = new Set(["type", "text", "citations"]);
 const OF_THINKING: ReadonlySet<string> = new Set(["type", "thinking", "signature"]);
 const OF_REDACTED: ReadonlySet<string> = new Set(["type", "data"]);
 
-/** Says to which block a delta belongs. */
+/** Fields that name the block of a delta. */
 const PLACES: ReadonlySet<string> = new Set(["index"]);
 
-/** A block of a type that the contract has no word for. */
+/** A block of a type that the contract does not have. */
 interface OpenNative {
   readonly kind: "native";
   readonly block: Record<string, unknown>;
-  /** Of a tool that the provider runs: its input's JSON, in pieces. */
+  /** JSON of the input of a tool that the provider runs, as far as it has come. */
   input: string;
 }
 
@@ -60,7 +60,7 @@ export class AnswerContent {
   readonly #redact: Redact;
   #calls = 0;
 
-  /** `redact` removes the provider's credentials from what is not content. */
+  /** `redact` removes the provider's credentials from everything but content. */
   constructor(redact: Redact) {
     this.#redact = redact;
   }
@@ -96,7 +96,7 @@ export class AnswerContent {
     }
   }
 
-  /** Adds an event of a type that the contract has no word for: about an open block, or about the answer. */
+  /** Adds an event of a type that the contract does not have: about an open block, or about the answer. */
   addEvent(event: Json, out: CompletionChunk[]): void {
     const json = toEventJson(event, { places: PLACES, answer: "message", redact: this.#redact });
     if (json === undefined) return;
@@ -186,7 +186,7 @@ export class AnswerContent {
     this.#writer.whole(toPart({ case: "reasoning", value }, "", this.#further(block, OF_REDACTED)), out);
   }
 
-  /** Fields of a block that the contract has no word for. */
+  /** Fields of a block that the contract does not have. */
   #further(block: Json, known: ReadonlySet<string>): Record<string, string> {
     return furtherOf(block, { prefix: `${DIALECT}.`, known, redact: this.#redact });
   }

@@ -9,8 +9,8 @@ import type { AnthropicSite } from "./site.ts";
 const VERSION = "bedrock-2023-05-31";
 
 /**
- * Betas that Bedrock documents for the Messages API, and that it takes beside them. It refuses a request with any other as an "invalid
- * beta flag" (anthropics/claude-code#49370, router-for-me/CLIProxyAPI#4750; list: BerriAI/litellm#19877, read in November 2026).
+ * Betas that Bedrock documents for the Messages API, and undocumented ones that it accepts. It refuses a request with any other as an
+ * "invalid beta flag" (anthropics/claude-code#49370, router-for-me/CLIProxyAPI#4750; list: BerriAI/litellm#19877, read in November 2026).
  */
 const BETAS: ReadonlySet<string> = new Set([
   "claude-code-20250219",
@@ -38,7 +38,7 @@ export const BEDROCK: AnthropicSite = {
   toCountPath,
   countField: "inputTokens",
   toBody(body, betas) {
-    // Metadata and tier are refused; a tier would be a header.
+    // Bedrock refuses metadata and the service tier in the body; it takes a tier as a header.
     const { model: _, stream: __, metadata: ___, service_tier: ____, thinking, ...fields } = body as Json;
     const taken = betas.filter((name) => BETAS.has(name));
     return {
@@ -51,7 +51,7 @@ export const BEDROCK: AnthropicSite = {
   toCountBody(body) {
     const { model: _, ...fields } = body as Json;
     const { budget_tokens: budget } = object(fields["thinking"]);
-    // A body of InvokeModel needs a limit, above that of thinking.
+    // A body of InvokeModel needs a token limit above the thinking budget.
     const max_tokens = (typeof budget === "number" ? budget : 0) + 1;
     const counted = JSON.stringify({ ...fields, anthropic_version: VERSION, max_tokens });
     return { input: { invokeModel: { body: Buffer.from(counted).toString("base64") } } };
@@ -77,12 +77,12 @@ export const BEDROCK: AnthropicSite = {
   toFailure: toBedrockFailure,
 };
 
-/** Binding has a beta that Bedrock does not document. */
+/** Removes `block_binding`, which needs a beta that Bedrock does not document. */
 function withoutBinding(thinking: Json): Json {
   return { ...thinking, block_binding: undefined };
 }
 
-/** Types of errors by the exceptions of a stream; any other is an error of the service. */
+/** Error types by the exceptions of a stream. Any other exception is an error of the service. */
 const ERROR_TYPES: Readonly<Record<string, string>> = {
   throttlingException: "rate_limit_error",
   validationException: "invalid_request_error",

@@ -7,7 +7,7 @@ import type { ToolCallIds } from "../wire/tool-call-ids.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
 
-/** The provider refuses requests with more marks than this. */
+/** Limit of marks per request; the provider refuses more. */
 const MAX_MARKS = 4;
 
 /** Lifetimes of the provider in the JSON form of a duration. */
@@ -15,7 +15,7 @@ const LIFETIMES = { "5m": "300s", "1h": "3600s" } as const;
 
 const SHORTER_SECONDS = 300n;
 
-/** Where a mark came from. */
+/** The origin of a mark. */
 interface MarkOrigin {
   /** Path of the mark in the request. */
   readonly field: string;
@@ -40,9 +40,9 @@ export class CacheMarks {
     return this.#origins === undefined ? "none" : "minutes";
   }
 
-  /** Assumes the longest lifetime for marks that a native block has of its own. */
+  /** Assumes the longest lifetime if a native block has marks of its own. */
   noteNative({ json }: NativeBlock): void {
-    // Written anew, because the text may have the name with escapes.
+    // Serialized again, because the text may contain the name with escapes.
     if (!json.includes("cache_control") && !json.includes("\\u")) return;
     if (JSON.stringify(parsed(json)).includes("cache_control")) this.#hasHour = true;
   }
@@ -80,13 +80,13 @@ export class CacheMarks {
     }
   }
 
-  /** Native blocks may have marks that came from no field. */
+  /** The origin of a mark. Marks within native blocks come from no field. */
   #origin(target: Markable): MarkOrigin {
     return this.#origins?.get(target) ?? { field: "cache_mark", ttl: undefined };
   }
 }
 
-/** The next longer lifetime that the provider has, or its longest. */
+/** The provider's next longer lifetime, or its longest. */
 function toCacheControl({ ttl }: CacheMark): CacheControl {
   if (ttl === undefined) return { type: "ephemeral" };
   const isShort = ttl.seconds < SHORTER_SECONDS || (ttl.seconds === SHORTER_SECONDS && ttl.nanos <= 0);

@@ -4,9 +4,9 @@ import { array, isObject, type Json, object, string } from "../wire/json.ts";
 import type { MessagesBody } from "./wire.ts";
 
 /**
- * The caller's body of `POST /v1/messages` with what the gateway decides: the model, the token limit, the service tier, whether
- * the answer is a stream, and an end user without a personal address. Undefined for the body of another dialect, and for one
- * that the translation `body` had to change: other blocks, another order, other tools or another reasoning.
+ * The caller's body of `POST /v1/messages`, with the fields that the gateway sets: the model, the token limit, the service tier,
+ * whether the answer is a stream, and an end user without a personal address. Undefined for a body of another dialect, and when the
+ * translation `body` differs in meaning: in its blocks, their order, its tools or its reasoning.
  */
 export function toCallersBody(callers: CallersBody | undefined, body: MessagesBody): object | undefined {
   const given = callers?.dialect === "anthropic" ? callers.json : undefined;
@@ -21,8 +21,8 @@ export function toCallersBody(callers: CallersBody | undefined, body: MessagesBo
 }
 
 /**
- * Longest lifetime of the cache marks in a body, by its text: a caller's may have some in places that the contract does not know. One
- * with an unknown lifetime has the dearest price.
+ * Longest lifetime of the cache marks in a body. Searches the text, because a caller's body may have marks in places that the contract
+ * does not know. A mark with an unknown lifetime counts as the dearest.
  */
 export function longestMark(json: string): "none" | "minutes" | "hour" {
   if (!json.includes('"cache_control"')) return "none";
@@ -31,7 +31,7 @@ export function longestMark(json: string): "none" | "minutes" | "hour" {
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
-/** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */
+/** Whether the caller's body has the meaning of the translation. The dialect can write some things in several ways. */
 function saysTheSame(given: Json, body: MessagesBody): boolean {
   return (
     isSameList(toBlocks(given["system"]), body.system ?? [], isSameBlock) &&
@@ -42,7 +42,7 @@ function saysTheSame(given: Json, body: MessagesBody): boolean {
   );
 }
 
-/** Neighbouring messages of one role are one turn. */
+/** Whether the conversations are equal. Neighbouring messages of one role count as one turn. */
 function isSameConversation(given: readonly unknown[], { messages }: MessagesBody): boolean {
   const ofCaller = given.flatMap((message) => withRole(object(message)));
   const translated = messages.flatMap(({ role, content }) => content.map((block) => ({ role, block })));
@@ -55,13 +55,13 @@ function withRole({ role, content }: Json): { readonly role: unknown; readonly b
   return toBlocks(content).map((block) => ({ role, block }));
 }
 
-/** A text stands for a block with it. */
+/** The blocks of a content. A text is short for one text block. */
 function toBlocks(content: unknown): readonly unknown[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return array(content);
 }
 
-/** A native block has any fields. */
+/** Whether the blocks are equal. A native block may have any fields. */
 function isSameBlock(given: unknown, translated: object): boolean {
   const [one, other] = [object(given), translated as Json];
   if (one["type"] !== other["type"]) return false;
@@ -85,7 +85,7 @@ function isSameBlock(given: unknown, translated: object): boolean {
   }
 }
 
-/** A declared type that is not that of the bytes has to be changed. */
+/** Whether the sources are equal. A declared media type that is not that of the bytes had to be changed. */
 function isSameSource(given: Json, translated: Json): boolean {
   return given["type"] === translated["type"] && given["media_type"] === translated["media_type"];
 }
@@ -94,7 +94,7 @@ function isSameTool(given: unknown, translated: object): boolean {
   return object(given)["name"] === (translated as Json)["name"];
 }
 
-/** Where the caller says nothing, the model's own way is meant. */
+/** Whether the reasoning is the same. Without fields in the caller's body, the model's default applies. */
 function isSameReasoning(given: Json, { thinking, output_config: config }: MessagesBody): boolean {
   const asked = object(given["thinking"]);
   const effort = string(object(given["output_config"])["effort"]);

@@ -10,8 +10,8 @@ const RANGES: Readonly<Record<string, readonly [unit: DocumentUnit, start: strin
 };
 
 /**
- * Converts a citation of a text block. The provider splits an answer so that a block cites with all of its text, so it has
- * no range. One of another type is native. Undefined for none.
+ * Converts a citation of a text block. It has no range, because the provider splits an answer so that a citation covers the whole
+ * text of its block. A citation of another type becomes native. Undefined without a citation.
  */
 export function toCitation(citation: Json): Citation | undefined {
   const citedText = string(citation["cited_text"]);

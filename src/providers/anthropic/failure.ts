@@ -27,7 +27,7 @@ const STATUS_BY_TYPE: ReadonlyMap<string, number> = new Map([
   ["overloaded_error", 529],
 ]);
 
-/** By `error.details.error_code` or `error.type`. */
+/** Error subjects by `error.details.error_code` or `error.type`. */
 const SUBJECT_BY_CODE: ReadonlyMap<string, ErrorSubject> = new Map([
   ["organization_on_hold", "account"],
   ["contract_spend_limit_reached", "lasting"],

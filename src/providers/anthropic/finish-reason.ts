@@ -55,7 +55,7 @@ export function writeFinish(
   if (counted !== undefined) out.push(usageChunk(counted));
 }
 
-/** TOOL_CALLS if the answer has calls and was not cut short, whatever stop reason the provider sent. */
+/** TOOL_CALLS if the answer has calls and was not cut short, independent of the provider's stop reason. */
 function toFinishReason(stopReason: string, { calls }: AnswerContent): FinishReason {
   const cut = Object.hasOwn(REASONS, stopReason) ? REASONS[stopReason] : undefined;
   if (cut !== undefined) return cut;

@@ -9,11 +9,11 @@ const OF_MESSAGE: ReadonlySet<string> = new Set([
   "stop_reason",
   "stop_sequence",
   "stop_details",
-  // Of the event that ends a message.
+  // In the event that ends a message.
   "delta",
 ]);
 
-/** Counts that `usage.ts` reads, and that callers get in the format's own words. */
+/** Counts that `usage.ts` reads; callers get them in the fields of their format. */
 const OF_USAGE: ReadonlySet<string> = new Set([
   "input_tokens",
   "cache_creation_input_tokens",
@@ -24,12 +24,12 @@ const OF_USAGE: ReadonlySet<string> = new Set([
   "server_tool_use",
 ]);
 
-/** The fields of a message and of its usage that the contract has no word for, such as `container`. */
+/** The fields of a message and of its usage that the contract does not have, such as `container`. */
 export class MessageFields {
   readonly #message = new FurtherFields("anthropic.", OF_MESSAGE);
   readonly #usage = new FurtherFields("anthropic.usage.", OF_USAGE);
 
-  /** Adds those of a message, or of the event that ends it, and of its delta. */
+  /** Adds the fields of a message, or of the event that ends it and its delta. */
   add(message: Json): void {
     this.#message.add(message);
     this.#message.add(object(message["delta"]));

@@ -26,9 +26,9 @@ import type {
 } from "./wire.ts";
 
 /**
- * Converts the parts of an assistant message to blocks in their order. `replays`: whether reasoning is sent back. Empty without
- * other content, because the provider refuses a turn of reasoning alone; the reasoning is then logged as omitted. Pictures are not
- * allowed in an assistant turn and are left out. Throws `invalid_request` for content that no turn can hold.
+ * Converts the parts of an assistant message to blocks in their order. `replays`: whether reasoning is sent back. Returns no blocks
+ * for a message with only reasoning, which the provider refuses; the reasoning is then logged as omitted. Leaves out pictures, which
+ * are not allowed in an assistant turn. Throws `invalid_request` for content that no turn can hold.
  */
 function toAssistantBlocks(
   context: TranslationContext,
@@ -125,7 +125,7 @@ export function toMessages(context: TranslationContext): Conversation {
   const { turns, hoisted } = settleSystemTurns(mapped, context.model.capabilities);
   const joined = joinTurns(turns);
   if (joined.length === 0) {
-    // The provider needs a turn to answer, so the last instruction becomes it.
+    // The provider needs a turn to answer, so the last instruction becomes a user turn.
     const last = hoisted.length > 0 ? hoisted.splice(0) : prompts.pop();
     if (last === undefined) throw invalidField("messages", "must hold a message that is not empty");
     joined.push({ role: "user", content: last });

@@ -29,17 +29,17 @@ const OF_THE_CONTRACT: ReadonlySet<string> = new Set([
   "messages",
 ]);
 
-/** What `provider_options_json` adds to a request. */
+/** Fields, betas and text that `provider_options_json` adds to a request. */
 export interface OtherFields {
   /** Fields of the body. */
   readonly fields: Readonly<Record<string, unknown>>;
   /** Names for the header `anthropic-beta`; undefined without any. */
   readonly betas: readonly string[] | undefined;
-  /** First text of the system prompt, which the provider takes away; undefined without one. */
+  /** First text of the system prompt, which the provider removes again; undefined without one. */
   readonly billingText: string | undefined;
 }
 
-/** Logs options of other dialects as omitted. Throws `invalid_request` for texts that are not JSON, and names that no header may hold. */
+/** Reads the options. Logs those of other dialects as omitted. Throws `invalid_request` for invalid JSON and invalid header values. */
 export function toOtherFields({ providerOptionsJson }: CompletionRequest, log: TranslationLog): OtherFields {
   const fields: Record<string, unknown> = {};
   let betas: readonly string[] | undefined;

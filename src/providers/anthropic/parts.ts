@@ -48,7 +48,7 @@ function toContentBlock(context: TranslationContext, { kind }: Part, field: stri
   }
 }
 
-/** A native block, which may be of a type that `Block` does not have. */
+/** Parses a native block, which may be of a type that `Block` does not have. */
 export function toNativeBlock(
   { log, marks }: TranslationContext,
   native: NativeBlock,

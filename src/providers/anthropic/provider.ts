@@ -7,7 +7,7 @@ import { toAnthropicRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 import { type AnthropicSite, betasOf, DIRECT } from "./site.ts";
 
-/** A provider that speaks Anthropic's Messages API: the base URL is what comes before the paths of `site`. */
+/** A provider that speaks Anthropic's Messages API. The paths of `site` are appended to the base URL. */
 export function anthropic({ upstream, headers, redact }: Service, site: AnthropicSite = DIRECT): Provider {
   const plain = {
     "content-type": "application/json",
@@ -56,7 +56,7 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
       }),
     count: (call) => {
       const asked = {
-        // Counting knows fewer betas, and none of their fields is counted.
+        // The count endpoint accepts fewer betas, and the fields of betas do not change the count.
         ...toDialectCall({ ...call, translation: { ...call.translation, betas: undefined } }),
         path: site.toCountPath(call.model.name),
         body: toCountBody(call, site),

@@ -18,7 +18,7 @@ const MIN_BUDGET_TOKENS = 1024;
  */
 const SMALL_MAX_TOKENS = 1000;
 
-/** Lowest first. */
+/** The provider's efforts, lowest first. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"] as const;
 
 /** The provider's effort, and the budget as a share of `max_tokens` for models with budgets. */
@@ -39,18 +39,18 @@ export interface ReasoningRequest {
   readonly effort?: string | undefined;
 }
 
-/** Facts besides the request that decide about reasoning. */
+/** Facts beside the request that determine the reasoning parameters. */
 export interface ReasoningSituation {
   readonly maxTokens: number;
-  /** Manual reasoning is refused: a tool is forced, or the reasoning of the running tool calls did not come back. */
+  /** Whether the provider refuses manual reasoning: a tool is forced, or the running tool loop lacks its reasoning. */
   readonly manualRefused: boolean;
-  /** Reasoning of earlier answers is in the conversation. */
+  /** Whether the conversation contains reasoning of earlier answers. */
   readonly replayed: boolean;
 }
 
 /**
  * Maps the reasoning effort, or the tokens for reasoning, to the model's parameters. An effort that the model does not have is logged
- * as clamped to the nearest one, one that it cannot honour as omitted.
+ * as clamped to the nearest one; an effort without any counterpart is logged as omitted.
  */
 export function toReasoning(context: TranslationContext, situation: ReasoningSituation): ReasoningRequest {
   const { reasoning } = context.model.capabilities;

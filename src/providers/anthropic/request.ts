@@ -21,10 +21,10 @@ import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, trimPrefill 
 import type { MessagesBody, TextBlock, Turn } from "./wire.ts";
 
 /**
- * The request as the body of `POST /v1/messages`, or of its counterpart at `site`. A pure function, to the byte: the
- * provider's prompt cache and its check of returned reasoning depend on it. The body asks for a stream in mode `stream`,
- * and also in mode `whole` when the answer may be longer than `streamAbove`, because long silent calls get cut on their
- * way. Throws `invalid_request` for what the model cannot do and must not be dropped in silence.
+ * The request as the body of `POST /v1/messages`, or of its counterpart at `site`. A pure function with byte-identical results: the
+ * provider's prompt cache and its check of returned reasoning depend on that. The body requests a stream in mode `stream`, and in
+ * mode `whole` when the answer may be longer than `streamAbove`, because networks cut long silent calls. Throws `invalid_request`
+ * for unsupported fields that must not be omitted.
  */
 export function toAnthropicRequest(
   request: CompletionRequest,
@@ -87,7 +87,7 @@ export function toAnthropicRequest(
       });
 }
 
-/** The turns, where the last one may be the beginning of the answer: only some models go on from there. */
+/** The turns. The last one may be the beginning of the answer (prefill), which only some models continue. */
 function toFinalTurns(
   { model }: TranslationContext,
   turns: readonly Turn[],
@@ -115,7 +115,7 @@ function toSampling(
     (!reasoning || (topP ?? 1) >= MIN_REASONING_TOP_P);
   log.omitWhen(!takesTemperature && (temperature ?? 1) !== 1, "temperature");
   log.omitWhen(!takesTopP && (topP ?? 1) !== 1, "top_p");
-  // The rule for `top_k` is that of `temperature`.
+  // A model takes `top_k` when it takes `temperature`.
   log.omitWhen(!takesTemperature && topK !== undefined, "top_k");
   const range = [0, capabilities.maxTemperature] as const;
   return {

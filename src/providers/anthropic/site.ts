@@ -4,17 +4,17 @@ import type { Framing } from "../wire/response.ts";
 import type { SseEvent } from "../wire/sse.ts";
 import type { toFailure } from "./failure.ts";
 
-/** What a host of Anthropic's models does in its own way: paths, some fields of bodies, and the place of betas. */
+/** The differences between hosts of Anthropic's models: paths, some fields of bodies, and the place of betas. */
 export interface AnthropicSite {
-  /** Sent with every request; names in lower case. */
+  /** Headers of every request, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Path of a request for messages, below the base URL. `streamed`: whether the body asks for a stream. */
   toPath(model: string, streamed: boolean): string;
   /** Path that counts input tokens. */
   toCountPath(model: string): string;
-  /** Field of a count's response with the number. */
+  /** Field with the number in the response of a count. */
   readonly countField: string;
-  /** The body of a request for messages. `betas`: those of the request and the model, for a host that takes them in the body. */
+  /** The body of a request for messages. `betas`: betas of the request and the model, for hosts that take them in the body. */
   toBody(body: object, betas: readonly string[]): object;
   /** The body of a count. */
   toCountBody(body: object): object;
@@ -43,7 +43,7 @@ const VERTEX_VERSION = { anthropic_version: "vertex-2023-10-16" } as const;
 /**
  * Vertex AI of Google: the path names model and method, the body names the version. A count names its model in the body. Source:
  * `@anthropic-ai/vertex-sdk` 1.1.3, and "Use Anthropic's Claude models" in the documentation of Vertex AI, November 2026. The
- * version is the one of the documentation, whose answers are those of 2023-06-01; the client sends its own.
+ * version is the documented one, whose answers have the format of 2023-06-01.
  */
 export function vertexSite({ project, region }: { readonly project: string; readonly region: string }): AnthropicSite {
   const models = `/v1/projects/${project}/locations/${region}/publishers/anthropic/models`;
@@ -61,7 +61,7 @@ export function vertexSite({ project, region }: { readonly project: string; read
   };
 }
 
-/** A name such as `claude-sonnet-4-5@20250929` as a segment of a path: the makers' client does not escape its `@`. */
+/** A name such as `claude-sonnet-4-5@20250929` as a path segment. Google's client does not escape the `@`. */
 function toSegment(name: string): string {
   return encodeURIComponent(name).replaceAll("%40", "@");
 }

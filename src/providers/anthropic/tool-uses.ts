@@ -4,8 +4,8 @@ import { array, count, object, string } from "../wire/json.ts";
 import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 
 /**
- * Beginnings of the types of tools that the caller runs, or that cost nothing but tokens. Source: platform.claude.com, "Pricing", November
- * 2026. Code runs in containers that are billed by the hour, and not counted in an answer's usage.
+ * Prefixes of the types of tools that the caller runs, or that cost only tokens. Source: platform.claude.com, "Pricing", November
+ * 2026. Code execution is not among them: its containers are billed by the hour, and an answer's usage does not count them.
  */
 const FREE = [
   "custom",
@@ -19,8 +19,8 @@ const FREE = [
 ];
 
 /**
- * What the provider's tools of a request may be used for: those of its body, and `inParts`, those within its native blocks. A search has a
- * fee, and `max_uses` bounds its number in one request.
+ * Uses of the provider's tools that a request may cause: tools in its body, and `inParts`, tools within its native blocks. A search
+ * has a fee, and `max_uses` bounds the number of searches in one request.
  */
 export function toolUsesOf(
   { tools }: { readonly tools?: unknown },

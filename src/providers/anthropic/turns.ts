@@ -3,9 +3,9 @@ import { isBlank } from "./parts.ts";
 import type { Block, TextBlock, Turn } from "./wire.ts";
 
 /**
- * Positions the system turns of a conversation. A model with `midConversationSystem` takes one between a user's turn and
- * the model's, or at the end. In other positions its text joins the user's turn if the model has `midConversationSystem`
- * or `preservedReasoning`; for other models it is `hoisted` to the system prompt.
+ * Positions the system turns of a conversation. A model with `midConversationSystem` takes a system turn between a user's turn and
+ * the model's, or at the end. In other positions the text joins the user's turn if the model has `midConversationSystem` or
+ * `preservedReasoning`. For other models the text is `hoisted` to the system prompt.
  */
 export function settleSystemTurns(
   turns: readonly Turn[],
@@ -30,8 +30,8 @@ function isPlacedBetween(turns: readonly Turn[], index: number): boolean {
 }
 
 /**
- * Joins neighbouring turns of one role: the first takes up the content of the others. Tool results come first in their
- * turn, in the order of the calls they answer: the provider accepts them nowhere else.
+ * Joins neighbouring turns of one role into the first of them. Tool results come first in their turn, in the order of their calls:
+ * the provider accepts them nowhere else.
  */
 export function joinTurns(turns: readonly Turn[]): Turn[] {
   const joined: Turn[] = [];
@@ -73,7 +73,7 @@ export function trimPrefill(turns: readonly Turn[]): Turn[] {
   if (last === undefined) return [];
   const content = last.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
   const end = content.at(-1);
-  // A native block may have anything as its text.
+  // A native block may have a `text` of another type.
   if (end?.type === "text" && typeof end.text === "string")
     content[content.length - 1] = Object.assign(end, { text: end.text.trimEnd() });
   const kept = content.filter(

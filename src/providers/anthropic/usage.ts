@@ -3,7 +3,7 @@ import { array, type Json, object, string, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, and those that are not billed (platform.claude.com, "Web fetch tool": no charge). */
+/** Counts that are read, and counts that are not billed (platform.claude.com, "Web fetch tool": no charge). */
 const KNOWN: ReadonlySet<string> = new Set([
   "input_tokens",
   "cache_creation_input_tokens",
@@ -18,8 +18,8 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Type of an entry of `iterations` whose tokens the other counts lack: the model has summarized the conversation before
- * it answered (platform.claude.com, "Compaction"). Other types than this one and `message` have other models' prices.
+ * Type of an entry of `iterations` whose tokens are not in the other counts: the model summarized the conversation before it
+ * answered (platform.claude.com, "Compaction"). Types other than this and `message` are billed at the prices of other models.
  */
 const COMPACTION = "compaction";
 /** The provider's token counts. They are cumulative: a later value replaces an earlier one, null keeps it. */

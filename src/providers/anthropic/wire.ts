@@ -1,17 +1,17 @@
 import type { ImageType } from "../wire/media.ts";
 
 /*
- * The request as the provider takes it: the part of its schema that we write. It refuses unknown fields, so nothing
- * else may be in a body. Absent (undefined) fields are left out when the body is written.
+ * The request in the provider's schema, as far as we write it. The provider refuses unknown fields, so a body may have no others.
+ * Undefined fields are left out when the body is written.
  */
 
-/** Ends a prefix worth caching. */
+/** Marks the end of a prefix to cache. */
 export interface CacheControl {
   readonly type: "ephemeral";
   readonly ttl?: "5m" | "1h";
 }
 
-/** What a cache mark can stand on. */
+/** A block or tool that can have a cache mark. */
 export interface Markable {
   cache_control?: CacheControl | undefined;
 }
@@ -63,7 +63,7 @@ export interface RedactedThinkingBlock {
   readonly data: string;
 }
 
-/** What a user, or a tool in its result, can say. */
+/** Content of a user's turn and of a tool result. */
 export type ContentBlock = TextBlock | ImageBlock | DocumentBlock;
 
 export type Block = ContentBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock | RedactedThinkingBlock;
@@ -91,7 +91,7 @@ export type Thinking =
   | { readonly type: "enabled"; readonly budget_tokens: number; readonly block_binding?: BlockBinding | undefined }
   | { readonly type: "adaptive"; readonly display: "summarized"; readonly block_binding?: BlockBinding | undefined };
 
-/** What happens to reasoning that comes back in a conversation which is no longer the one it was made in. */
+/** How the provider treats returned reasoning whose conversation has changed since. */
 export interface BlockBinding {
   readonly prefix_mismatch_behavior: "drop_block";
 }

@@ -7,16 +7,16 @@ import { array, type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
 
-/** A block that has not ended. A stream opens only calls; other blocks begin with their first delta. */
+/** A block that has not ended. A stream has start events only for calls; other blocks begin with their first delta. */
 interface OpenBlock {
-  /** Of a tool call: its part. */
+  /** Part index of a tool call. */
   readonly partIndex?: number;
-  /** Of a call that the provider answers itself. */
+  /** Whether it is a call that the provider answers itself. */
   readonly isHidden?: boolean;
   hasArguments: boolean;
   hasText: boolean;
   signature: string;
-  /** Reasoning that is not shown, decoded. */
+  /** Redacted reasoning, decoded. */
   readonly redacted: Buffer[];
   readonly citations: Citation[];
 }

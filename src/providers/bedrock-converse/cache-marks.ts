@@ -7,7 +7,7 @@ import type { TranslationLog } from "../wire/translation.ts";
 import type { DocumentNames } from "./documents.ts";
 import type { CachePointBlock } from "./wire.ts";
 
-/** The provider refuses requests with more cache points. Source: "Prompt caching" in the documentation of Bedrock. */
+/** Limit of cache points per request; the provider refuses more. Source: "Prompt caching" in the documentation of Bedrock. */
 const MAX_POINTS = 4;
 
 /** Lifetimes of the provider in the JSON form of a duration. */
@@ -34,13 +34,13 @@ export class CacheMarks {
     this.#taken = taken;
   }
 
-  /** Longest cache lifetime that is sent; known once the marks are settled. */
+  /** Longest cache lifetime that is sent; known after `settle`. */
   get longest(): "none" | "minutes" | "hour" {
     if (this.#points.size === 0) return "none";
     return [...this.#points.values()].some(({ cachePoint }) => cachePoint.ttl === "1h") ? "hour" : "minutes";
   }
 
-  /** Marks the block made of `field`; `target` is undefined if the field became none that can be marked. */
+  /** Marks the block made from `field`; `target` is undefined if the field became no block that can be marked. */
   put(target: object | undefined, mark: CacheMark | undefined, field: string): void {
     if (mark === undefined) return;
     if (target === undefined || !this.#taken) this.#log.omit(`${field}.cache_mark`);
@@ -48,8 +48,8 @@ export class CacheMarks {
   }
 
   /**
-   * Decides about the marks of all blocks in the order of the prefix: keeps the last MAX_POINTS, because each covers the prefix of
-   * the earlier ones, and shortens an hour after a shorter lifetime, which the provider refuses.
+   * Applies the provider's rules to the marks of all blocks, in the order of the prefix: keeps the last MAX_POINTS, because each covers
+   * the prefix of all earlier ones, and shortens a one-hour lifetime that follows a shorter one.
    */
   settle(blocks: readonly object[]): void {
     const marked = blocks.flatMap((block) => {
@@ -67,7 +67,7 @@ export class CacheMarks {
     }
   }
 
-  /** The blocks, each with its cache point after it. */
+  /** The blocks, with a cache point after each marked one. */
   withPoints<Block extends object>(blocks: readonly Block[]): (Block | CachePointBlock)[] {
     return blocks.flatMap((block) => {
       const point = this.#points.get(block);
@@ -76,7 +76,7 @@ export class CacheMarks {
   }
 }
 
-/** The next longer lifetime that the provider has, or its longest; undefined for its default. */
+/** The provider's next longer lifetime, or its longest; undefined for its default. */
 function toLifetime({ ttl }: CacheMark): "5m" | "1h" | undefined {
   if (ttl === undefined) return undefined;
   const isShort = ttl.seconds < SHORTER_SECONDS || (ttl.seconds === SHORTER_SECONDS && ttl.nanos <= 0);

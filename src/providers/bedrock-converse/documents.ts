@@ -1,13 +1,13 @@
 const MAX_NAME_CHARS = 200;
 
 /**
- * Names of the documents of one request. The provider takes letters, digits, single spaces, hyphens, parentheses and brackets, and no
- * name twice. Source: `DocumentBlock` of its API reference.
+ * Names of the documents of one request. The provider accepts letters, digits, single spaces, hyphens, parentheses and brackets, and
+ * requires unique names. Source: `DocumentBlock` of its API reference.
  */
 export class DocumentNames {
   readonly #taken = new Set<string>();
 
-  /** The name for a document: without the extension, which its format says. */
+  /** A unique name for a document, without its extension. */
   take(name: string): string {
     const stem = name
       .replace(/\.[A-Za-z0-9]{1,5}$/, "")
@@ -38,7 +38,7 @@ const FORMATS: ReadonlyMap<string, string> = new Map([
 
 const EXTENSIONS: ReadonlySet<string> = new Set(FORMATS.values());
 
-/** The provider's word for the format of a document, by its media type or the extension of its name; undefined for another. */
+/** The provider's format of a document, by its media type or the extension of its name; undefined for an unsupported one. */
 export function toDocumentFormat(mediaType: string, name: string): string | undefined {
   const known = FORMATS.get(mediaType.split(";", 1)[0]!.trim().toLowerCase());
   if (known !== undefined) return known;

@@ -13,8 +13,8 @@ const REASONS: Readonly<Record<string, FinishReason | undefined>> = {
 const STOPS: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "tool_use"]);
 
 /**
- * TOOL_CALLS if the answer has calls and was not cut short, whatever stop reason the provider sent. Throws for output that the
- * provider could not read.
+ * TOOL_CALLS if the answer has calls and was not cut short, independent of the provider's stop reason. Throws for output that the
+ * provider could not parse.
  */
 export function toFinishReason(stopReason: string, { calls }: { readonly calls: number }): FinishReason {
   if (stopReason === "malformed_tool_use") throw brokenCall();

@@ -30,7 +30,7 @@ export function toMessages(context: TranslationContext): Conversation {
   const { turns, hoisted } = settleSystemTurns(toTurns(context, leading), context.model.capabilities);
   const joined = joinTurns(turns);
   if (joined.length === 0) {
-    // The provider needs a turn to answer, so the last instruction becomes it.
+    // The provider needs a turn to answer, so the last instruction becomes a user turn.
     const last = hoisted.length > 0 ? hoisted.splice(0) : system.pop();
     if (last === undefined) throw invalidField("messages", "must hold a message that is not empty");
     joined.push({ role: "user", content: last });
@@ -72,7 +72,7 @@ function toTurns(context: TranslationContext, from: number): Turn[] {
   return turns;
 }
 
-/** The parts of an assistant message. Reasoning alone is left out: the provider refuses a turn of it. */
+/** Converts the parts of an assistant message. Leaves out reasoning without other content, because the provider refuses such a turn. */
 function toAssistantBlocks(
   context: TranslationContext,
   { parts }: Message,
@@ -96,7 +96,7 @@ function toAssistantBlocks(
   return [];
 }
 
-/** Only reasoning that the provider can verify may be sent back. */
+/** A reasoning block with the provider's state. Undefined without state: the provider could not verify such reasoning. */
 function toReasoningBlock({ kind, signature }: Part): ReasoningBlock | undefined {
   if (kind.case !== "reasoning") return undefined;
   const { text, redacted } = kind.value;
@@ -104,7 +104,7 @@ function toReasoningBlock({ kind, signature }: Part): ReasoningBlock | undefined
   return signature === "" ? undefined : { reasoningContent: { reasoningText: { text, signature } } };
 }
 
-/** Whether only part of a message's reasoning can be verified. Then none may be sent: it would count as changed. */
+/** Whether only part of a message's reasoning can be verified. Then no reasoning may be sent, because the rest would count as changed. */
 function isPartlyReplayable({ parts }: Message): boolean {
   const reasoning = parts.filter(({ kind }) => kind.case === "reasoning").map(toReasoningBlock);
   return reasoning.includes(undefined) && reasoning.some((block) => block !== undefined);
@@ -132,7 +132,7 @@ function toAssistantBlock({ ids, log }: TranslationContext, { kind }: Part, fiel
   }
 }
 
-/** The provider takes only objects. Other arguments are wrapped as text, so that the model sees what it wrote. */
+/** Parses arguments. The provider takes only objects, so other arguments are wrapped as text, and the model sees what it wrote. */
 function toInput(text: string): Record<string, unknown> {
   if (isBlank(text)) return {};
   const input = parsed(text);

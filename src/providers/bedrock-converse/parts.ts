@@ -31,7 +31,7 @@ export function toTextBlocks(context: TranslationContext, parts: readonly Part[]
   return toUserBlocks(context, parts, list).filter((block) => "text" in block);
 }
 
-/** Converts the parts of a tool's result, in which no recording and no cache mark can stand. */
+/** Converts the parts of a tool's result, which may not contain recordings or cache marks. */
 export function toResultBlocks(context: TranslationContext, parts: readonly Part[], list: string): UserBlock[] {
   return parts.flatMap((part, index) => {
     const field = `${list}[${index}]`;

@@ -6,7 +6,7 @@ import type { Service } from "../wire/service.ts";
 import { toConverseRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
-/** A provider that speaks Converse of Amazon Bedrock: the base URL is what comes before `/model/`. */
+/** A provider that speaks Amazon Bedrock's Converse API. `/model/…` is appended to the base URL. */
 export function bedrockConverse({ upstream, headers: configured, redact }: Service): Provider {
   const headers = Object.freeze({
     "content-type": "application/json",

@@ -20,14 +20,14 @@ export interface ReasoningRequest {
   readonly thinks: boolean;
 }
 
-/** Facts besides the request that decide about reasoning. */
+/** Facts beside the request that determine the reasoning parameters. */
 export interface ReasoningSituation {
   readonly maxTokens: number;
-  /** Thinking by budget is refused: a tool is forced, or the thinking of the running tool calls did not come back. */
+  /** Whether the provider refuses thinking by budget: a tool is forced, or the running tool loop lacks its thinking. */
   readonly manualRefused: boolean;
 }
 
-/** The share of the answer's tokens that an effort is worth, for models with budgets. */
+/** Budget of an effort as a share of the answer's tokens, for models with budgets. */
 const SHARES: Readonly<Record<Effort, number>> = {
   none: 0,
   minimal: 0.1,

@@ -15,8 +15,8 @@ import { lacksReasoningInToolLoop, trimPrefill } from "./turns.ts";
 import type { ConverseBody, Turn } from "./wire.ts";
 
 /**
- * The request as the body of `POST /model/{modelId}/converse` and `…/converse-stream`, which take the same. A pure function. Throws
- * `invalid_request` for what the model cannot do and must not be dropped in silence.
+ * The request as the body of `POST /model/{modelId}/converse` and `…/converse-stream`, which take the same body. A pure function.
+ * Throws `invalid_request` for unsupported fields that must not be omitted.
  */
 export function toConverseRequest(
   request: CompletionRequest,
@@ -45,7 +45,7 @@ export function toConverseRequest(
   const { textFormat, instruction } = toResponseFormat(context);
   const manualRefused = toolChoice !== undefined || lacksReasoningInToolLoop(turns);
   const reasoning = toReasoning(context, { maxTokens: limit, manualRefused });
-  // Models have limits of their own, which most need no request to repeat; a budget of thinking has to be below one.
+  // Most models have a default token limit. A request with a thinking budget needs an explicit limit above the budget.
   const maxTokens = asked ?? (reasoning.fields.thinking?.type === "enabled" ? limit : undefined);
   if (instruction !== undefined) system.push({ text: instruction });
   const { temperature, topP, topK } = toSampling(context, reasoning);
@@ -63,7 +63,7 @@ export function toConverseRequest(
     toolConfig: tools.length > 0 ? { tools: marks.withPoints(tools), toolChoice } : undefined,
     outputConfig: ifAny({ textFormat, effort: reasoning.effort }),
     additionalModelRequestFields: ifAny({ ...reasoning.fields, top_k: topK }),
-    // Ignored by models that do not say which one was met.
+    // Models that do not report the matched stop sequence ignore this field.
     additionalModelResponseFieldPaths: stopSequences && ["/stop_sequence"],
     serviceTier: tier === undefined ? undefined : { type: tier },
   };
@@ -76,7 +76,7 @@ function ifAny<T extends object>(fields: T): T | undefined {
   return Object.values(fields).some((value) => value !== undefined) ? fields : undefined;
 }
 
-/** The turns, where the last one may be the beginning of the answer: only some models go on from there. */
+/** The turns. The last one may be the beginning of the answer (prefill), which only some models continue. */
 function toFinalTurns(turns: readonly Turn[], continues: boolean): readonly Turn[] {
   if (turns.at(-1)?.role !== "assistant") return turns;
   const continued = continues ? trimPrefill(turns) : [];
@@ -98,7 +98,7 @@ function toSampling(
     capabilities.sampling &&
     (capabilities.temperatureWithTopP || sentTemperature === undefined) &&
     (!thinks || (topP ?? 1) >= MIN_THINKING_TOP_P);
-  // Converse has no word for it; those who think in blocks call it by the same name.
+  // Converse has no field for `top_k`. Models that think in blocks take it as a model field of the same name.
   const takesTopK = takesTemperature && (capabilities.reasoning === "budget" || capabilities.reasoning === "adaptive");
   log.omitWhen(!takesTemperature && (temperature ?? 1) !== 1, "temperature");
   log.omitWhen(!takesTopP && (topP ?? 1) !== 1, "top_p");
@@ -165,8 +165,8 @@ interface ResponseFormatFields {
 }
 
 /**
- * Maps `response_format`. The provider has no JSON mode without a schema: that is an instruction. A schema or rule that is not
- * enforced is logged as omitted. Throws `invalid_request` for an invalid schema.
+ * Maps `response_format`. The provider has no JSON mode without a schema, so JSON alone becomes an instruction. A schema or rule that
+ * is not enforced is logged as omitted. Throws `invalid_request` for an invalid schema.
  */
 function toResponseFormat({ request, model, log }: TranslationContext): ResponseFormatFields {
   const format = request.responseFormat?.format;

@@ -16,8 +16,8 @@ export interface ToolFields {
 }
 
 /**
- * Maps tools and tool choice. The provider has no choice of none: without calls in the conversation the tools are left out, with
- * calls it needs them. Throws `invalid_request` for custom tools and invalid schemas.
+ * Maps tools and tool choice. The provider has no tool choice `none`: for it the tools are left out, unless the conversation has
+ * calls, for which the provider needs them. Throws `invalid_request` for custom tools and invalid schemas.
  */
 export function toTools(context: TranslationContext, turns: readonly Turn[]): ToolFields {
   const { request, model, log } = context;

@@ -1,7 +1,7 @@
 import type { Block, TextBlock, Turn } from "./wire.ts";
 
 /**
- * Positions the system turns of a conversation: in their place for a model that takes them there, otherwise their texts are
+ * Positions the system turns of a conversation. They stay in place for a model that takes them there; otherwise their texts are
  * `hoisted` to the system prompt.
  */
 export function settleSystemTurns(
@@ -17,7 +17,7 @@ export function settleSystemTurns(
   };
 }
 
-/** Joins neighbouring turns of one role, which the provider refuses. Tool results come first, in the order of their calls. */
+/** Joins neighbouring turns of one role, because the provider refuses them. Tool results come first, in the order of their calls. */
 export function joinTurns(turns: readonly Turn[]): Turn[] {
   const joined: Turn[] = [];
   for (const turn of turns) {
@@ -44,7 +44,7 @@ function withResultsFirst(content: readonly Block[], before: Turn | undefined): 
 
 const isResult = (block: Block): boolean => "toolResult" in block;
 
-/** Prepares the last turn as a beginning of the answer: without reasoning, and without white space at its end. */
+/** Prepares the last turn as a prefill: removes reasoning and trailing white space. */
 export function trimPrefill(turns: readonly Turn[]): Turn[] {
   const last = turns.at(-1);
   if (last === undefined) return [];

@@ -3,7 +3,7 @@ import { array, object, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, and those that say the same under other names. */
+/** Counts that are read, and counts that repeat them under other names. */
 const KNOWN: ReadonlySet<string> = new Set([
   "inputTokens",
   "outputTokens",

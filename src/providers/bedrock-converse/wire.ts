@@ -1,5 +1,5 @@
 /*
- * The request of Converse as far as we write it, and as its documentation and the AWS SDK 3.1164 have it (November 2026). Bytes are base64.
+ * The request of Converse as far as we write it. Sources: its documentation and the AWS SDK 3.1164 (November 2026). Bytes are base64.
  */
 
 export interface TextBlock {
@@ -51,12 +51,12 @@ export interface ReasoningBlock {
     | { readonly redactedContent: string };
 }
 
-/** Ends a prefix worth caching: a block of its own, after what it ends. */
+/** Marks the end of a prefix to cache: a separate block after the prefix. */
 export interface CachePointBlock {
   readonly cachePoint: { readonly type: "default"; readonly ttl?: "5m" | "1h" | undefined };
 }
 
-/** What a user can say. A tool's result holds the same, except recordings. */
+/** Content of a user's turn, and, except recordings, of a tool's result. */
 export type UserBlock = TextBlock | ImageBlock | DocumentBlock | VideoBlock | AudioBlock;
 
 export type Block = UserBlock | ToolUseBlock | ToolResultBlock | ReasoningBlock;
@@ -76,10 +76,10 @@ export interface ToolBlock {
   };
 }
 
-/** There is no choice of none. */
+/** Tool choice. The provider has no `none`. */
 export type ToolChoice = { readonly any: object } | { readonly tool: { readonly name: string } };
 
-/** Fields of models that Converse has no word for. */
+/** Fields of models that Converse itself does not have. */
 export interface ModelFields {
   readonly thinking?:
     | { readonly type: "enabled"; readonly budget_tokens: number }

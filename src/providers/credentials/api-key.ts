@@ -3,25 +3,24 @@ import type { Headers } from "./credential.ts";
 
 /** A secret that is sent in one header. */
 export interface ApiKey {
-  /** The header with the secret: the same object until the secret changes. */
+  /** The header with the secret. Returns the same object until the secret changes. */
   headers(): Headers;
-  /** The secret, and the one before the last change, which may still be in an answer. */
+  /** The secret, and the previous one, which answers may still contain. */
   secrets(): readonly string[];
 }
 
-/** Beginning of a configured key that names the file with the key. */
+/** Prefix of a configured key that names a file with the key. */
 const FILE = "file:";
 
-/** Time in ms after which a file is looked at again. */
+/** Milliseconds after which a file is checked again. */
 const LOOK_AGAIN_MS = 1_000;
 
 /** Longest file that is read, in bytes. */
 const MAX_FILE_BYTES = 16 * 1024;
 
 /**
- * A key from the configuration: itself, or `file:` and the path of a file that is read again when it has changed. The header is
- * `authorization` with the scheme Bearer, or a header of the provider with the key alone. Throws an Error for a file
- * that has no usable key.
+ * A configured key: the key itself, or `file:` and the path of a file that is read again when it has changed. The header is
+ * `authorization` with the scheme Bearer, or another header with the key alone. Throws an Error for a file without a usable key.
  */
 export function toApiKey(configured: string, header: string): ApiKey {
   const toHeaders = (secret: string): Headers => keyHeaders(secret, header);
@@ -30,7 +29,7 @@ export function toApiKey(configured: string, header: string): ApiKey {
   return { headers: () => headers, secrets: () => [configured] };
 }
 
-/** The header with a key, of a name in lower case. */
+/** The header with a key. `header`: its name in lower case. */
 export function keyHeaders(secret: string, header: string): Headers {
   return Object.freeze({ [header]: header === "authorization" ? `Bearer ${secret}` : secret });
 }
@@ -82,7 +81,7 @@ class KeyFile implements ApiKey {
         this.#headers = this.#toHeaders(secret);
       }
     } catch {
-      // Being replaced at this moment: the key of before serves until the next look.
+      // The file may be being replaced now, so the earlier key is used until the next check.
     }
     return this.#headers;
   }

@@ -6,17 +6,17 @@ import { Failure } from "../../core/failure.ts";
 import type { Credential, RequestToAuthorize } from "./credential.ts";
 import { readAnswer } from "./token.ts";
 
-/** Keys of an AWS account or role, as the AWS SDK has them. */
+/** Keys of an AWS account or role, in the AWS SDK's form. */
 export interface AwsKeys {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Of temporary keys. */
+  /** Session token of temporary keys. */
   readonly sessionToken?: string | undefined;
 }
 
 export interface AwsCredentialOptions {
   readonly region: string;
-  /** Address of the service: its host and path are signed. */
+  /** Base URL of the service; its host and path are signed. */
   readonly baseUrl: string;
   /** Finds the keys, and keeps them until they expire. Default: the AWS SDK's default chain. */
   readonly findKeys?: () => Promise<AwsKeys>;
@@ -27,7 +27,7 @@ export interface AwsCredentialOptions {
 /** Name of the service in a signature. */
 const SERVICE = "bedrock";
 
-/** Time in ms to find keys: the chain may ask a server of the container, the instance or the account. */
+/** Milliseconds to find keys. The chain may ask a metadata server of the container or the instance, or AWS STS. */
 const FIND_MS = 10_000;
 
 /** Signs each request with AWS Signature Version 4. Packages of AWS are loaded on first use. */
@@ -44,14 +44,14 @@ export function awsCredential({
     | undefined;
 
   const use = async (keys: AwsKeys) => {
-    // The same object until the chain has other keys.
+    // The chain returns the same object until the keys change.
     if (signing?.keys === keys) return signing;
     const { SignatureV4: Signer } = await import("@smithy/signature-v4");
     const { accessKeyId, secretAccessKey, sessionToken } = keys;
     const credentials = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) };
     const signer = new Signer({ service: SERVICE, region, credentials, sha256: Sha256 });
     const secrets = [secretAccessKey, accessKeyId, ...(sessionToken === undefined ? [] : [sessionToken])];
-    // Those of before may still be in an answer.
+    // Answers may still contain earlier secrets.
     return (signing = { keys, signer, secrets: [...secrets, ...(signing?.secrets.slice(0, 3) ?? [])] });
   };
 
@@ -64,13 +64,13 @@ export function awsCredential({
           protocol,
           hostname,
           path: `${prefix}${path}`,
-          // Proxies may change other headers.
+          // Only these headers are signed, because proxies may change others.
           headers: { host, "content-type": headers["content-type"] ?? "" },
           body,
         },
         { signingDate: new Date(now()) },
       );
-      // The transport writes the host.
+      // The transport writes the `host` header.
       const { host: _, ...added } = signed.headers;
       return added;
     },
@@ -79,8 +79,8 @@ export function awsCredential({
 }
 
 /**
- * The AWS SDK's default chain: variables, a profile (also of SSO or a process), a web identity, a container's or an instance's role. It
- * keeps temporary keys, and gets others five minutes before they expire.
+ * The AWS SDK's default chain: environment variables, a profile (including SSO and processes), a web identity, the role of a container
+ * or an instance. It caches temporary keys and renews them five minutes before they expire.
  */
 function chainFor(region: string): () => Promise<AwsKeys> {
   let chain: (() => Promise<AwsKeys>) | undefined;
@@ -94,7 +94,7 @@ function chainFor(region: string): () => Promise<AwsKeys> {
   };
 }
 
-/** Sends the chain's requests to services of AWS. Ends each after FIND_MS, and reads bounded answers: the SDK has no limits for them. */
+/** Sends the chain's requests to AWS services, with the limits that the SDK lacks: FIND_MS per request, and a bounded answer. */
 async function limitedHandler(): Promise<NodeHttpHandler> {
   const { NodeHttpHandler: Handler } = await import("@smithy/node-http-handler");
   class LimitedHandler extends Handler {
@@ -142,7 +142,7 @@ function tooSlow(): Failure {
   return new Failure("upstream_unavailable", NO_CREDENTIALS, { cause, refused: true });
 }
 
-/** The chain's words name profiles and files, so they are for the log. */
+/** The failure without keys. The chain's message is only for the log, because it names profiles and files. */
 function notFound(error: unknown): Failure {
   const words = error instanceof Error ? error.message : "";
   const cause = new Error(
@@ -153,7 +153,7 @@ function notFound(error: unknown): Failure {
 
 const NO_CREDENTIALS = "The gateway has no AWS credentials for the upstream provider.";
 
-/** SHA-256, or its HMAC with a secret, as the signer wants it. */
+/** SHA-256, or its HMAC with a secret, in the interface of the signer. */
 class Sha256 {
   readonly #hash: Hash | Hmac;
 

@@ -5,18 +5,18 @@ export type Headers = Readonly<Record<string, string>>;
 /** The part of a request that a credential may depend on. */
 export type RequestToAuthorize = Pick<UpstreamRequest, "path" | "headers" | "body" | "signal">;
 
-/** What authenticates requests at a provider. */
+/** Authenticates requests at a provider. */
 export interface Credential {
   /**
    * Headers for one request, names in lower case. Throws or rejects with a Failure when there is no valid credential, and with the
    * reason of the request's signal.
    */
   authorize(request: RequestToAuthorize): Headers | Promise<Headers>;
-  /** Texts that must not be shown: another array after each change. */
+  /** Texts that must not be shown. Returns a new array after each change. */
   secrets(): readonly string[];
   /**
-   * Told that the service answered 401 to a request with these headers of `authorize`. Returns whether it may accept others, which
-   * the next `authorize` returns. Default: never.
+   * Called when the service answered 401 to a request with these headers of `authorize`. Returns whether the next `authorize` will
+   * return other headers, which the service may accept. Default: never.
    */
   renew?(refused: Headers): boolean;
 }
@@ -42,7 +42,7 @@ export function authorized(upstream: Upstream, credential: Credential): Upstream
   };
 }
 
-/** Merges headers. Answers the last result again for the same objects: the transport caches the text of headers by object. */
+/** Merges headers. Returns the last result again for the same objects, because the transport caches the text of headers by object. */
 export function createMerge(): (first: Headers, second: Headers) => Headers {
   let last: { first: Headers; second: Headers; merged: Headers } | undefined;
   return (first, second) => {

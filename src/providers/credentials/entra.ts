@@ -4,19 +4,19 @@ import { type AccessToken, isNetworkText, readAnswer, refusedToken, unavailableT
 
 const SCOPE = "https://cognitiveservices.azure.com/.default";
 
-/** An error of Microsoft Entra ID, in its description: a code, and the first sentence about it. */
+/** The error code of Microsoft Entra ID and its first sentence, in an error's description. */
 const ENTRA_ERROR = /AADSTS\d+:? ?[^.\r\n]{0,200}/;
 
 /**
  * Gets tokens of Microsoft Entra ID for Azure OpenAI with the default credentials: environment variables, workload identity, managed
- * identity, or the login of a developer's tools. A new client each time, so that a refused token is not returned again. The
- * library is loaded at the first call.
+ * identity, or the login of a developer's tools. Creates a new client for each token, so that a refused token is not returned from a
+ * cache. The library is loaded at the first call.
  */
 export function entraTokens(): (signal: AbortSignal) => Promise<AccessToken> {
   return async (abortSignal) => {
     try {
       const { DefaultAzureCredential } = await import("@azure/identity");
-      // The authority is Microsoft's, or the operator's own in AZURE_AUTHORITY_HOST: Microsoft's list of them is not needed.
+      // The authority is Microsoft's, or the one in AZURE_AUTHORITY_HOST, so Microsoft's list of authorities is not needed.
       const credential = new DefaultAzureCredential({
         disableInstanceDiscovery: true,
         additionalPolicies: [{ policy: limitedTo(abortSignal), position: "perRetry" }],
@@ -31,13 +31,13 @@ export function entraTokens(): (signal: AbortSignal) => Promise<AccessToken> {
 
 type Policy = NonNullable<DefaultAzureCredentialOptions["additionalPolicies"]>[number]["policy"];
 
-/** Ends requests with the signal, and reads bounded answers: the library has no limit for them. Not used by it for managed identities. */
+/** Ends requests with the signal and bounds their answers, which the library does not. Has no effect for managed identities. */
 function limitedTo(abortSignal: AbortSignal): Policy {
   return {
     name: "parley-limits",
     async sendRequest(request, next) {
       request.abortSignal = abortSignal;
-      // Infinity stands for every status.
+      // Infinity means every status.
       request.streamResponseStatusCodes = new Set([Infinity]);
       const { readableStreamBody, ...response } = await next(request);
       const body = await readAnswer(readableStreamBody as AsyncIterable<Buffer>);
@@ -58,7 +58,7 @@ function toFailure(error: unknown) {
     return refusedToken(
       "There is no credential for Microsoft Entra ID: set api_keys, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or run with a managed or workload identity.",
     );
-  // The library says the same of both.
+  // The library has the same message for both.
   if (isNetworkText(message))
     return unavailableToken(
       "Microsoft Entra ID could not be reached, or has no such tenant. Check the network, AZURE_TENANT_ID and AZURE_AUTHORITY_HOST.",

@@ -5,18 +5,18 @@ import { type AccessToken, isNetworkText, MAX_TOKEN_BYTES, refusedToken, unavail
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
-/** Where a token of Google's comes from. */
+/** The source of Google's tokens. */
 export interface GoogleTokenOptions {
   /**
-   * A service account's key, or the configuration of another credential, such as workload identity. Undefined: application default
-   * credentials, which the environment and the machine have.
+   * File with a service account's key, or with the configuration of another credential, such as workload identity. Undefined:
+   * application default credentials of the environment and the machine.
    */
   readonly file: string | undefined;
 }
 
 /**
- * Gets tokens of Google Cloud. A new client each time, so that a credential that was replaced on disk is used and a refused token is
- * not returned again. The library is loaded at the first call.
+ * Gets tokens of Google Cloud. Creates a new client for each token, so that a credential that was replaced on disk is used, and a
+ * refused token is not returned from a cache. The library is loaded at the first call.
  */
 export function googleTokens({ file }: GoogleTokenOptions): (signal: AbortSignal) => Promise<AccessToken> {
   return async (signal) => {
@@ -39,12 +39,12 @@ export function googleTokens({ file }: GoogleTokenOptions): (signal: AbortSignal
   };
 }
 
-/** The parts of a client that make requests. The library hands options for requests to none but the client itself. */
+/** The parts of a client that make requests. The library passes request options only to the client itself, not to its inner clients. */
 interface Client {
   readonly transporter: Requests;
-  /** Of an external account. */
+  /** Only of an external account. */
   readonly stsCredential?: { readonly transporter: Requests };
-  /** Of an impersonated account. */
+  /** Only of an impersonated account. */
   readonly sourceClient?: Client;
 }
 
@@ -64,7 +64,7 @@ function limit(
 
 async function clientOf(keyFile: string | undefined) {
   const { GoogleAuth } = await import("google-auth-library");
-  // With the ID of a project none is asked for before there are limits. Nothing else uses it.
+  // A given project ID keeps the library from asking for one before the limits are set. Nothing else uses it.
   const options = { scopes: SCOPE, projectId: "none" };
   return new GoogleAuth(keyFile === undefined ? options : { ...options, keyFile }).getClient();
 }
@@ -85,7 +85,7 @@ async function accountOfFile(path: string) {
   });
 }
 
-/** Uses only the structured fields of an answer: other texts may repeat a request, or what a program wrote. */
+/** Converts an error. Uses only structured fields of the answer, because other texts may contain a request or a program's output. */
 function toFailure(error: unknown) {
   const { response, code, name, message } = object(error);
   const { status, data } = object(response);
@@ -102,7 +102,7 @@ function toFailure(error: unknown) {
   const said = string(message);
   if (isNetworkText(`${string(code)} ${said}`))
     return unavailableToken(`Google's token service could not be reached (${string(code) || string(name)}).`);
-  // Its message repeats a piece of the file.
+  // The error's own message would quote the file.
   if (name === "SyntaxError") return refusedToken("The file that GOOGLE_APPLICATION_CREDENTIALS names is not JSON.");
   if (said.includes("Could not load the default credentials"))
     return refusedToken(
@@ -110,7 +110,7 @@ function toFailure(error: unknown) {
     );
   if (code === "ENOENT" || code === "EACCES")
     return refusedToken(`The file with the credential cannot be read (${code}).`);
-  // Other texts may have a program's output, with a token in it.
+  // Other messages may contain a program's output with a token.
   const kind = [string(name), string(code)].filter(Boolean).join(" ");
   return refusedToken(
     `The credential of Google Cloud cannot be used (${kind}). Check credential_file, or the file that GOOGLE_APPLICATION_CREDENTIALS names.`,

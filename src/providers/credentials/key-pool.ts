@@ -4,11 +4,11 @@ import { readRetryAfterMs } from "../wire/status-failure.ts";
 import type { ApiKey } from "./api-key.ts";
 import { createMerge } from "./credential.ts";
 
-/** Rest in ms of a key without advice of the provider, and the longest that its advice is followed. */
+/** Milliseconds for which a key is not used: without the provider's `retry-after`, and the limit of that. */
 const REST_MS = 10_000;
 const MAX_REST_MS = 60_000;
 
-/** A key that rests. */
+/** A key that is not used for a time, because the provider refused or limited it. */
 export interface KeyRest {
   /** Position in the configuration, from 1. */
   readonly key: number;
@@ -26,11 +26,11 @@ export interface KeyPoolOptions {
 }
 
 /**
- * Sends each request with one of several keys. Callers keep to a key, because a provider's prompt cache belongs to an account: the
- * first one by rendezvous hashing, which all replicas agree on. A key that the provider refuses (401) rests, one that it limits (429)
- * rests for the account that was limited, and for all once two accounts were without a success between them; a request that is
- * always too large would otherwise take all keys from all callers. The refused request is sent with the next key at once. With all
- * keys at rest the one is used that rests for the shortest time; a key that rests is tried also after those that do not.
+ * Sends each request with one of several keys. A caller keeps its key, because a provider's prompt cache belongs to an account; the
+ * order of keys follows from rendezvous hashing and is the same in all replicas. A key that the provider refuses (401) rests: it is
+ * not used for a time. A key that the provider limits (429) rests for the caller's account. It rests for all accounts once two of
+ * them were limited without a success in between; otherwise a request that is always too large would block all keys for all callers.
+ * The refused request is sent with the next key at once. After the usable keys, the key with the shortest remaining rest is tried.
  */
 export function withKeyPool(
   upstream: Upstream,
@@ -62,7 +62,7 @@ export function withKeyPool(
   };
 }
 
-/** Those that do not rest for the account, in their order, then the one that rests for the shortest time. */
+/** The keys that do not rest for the account, in their order, then the key with the shortest remaining rest. */
 function usableKeys(
   order: readonly PooledKey[],
   { accountId, nowMs }: { readonly accountId: string; readonly nowMs: number },
@@ -74,7 +74,7 @@ function usableKeys(
   return [...awake, soonest!];
 }
 
-/** Accounts whose rests a key keeps; the oldest is forgotten. */
+/** Limit of accounts whose rests a key keeps; the oldest is evicted. */
 const MAX_ACCOUNTS = 100;
 
 interface Rest {
@@ -87,9 +87,9 @@ const NO_REST: Rest = { sinceMs: -Infinity, untilMs: -Infinity };
 class PooledKey {
   readonly apiKey: ApiKey;
   readonly merge = createMerge();
-  /** From 1. */
+  /** Position in the configuration, from 1. */
   readonly position: number;
-  /** Of accounts that were limited since the last success. */
+  /** Rests of accounts that were limited since the last success. */
   readonly #limited = new Map<string, Rest>();
   #ofAll = NO_REST;
 
@@ -112,7 +112,7 @@ class PooledKey {
     if (this.#limited.size > MAX_ACCOUNTS) this.#limited.delete(this.#limited.keys().next().value!);
   }
 
-  /** The provider has accepted a request that was sent then: rests from before are over. */
+  /** Notes that the provider has accepted a request that was sent at `sentMs`: ends the rests that began before. */
   worked(sentMs: number): void {
     if (this.#ofAll.sinceMs <= sentMs) this.#ofAll = NO_REST;
     for (const [accountId, { sinceMs }] of this.#limited) if (sinceMs <= sentMs) this.#limited.delete(accountId);
@@ -127,7 +127,7 @@ function orderFor(caller: string, pool: readonly PooledKey[]): readonly PooledKe
   return pool.toSorted((a, b) => scores[a.position - 1]! - scores[b.position - 1]!);
 }
 
-/** The finalizer of MurmurHash3: each bit of the number decides about half of the bits of the result. */
+/** The finalizer of MurmurHash3: each bit of the number changes about half of the bits of the result. */
 function mix(number: number): number {
   let mixed = Math.imul(number ^ (number >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

@@ -5,31 +5,31 @@ import type { Service } from "../wire/service.ts";
 import { keyHeaders } from "./api-key.ts";
 import { createMerge } from "./credential.ts";
 
-/** A key that an account has brought. */
+/** An account's own key for a provider. */
 export interface OwnKey {
   /** Name of the provider. */
   readonly provider: string;
-  /** The header with the key; in lower case. */
+  /** Name of the header with the key, in lower case. */
   readonly header: string;
   /** The configured headers of the provider. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined for one that cannot be decrypted. Never the name of a file. */
+  /** The key; undefined when it cannot be decrypted. Never the name of a file. */
   readonly secret: string | undefined;
 }
 
 /**
- * The service with an account's own key in place of the configured credential, over the same connections: a connection has no
- * credential. Its end does not close them.
+ * The service with an account's own key in place of the configured credential. It shares the connections, which are independent of
+ * credentials, and its `close` does not close them.
  */
 export function toOwnService(upstream: Upstream, { provider, header, headers, secret = "" }: OwnKey): Service {
-  // A configured `authorization` is the operator's.
+  // A configured `authorization` header is the operator's credential.
   const { authorization = "", ...others } = headers;
   const own = secret === "" ? undefined : keyHeaders(secret, header);
   const merge = createMerge();
   return {
     upstream: {
       async post(request, accept) {
-        // Never with the operator's credential in its place: the account expects its own to be used.
+        // The operator's credential must not replace it: the account expects its own to be used.
         if (own === undefined) {
           if (request.progress !== undefined) request.progress.unsent = true;
           throw refused(`This account's own credential for ${provider} cannot be decrypted. Set it again.`);

@@ -2,17 +2,17 @@ import { Failure } from "../../core/failure.ts";
 import { Pieces } from "../../encoding/pieces.ts";
 import type { Credential, Headers, RequestToAuthorize } from "./credential.ts";
 
-/** A token that authenticates for some time. */
+/** A token with an expiry. */
 export interface AccessToken {
   readonly token: string;
   /** Milliseconds since 1970. */
   readonly expiresMs: number;
-  /** Sent beside it; names in lower case. Default: none. */
+  /** Headers that are sent with it, names in lower case. Default: none. */
   readonly headers?: Headers;
 }
 
 export interface TokenOptions {
-  /** Gets a new token, not one from a cache. Rejects with a Failure. Calls do not overlap, unless one takes longer than `limitMs`. */
+  /** Gets a new token, not a cached one. Rejects with a Failure. Calls overlap only if one takes longer than `limitMs`. */
   readonly fetch: (signal: AbortSignal) => Promise<AccessToken>;
   /** Longest wait in ms for a token. */
   readonly limitMs: number;
@@ -23,13 +23,13 @@ export interface TokenOptions {
 /** Limit of a token service's answer, in bytes: tokens take some kilobytes. */
 export const MAX_TOKEN_BYTES = 1024 * 1024;
 
-/** Time in ms before its end in which a token still serves, while the next one is fetched. Services refresh theirs at this age. */
+/** Milliseconds before the expiry from which the next token is fetched while this one is still used. Services renew theirs then. */
 const EARLY_MS = 5 * 60_000;
-/** Time in ms before its end from which a token is not sent: a request takes a while, and clocks differ. */
+/** Milliseconds before the expiry from which a token is not sent, because a request takes a while and clocks differ. */
 const LATE_MS = 30_000;
-/** Time in ms after a failed refresh in which none is tried while the old token is valid, or when the service refused. */
+/** Milliseconds after a failed refresh without a new one, while the old token is valid or when the service refused. */
 const PAUSE_MS = 10_000;
-/** Age in ms from which a refused token is replaced: a younger one was refused for another reason than its age. */
+/** Age in milliseconds from which a refused token is replaced. A younger token was refused for a reason other than its age. */
 const YOUNG_MS = 30_000;
 
 interface Held {
@@ -39,8 +39,8 @@ interface Held {
 }
 
 /**
- * A token that is fetched at the first request and replaced before it expires. Requests wait for it only when none is valid, all
- * for the same fetch.
+ * A token that is fetched at the first request and replaced before it expires. Requests wait only when no token is valid, all for the
+ * same fetch.
  */
 export class TokenCredential implements Credential {
   readonly #fetch: TokenOptions["fetch"];
@@ -50,7 +50,7 @@ export class TokenCredential implements Credential {
   #secrets: readonly string[] = [];
   #pending: Promise<Held> | undefined;
   #pausedUntilMs = 0;
-  /** The refusal of the last fetch, with which requests fail until the pause is over. */
+  /** The refusal of the last fetch. Requests fail with it until the pause is over. */
   #refusal: Failure | undefined;
 
   constructor({ fetch, limitMs, now = () => Date.now() }: TokenOptions) {
@@ -63,7 +63,7 @@ export class TokenCredential implements Credential {
     const nowMs = this.#now();
     const held = this.#held;
     if (held === undefined || nowMs >= held.expiresMs - LATE_MS) return this.#wait(signal);
-    // Half of its life is left to a token that lives for less than EARLY_MS.
+    // A token with a short life is renewed after half of it.
     const earlyMs = Math.min(EARLY_MS, (held.expiresMs - held.gotMs) / 2);
     if (nowMs >= held.expiresMs - earlyMs && nowMs >= this.#pausedUntilMs) this.#refresh().catch(() => {});
     return held.headers;
@@ -120,7 +120,7 @@ export class TokenCredential implements Credential {
     try {
       const { token, expiresMs, headers } = await Promise.race([this.#fetch(limit.signal), late]);
       const all = Object.freeze({ ...headers, authorization: `Bearer ${token}` });
-      // The one before may still be in an answer.
+      // Answers may still contain the previous token.
       this.#secrets = [token, ...this.#secrets.slice(0, 1)];
       return { headers: all, gotMs: this.#now(), expiresMs };
     } finally {
@@ -141,22 +141,22 @@ export async function readAnswer(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return pieces.joined();
 }
 
-/** What callers are told, whatever the reason: that is for the operator, in the cause. */
+/** The message for callers. The reason is for the operator, in the failure's cause. */
 const NO_TOKEN = "The gateway could not get a token for the upstream provider.";
 
-/** The failure of a token service that refused, or of a machine without a credential. `text` is for the operator. */
+/** The failure when a token service refused, or the machine has no credential. `text` is for the operator. */
 export function refusedToken(text: string): Failure {
   return new Failure("upstream_refused_us", NO_TOKEN, { cause: new Error(text) });
 }
 
-/** The failure of a token service that could not be reached, or that failed itself. `text` is for the operator. */
+/** The failure when a token service could not be reached, or failed itself. `text` is for the operator. */
 export function unavailableToken(text: string): Failure {
-  // For want of file descriptors here, which is not the provider's fault.
+  // This process lacks file descriptors, which is not the provider's fault.
   const requestBound = /\bE[MN]FILE\b/.test(text);
   return new Failure("upstream_unavailable", NO_TOKEN, { cause: new Error(text), transient: true, requestBound });
 }
 
-/** Whether an error's code or text is about the network, in libraries that do not tell it in another way. */
+/** Whether an error's code or text is about the network, for libraries that have no other way to tell. */
 export function isNetworkText(text: string): boolean {
   return /\b(?:ECONN[A-Z]+|E[MN]FILE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|\w*SELF_SIGNED_CERT\w*|ERR_TLS\w*|timed out|timeout|network_error|endpoints_resolution_error|socket hang up)\b/.test(
     text,

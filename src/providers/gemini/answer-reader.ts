@@ -9,7 +9,7 @@ import { ChoiceReader } from "./choice-reader.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";
 
-/** Fields of a response that are read, or are the gateway's own. */
+/** Fields of a response that are read, or that the gateway sets itself. */
 const OF_RESPONSE: ReadonlySet<string> = new Set([
   "candidates",
   "promptFeedback",
@@ -75,7 +75,7 @@ export class AnswerReader {
     out.push(usageChunk(this.#usage));
   }
 
-  /** The first candidate has what the response says. */
+  /** Finishes a candidate. The further fields of the response go to the first candidate. */
   #finish(candidate: ChoiceReader, isFirst: boolean, out: CompletionChunk[]): void {
     candidate.finish(isFirst ? this.#further.read(this.#redact) : {}, out);
   }
@@ -100,7 +100,7 @@ export class AnswerReader {
     this.#usage = readUsage(usageMetadata) ?? this.#usage;
   }
 
-  /** Empty queries, and equal ones, are billed once (ai.google.dev, "Grounding with Google Search", November 2026). */
+  /** Counts distinct queries: equal and empty ones are billed once (ai.google.dev, "Grounding with Google Search", November 2026). */
   #countSearches(queries: unknown): void {
     for (const query of array(queries))
       if (string(query) !== "" && this.#queries.size < MAX_QUERIES) this.#queries.add(string(query));

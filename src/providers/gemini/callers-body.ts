@@ -4,9 +4,9 @@ import { array, type Json, object, string } from "../wire/json.ts";
 import type { GenerateContentRequest, GenerationConfig } from "./wire.ts";
 
 /**
- * The caller's body of `generateContent` with what the gateway decides: the token limit, the service tier, and that a model of pictures
- * answers with text. Undefined for the body of another dialect, and for one that the translation `body` had to change: other parts,
- * another order, other tools, another configuration.
+ * The caller's body of `generateContent`, with the fields that the gateway sets: the token limit, the service tier, and the text
+ * modality for an image model. Undefined for a body of another dialect, and when the translation `body` differs in meaning: in its
+ * parts, their order, its tools or its configuration.
  */
 export function toCallersBody(callers: CallersBody | undefined, body: GenerateContentRequest): object | undefined {
   const given = callers?.dialect === "gemini" ? callers.json : undefined;
@@ -35,7 +35,7 @@ const KEPT = [
   "responseMimeType",
 ] as const;
 
-/** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */
+/** Whether the caller's body has the meaning of the translation. The dialect can write some things in several ways. */
 function saysTheSame(given: Json, body: GenerateContentRequest): boolean {
   return (
     isSameConfig(object(given["generationConfig"]), body.generationConfig ?? NO_CONFIG) &&
@@ -61,7 +61,7 @@ function isSameConfig(given: Json, config: Partial<GenerationConfig>): boolean {
   );
 }
 
-/** Neighbouring contents of one role are one turn; without a role it is the user's. */
+/** Whether the conversations are equal. Neighbouring contents of one role count as one turn; without a role it is the user's. */
 function isSameConversation(given: readonly unknown[], { contents }: GenerateContentRequest): boolean {
   const ofCaller = given.flatMap((content) => {
     const { role = "user", parts } = object(content);
@@ -100,7 +100,7 @@ function isSameTools(given: Json, { tools = [], toolConfig }: GenerateContentReq
   return isSameMode && isSameList(array(given["tools"]).flatMap(namesOf), tools.flatMap(namesOf), Object.is);
 }
 
-/** The functions of a tool, and what else it has. */
+/** Names of a tool's functions, and of its other fields. */
 function namesOf(tool: unknown): string[] {
   const { functionDeclarations, ...native } = object(tool);
   return [...array(functionDeclarations).map((one) => string(object(one)["name"])), ...Object.keys(native)];

@@ -28,7 +28,7 @@ export class ChoiceReader {
   readonly #details = new ProviderDetails();
   /** The last text part, for its citations. */
   readonly #cited = new CitedText();
-  /** Log probabilities of the piece in hand, until its text. */
+  /** Log probabilities of the current piece, until its text is written. */
   #logprobs: TokenLogprob[] | undefined;
   readonly #redact: Redact;
   #content = false;
@@ -44,10 +44,10 @@ export class ChoiceReader {
    */
   #earlySignature = "";
   #native = "";
-  /** Of the text or thought in progress. */
+  /** Further fields of the text or thought in progress. */
   #further: FurtherFields | undefined;
 
-  /** `redact` removes the provider's credentials from what is not content. */
+  /** `redact` removes the provider's credentials from everything but content. */
   constructor(index: number, { budget, redact }: { readonly budget: PartBudget; readonly redact: Redact }) {
     this.#writer = new ChoiceWriter(index, budget);
     this.#redact = redact;
@@ -99,7 +99,7 @@ export class ChoiceReader {
     this.#text(part, signature, out);
   }
 
-  /** Notes the further fields of a piece of the text or thought in progress: what is joined has those of all its pieces. */
+  /** Notes the further fields of a piece of the text or thought in progress. A joined part has the fields of all its pieces. */
   #describe(part: Json): void {
     if (!Object.keys(part).some((name) => !OF_PART.has(name))) return;
     if (this.#further === undefined) {
@@ -113,7 +113,7 @@ export class ChoiceReader {
     this.#further.addPiece(part);
   }
 
-  /** Such as code that the provider ran, and its result. */
+  /** Writes another part as a native block, such as code that the provider ran, and its result. */
   #nativeBlock(part: Json, out: CompletionChunk[]): void {
     this.#content = true;
     this.#sign(out);
@@ -175,7 +175,7 @@ export class ChoiceReader {
     return id;
   }
 
-  /** Fields of a part that the contract has no word for. */
+  /** Fields of a part that the contract does not have. */
   #furtherOf(part: Json): Record<string, string> {
     return furtherOf(part, { prefix: "gemini.", known: OF_PART, redact: this.#redact });
   }
@@ -200,7 +200,7 @@ function readBytes(data: unknown): Image["source"] | undefined {
   return value.length === 0 ? undefined : { case: "data", value };
 }
 
-/** Whether a part without text has anything but what every part may have. */
+/** Whether a part without text has fields beyond OF_ANY_PART. */
 function hasOtherContent(part: Json): boolean {
   return Object.entries(part).some(([name, value]) => isGiven(value) && !OF_ANY_PART.has(name));
 }

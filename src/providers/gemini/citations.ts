@@ -2,12 +2,11 @@ import type { Citation, TextRange } from "../../../gen/parley/v1/message_pb.js";
 import { MAX_CITATIONS } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 
-/** Most UTF-16 units of a text that are kept. Citations of what comes after them are not converted. */
+/** Limit of the kept UTF-16 units of a text. Citations beyond it are not converted. */
 const MAX_TEXT_UNITS = 256 * 1024;
 
 /**
- * Converts the citations of one text part. The provider names their places in bytes of UTF-8, after the text, so the text is kept until
- * then.
+ * Converts the citations of one text part. They arrive after the text, with positions in bytes of UTF-8, so the text is kept until then.
  */
 export class CitedText {
   #text = "";

@@ -12,7 +12,7 @@ import { TranslationLog } from "../wire/translation.ts";
 import { toInBandFailure } from "./failure.ts";
 import type { BatchEmbedContentsRequest } from "./wire.ts";
 
-/** The most that the provider takes in one call. */
+/** Limit of inputs that the provider takes in one call. */
 const MAX_BATCH = 100;
 
 /** Task types by the purpose of the vectors. */

@@ -12,11 +12,11 @@ import { TASKS } from "./embeddings.ts";
 import { toInBandFailure } from "./failure.ts";
 
 /*
- * Embeddings at Vertex AI: `:predict` of a model of texts. Source: "Text embeddings API" in the documentation of Vertex AI, November
- * 2026. Some models, such as gemini-embedding-001, take one text in a call: the service refuses more.
+ * Embeddings at Vertex AI: `:predict` of a text model. Source: "Text embeddings API" in the documentation of Vertex AI, November
+ * 2026. Some models, such as gemini-embedding-001, take only one text in a call; the service refuses more.
  */
 
-/** The most that the service takes in one call. */
+/** Limit of inputs that the service takes in one call. */
 const MAX_INSTANCES = 250;
 
 /** The body of `:predict`. */
@@ -36,7 +36,7 @@ export function toPredictRequest(request: EmbeddingRequest, { capabilities }: Up
   log.omitWhen(endUserId !== undefined, "end_user_id");
   const body: PredictRequest = {
     instances: texts.map((content) => ({ content, task_type: TASKS[task] })),
-    // Otherwise a text that is too long would be cut in silence.
+    // Otherwise the provider would silently cut a text that is too long.
     parameters: {
       autoTruncate: false,
       outputDimensionality: capabilities.embeddingDimensions ? dimensions : undefined,

@@ -25,9 +25,9 @@ const OF_CANDIDATE: ReadonlySet<string> = new Set([
 /** Largest JSON text of a detail. A larger one is dropped. */
 const MAX_DETAIL_BYTES = 256 * 1024;
 
-/** Collects what the provider says of a candidate beside its content. */
+/** Collects the details of a candidate beside its content. */
 export class ProviderDetails {
-  /** By name. */
+  /** Values by name. */
   readonly #values = new Map<string, unknown>();
   readonly #further = new FurtherFields("gemini.", OF_CANDIDATE);
 
@@ -52,7 +52,7 @@ export class ProviderDetails {
   }
 }
 
-/** Whether it is an object or an array with any entry. A text is none: it would have as many keys as characters. */
+/** Whether a value is a non-empty object or array. Texts are excluded, because each of their characters would count as a key. */
 function hasEntries(value: unknown): boolean {
   if (!isObject(value)) return array(value).length > 0;
   for (const _ in value) return true;

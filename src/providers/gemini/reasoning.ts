@@ -21,9 +21,9 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
 const SMALL_LIMIT_TOKENS = 2048;
 
 /**
- * Converts the reasoning effort, or the token budget for reasoning, which a model with budgets prefers. Without either the model's default applies. With a
- * token limit below SMALL_LIMIT_TOKENS the lowest effort is requested instead. A requested effort that the model does not
- * have is logged as clamped to the nearest one.
+ * Converts the reasoning effort, or the token budget for reasoning, which is preferred for a model with budgets. Without either, the
+ * model's default applies; with a token limit below SMALL_LIMIT_TOKENS, the lowest effort is requested instead. A requested effort that
+ * the model does not have is logged as clamped to the nearest one.
  */
 export function toReasoning(
   request: CompletionRequest,

@@ -17,8 +17,8 @@ import { toTools } from "./tools.ts";
 import type { GenerateContentRequest, GenerationConfig, JsonObject, SystemInstruction } from "./wire.ts";
 
 /**
- * Most tokens of a picture: 4K of "Gemini 3.1 Flash Image" (Google Cloud's documentation of models, November 2026). The reference of
- * `maxOutputTokens` does not say that a picture is cut or refused at the limit.
+ * Largest tokens of a picture: 4K of "Gemini 3.1 Flash Image" (Google Cloud's documentation of models, November 2026). The reference of
+ * `maxOutputTokens` does not state whether a picture is cut or refused at the limit.
  */
 const PICTURE_TOKENS = 2_520;
 

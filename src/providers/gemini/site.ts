@@ -5,7 +5,7 @@ import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toPredictAnswer, toPredictRequest } from "./predict.ts";
 import type { GenerateContentRequest } from "./wire.ts";
 
-/** What a host of Gemini's models does in its own way: paths, counts and embeddings. */
+/** The differences between hosts of Gemini's models: paths, counts and embeddings. */
 export interface GeminiSite {
   /** Path of a model below the base URL, to which `:` and the method are appended. */
   toPath(model: string): string;
@@ -26,8 +26,9 @@ export const DIRECT: GeminiSite = {
 };
 
 /**
- * Vertex AI: a project and a region before the model, which is Google's unless its name has a slash: then it is a path such as
- * `publishers/…/models/…` or `endpoints/…`. Source: `@google/genai` 3.1.0, and the REST reference of Vertex AI, November 2026.
+ * Vertex AI: the path has a project and a region before the model. A name without a slash is a model of Google; any other name is a
+ * path such as `publishers/…/models/…` or `endpoints/…`. Source: `@google/genai` 3.1.0, and the REST reference of Vertex AI, November
+ * 2026.
  */
 export function vertexSite({ project, region }: { readonly project: string; readonly region: string }): GeminiSite {
   const place = `/v1/projects/${project}/locations/${region}`;
@@ -44,7 +45,7 @@ function inModels(name: string): string {
   return name.includes("/") ? name : `models/${name}`;
 }
 
-/** Escapes the segments of a path. Names of models at Vertex AI may have an `@`, which the makers' client does not escape. */
+/** Escapes the segments of a path, except `@` in model names at Vertex AI, which Google's client does not escape either. */
 function toSegments(path: string): string {
   return path
     .split("/")

@@ -4,8 +4,8 @@ import { array, isObject, object } from "../wire/json.ts";
 import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 
 /**
- * Fields of a tool that cost nothing but tokens, and those of searches, of which nothing bounds the number. Source: ai.google.dev,
- * "Gemini Developer API pricing", November 2026. The API reads names in both spellings.
+ * Fields of tools that cost only tokens, and below, fields of searches, whose number nothing bounds. Source: ai.google.dev, "Gemini
+ * Developer API pricing", November 2026. The API reads names in both spellings.
  */
 const FREE: ReadonlySet<string> = new Set([
   "functiondeclarations",
@@ -17,8 +17,8 @@ const FREE: ReadonlySet<string> = new Set([
 const SEARCHES: ReadonlySet<string> = new Set(["googlesearch", "googlesearchretrieval", "enterprisewebsearch"]);
 
 /**
- * What the provider's tools of a request may be used for: those of its body, and `inParts`, those within its native parts. A cached
- * content may have tools of its own.
+ * Uses of the provider's tools that a request may cause: tools in its body, and `inParts`, tools within its native parts. A cached
+ * content may have further tools.
  */
 export function toolUsesOf(
   body: { readonly tools?: unknown; readonly cachedContent?: unknown },

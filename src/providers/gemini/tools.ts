@@ -42,7 +42,7 @@ export function toTools(
   };
 }
 
-/** Undefined for a tool that is no function of the caller's. */
+/** Converts a function of the caller. Undefined for another tool. */
 function toDeclaration({ kind }: Tool, index: number): FunctionDeclaration | undefined {
   const field = `tools[${index}]`;
   if (kind.case === "native" || kind.case === undefined) return undefined;

@@ -20,7 +20,7 @@ export type Part = (
   | { readonly functionResponse: FunctionResponse }
 ) & { thoughtSignature?: string; readonly videoMetadata?: VideoMetadata };
 
-/** Which pictures of a video the model looks at. Offsets are protobuf durations in JSON, such as `12.5s`. */
+/** The part of a video that the model reads, and its frame rate. Offsets are protobuf durations in JSON, such as `12.5s`. */
 export interface VideoMetadata {
   readonly startOffset: string | undefined;
   readonly endOffset: string | undefined;
@@ -94,7 +94,7 @@ export interface GenerateContentRequest {
   readonly tools: readonly object[] | undefined;
   readonly toolConfig: { readonly functionCallingConfig: FunctionCallingConfig } | undefined;
   readonly generationConfig: GenerationConfig | undefined;
-  /** As the caller gave it. */
+  /** The caller's settings, unchanged. */
   readonly safetySettings: readonly unknown[] | undefined;
   readonly serviceTier: "flex" | "standard" | "priority" | undefined;
 }
@@ -102,7 +102,7 @@ export interface GenerateContentRequest {
 /** The body of `batchEmbedContents`. */
 export interface BatchEmbedContentsRequest {
   readonly requests: readonly {
-    /** The same as in the path. */
+    /** Must equal the model in the path. */
     readonly model: string;
     readonly content: { readonly parts: readonly { readonly text: string }[] };
     readonly taskType: string | undefined;

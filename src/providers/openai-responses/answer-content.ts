@@ -53,28 +53,28 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
   "image_generation_call",
 ]);
 
-/** Fields of an event that say where it belongs. */
+/** Fields of an event that name its item, response or position. */
 const PLACES: ReadonlySet<string> = new Set(["item_id", "output_index", "sequence_number", "response_id", "event_id"]);
 
-/** Limit of the pictures in the making of one answer: a picture has at most three of them. */
+/** Limit of previews (partial pictures) of one answer. A picture has at most three. */
 const MAX_PARTIAL_IMAGES = 64;
 
-/** Limit of the events that wait for the end of their items. */
+/** Limit of the events that wait for the end of their items, in UTF-16 units of their JSON. */
 const MAX_HELD_CHARS = 1024 * 1024;
 
 /** An item that has not ended. */
 interface OpenItem {
-  /** Its type, if that was said at its beginning. */
+  /** Its type, if its start event has one. */
   type: string;
-  /** Of a native item: events about it, as JSON. */
+  /** Events about a native item, as JSON. */
   readonly events: string[];
   /** UTF-16 units of each of its texts that were emitted, by place. */
   readonly sent: Map<string, number>;
   /** Annotations of its texts that were read, by place. */
   readonly cited: Map<string, number>;
-  /** Number of pictures in the making that came. */
+  /** Number of previews that were received. */
   partialImages: number;
-  /** A call that was begun. */
+  /** The begun call of the item. */
   call: { readonly partIndex: number; readonly isCustom: boolean } | undefined;
   /** Arguments of a call that wait for its name. */
   held: string;
@@ -85,8 +85,8 @@ interface OpenItem {
 }
 
 /**
- * Maps the items of one answer to parts, for whole answers and streams alike: an item ends with all of its content, of which what came
- * in pieces before is not emitted again. Items of other types become native blocks.
+ * Maps the items of one answer to parts, for whole answers and streams alike. The end of an item repeats its whole content; content that
+ * came in pieces before is not emitted again. Items of other types become native blocks.
  */
 export class AnswerContent {
   readonly #budget = new PartBudget();
@@ -112,7 +112,7 @@ export class AnswerContent {
   #heldChars = 0;
   readonly #redact: Redact;
 
-  /** `redact` removes the provider's credentials from what is not content. */
+  /** `redact` removes the provider's credentials from everything but content. */
   constructor(redact: Redact) {
     this.#redact = redact;
   }
@@ -127,22 +127,22 @@ export class AnswerContent {
     return this.#calls > 0;
   }
 
-  /** Searches that the provider made. */
+  /** Number of web searches of the provider. */
   get webSearches(): number {
     return this.#webSearches;
   }
 
-  /** Searches of stored files that it made. */
+  /** Number of the provider's searches of stored files. */
   get fileSearches(): number {
     return this.#fileSearches;
   }
 
-  /** Containers in which it ran code. */
+  /** Number of containers in which the provider ran code. */
   get containers(): number {
     return this.#containers.size;
   }
 
-  /** Whether it made pictures. */
+  /** Whether the provider made pictures. */
   get drew(): boolean {
     return this.#drew;
   }
@@ -188,7 +188,7 @@ export class AnswerContent {
     if (open !== undefined) this.#addInput(open, text, out);
   }
 
-  /** Adds a source of the text in progress. Those that come before their text are read when it ends. */
+  /** Adds a source of the text in progress. Sources that come before their text are read when the text ends. */
   cite(place: Place, annotation: Json, out: CompletionChunk[]): void {
     const open = this.#open.get(place.item);
     if (open === undefined || !this.#isFlowing(place)) return;
@@ -198,7 +198,7 @@ export class AnswerContent {
     if (citation !== undefined) this.#writer.cite(citation, out);
   }
 
-  /** Ends a text of a message, which is whole. */
+  /** Ends a text of a message. `content` has the whole text. */
   endText(place: Place, content: Json, out: CompletionChunk[]): void {
     const open = this.#find(place.item);
     if (open === undefined) return;
@@ -215,7 +215,7 @@ export class AnswerContent {
       );
   }
 
-  /** Ends an item, which is whole. Ignores one that has ended. Throws `upstream_protocol` for a call without a name. */
+  /** Ends an item. `item` is the whole item. Ignores an item that has ended. Throws `upstream_protocol` for a call without a name. */
   end(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
     if (open === undefined) return;
@@ -236,7 +236,7 @@ export class AnswerContent {
         this.#addImage(item, out);
         break;
       case "web_search_call":
-        // Opening a page and looking into it cost nothing.
+        // Only searches have a fee; opening a page and searching in it cost nothing.
         if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
         this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
@@ -258,8 +258,8 @@ export class AnswerContent {
   }
 
   /**
-   * Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others, and may encrypt
-   * reasoning in it only: the state then comes last, and says where it belongs.
+   * Ends the unfinished items by the response's list of all items. Servers may leave items out of the list, which shifts the others.
+   * Some servers encrypt reasoning only in this list: then its state is emitted last, with the position to which it belongs.
    */
   endRest(items: readonly unknown[], out: CompletionChunk[]): void {
     const places = new Map(this.#places);
@@ -286,7 +286,7 @@ export class AnswerContent {
     if (string(id) !== "") this.#places.set(string(id), index);
   }
 
-  /** The item, begun if need be; undefined for one that has ended. */
+  /** The open item at an index, which is begun if it is new; undefined for an item that has ended. */
   #find(index: number): OpenItem | undefined {
     if (this.#ended.has(index)) return undefined;
     const known = this.#open.get(index);
@@ -327,7 +327,7 @@ export class AnswerContent {
     this.#writer.text(piece, out, tokens.length > 0 ? tokens : undefined);
   }
 
-  /** Adds what the pieces before left out of a text, which is whole. */
+  /** Adds the rest of a whole text, beyond the pieces that were emitted before. */
   #sayRest(
     open: OpenItem,
     place: Place,
@@ -338,7 +338,7 @@ export class AnswerContent {
     else this.#say(open, place, { piece: { case: piece.case, value: piece.value.slice(sent) }, out });
   }
 
-  /** Ends the text in progress if it is another one. */
+  /** Ends the text in progress if `flow` is another one. */
   #moveTo(flow: string, out: CompletionChunk[]): void {
     if (this.#flow !== flow) this.#writer.endFlow(out);
     this.#flow = flow;
@@ -348,7 +348,7 @@ export class AnswerContent {
     return this.#writer.flowing === "text" && this.#flow === keyOf(place);
   }
 
-  /** A message may have a phase, which belongs to its last text. */
+  /** Ends a message. Its phase, if it has one, is kept with its last text. */
   #endMessage(item: number, message: Json, out: CompletionChunk[]): void {
     const { content, phase } = message;
     const contents = array(content);
@@ -359,13 +359,13 @@ export class AnswerContent {
     this.#writer.endFlow(out, { signature, details: this.#further(message, "message") });
   }
 
-  /** Fields of an item that the contract has no word for. `place`: of an item that the last text of a message stands for. */
+  /** Fields of an item that the contract does not have. `place`: for the fields of a message, which are kept with its last text. */
   #further(item: Json, place?: "message"): Record<string, string> {
     const prefix = place === undefined ? `${DIALECT}.` : `${DIALECT}.${place}.`;
     return furtherOf(item, { prefix, known: OF_ITEMS, redact: this.#redact });
   }
 
-  /** The summary is what the provider shows of its reasoning; servers without one show the reasoning itself. */
+  /** Ends reasoning. Its text is the provider's summary, or the reasoning itself for servers without summaries. */
   #endReasoning(
     open: OpenItem,
     { index: item, item: given }: { index: number; item: Json },
@@ -390,7 +390,7 @@ export class AnswerContent {
     this.#writer.endFlow(out);
   }
 
-  /** Begins a call, if this is one and its name is known. */
+  /** Begins a call if the item is a call whose name is known. */
   #beginCall(open: OpenItem, { type, name, call_id: callId }: Json, out: CompletionChunk[]): void {
     if (open.call !== undefined || string(name) === "") return;
     if (type !== "function_call" && type !== "custom_tool_call") return;
@@ -409,7 +409,7 @@ export class AnswerContent {
     else this.#writer.arguments(open.call.partIndex, text, out);
   }
 
-  /** `item`: the whole call, or nothing of it when the provider did not repeat it. */
+  /** Ends a call. `item`: the whole call, or an empty object when the provider did not repeat it. */
   #endCall(open: OpenItem, item: Json, out: CompletionChunk[]): void {
     this.#beginCall(open, item, out);
     if (open.call === undefined) throw brokenCall();
@@ -420,7 +420,7 @@ export class AnswerContent {
     this.#writer.endCall(partIndex, out, { details: this.#further(item) });
   }
 
-  /** Adds a picture while it is being made; without a number it follows those of its item. Ignores those beyond MAX_PARTIAL_IMAGES. */
+  /** Adds a preview of a picture. Without an index it follows the item's earlier previews. Ignores previews beyond MAX_PARTIAL_IMAGES. */
   addPartialImage(event: Json, out: CompletionChunk[]): void {
     const data = Buffer.from(string(event["partial_image_b64"]), "base64");
     if (data.length === 0 || ++this.#partialImages > MAX_PARTIAL_IMAGES) return;
@@ -449,14 +449,14 @@ export class AnswerContent {
   }
 }
 
-/** Of an `output_format`. */
+/** Media type of an `output_format`. */
 const mediaTypeOf = (format: unknown): string =>
   `image/${/^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png"}`;
 
 const keyOf = ({ item, list, index }: Place): string => `${list} ${index} of ${item}`;
 const reasoningOf = (item: number): string => `reasoning of ${item}`;
 
-/** Reasoning as the provider encrypted it; undefined for what is not encrypted. */
+/** The state of encrypted reasoning; undefined for reasoning that is not encrypted. */
 function toReasoning({ id, summary, content, encrypted_content: encrypted }: Json) {
   if (string(encrypted) === "") return undefined;
   return {

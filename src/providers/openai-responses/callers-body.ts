@@ -8,10 +8,10 @@ import type { ResponsesBody } from "./wire.ts";
 const REASONING = "reasoning.encrypted_content";
 
 /**
- * The caller's body of `POST /responses` with what the gateway decides: the model, that the provider stores nothing and encrypts its
- * reasoning, the limits of tokens and pictures, the service tier, and whether the answer is a stream. Its reasoning is that of the
- * provider, and its items have no IDs where these are the gateway's own. Undefined for the body of another dialect, and for one that the
- * translation `body` had to change: other items, another order, other tools or another reasoning.
+ * The caller's body of `POST /responses`, with the fields that the gateway sets: the model, no storage and encrypted reasoning, the
+ * limits of tokens and pictures, the service tier, and whether the answer is a stream. The provider's own reasoning items are restored,
+ * and item IDs that the gateway made are removed. Undefined for a body of another dialect, and when the translation `body` differs in
+ * meaning: in its items, their order, its tools or its reasoning.
  */
 export function toCallersBody(callers: CallersBody | undefined, body: ResponsesBody): object | undefined {
   const given = callers?.dialect === DIALECT ? callers.json : undefined;
@@ -26,14 +26,14 @@ export function toCallersBody(callers: CallersBody | undefined, body: ResponsesB
   if (body.max_output_tokens !== undefined) own["max_output_tokens"] = body.max_output_tokens;
   if (body.max_tool_calls !== undefined) own["max_tool_calls"] = body.max_tool_calls;
   if (given["reasoning"] == null) setField(own, "reasoning", body.reasoning);
-  // Only streams may have them.
+  // The provider accepts `stream_options` only for streams.
   if (body.stream === undefined) delete own["stream_options"];
   return own;
 }
 
 /**
- * The caller's items, of which each of reasoning holds the signature of a part. Undefined for one of another provider, and for one that
- * has lost its place.
+ * The caller's items with the provider's state in place of the gateway's reasoning items, each of which holds the signature of a part.
+ * Undefined for state of another provider, and for a reasoning item that is not at its place.
  */
 function toOwnInput(given: unknown): string | readonly Json[] | undefined {
   if (typeof given === "string") return given;
@@ -56,8 +56,8 @@ function toOwnInput(given: unknown): string | readonly Json[] | undefined {
 }
 
 /**
- * An item without what the service refuses: what official clients add to what they parsed, and facts of a picture. One that the contract
- * has no word for is as it came.
+ * An item without fields that the service refuses: those that official clients add when they parse, and facts of a picture. A native item
+ * is returned unchanged.
  */
 function toOwnItem(given: Json): Json {
   if (isNativeItem(given)) return given;
@@ -70,7 +70,7 @@ function toOwnItem(given: Json): Json {
   return isSame ? item : { ...item, content };
 }
 
-/** The same content when there is nothing to take away. */
+/** The content without `parsed` fields. Returns the same value when there are none. */
 function toOwnContent(content: unknown): unknown {
   if (!Array.isArray(content) || !content.some((part) => Object.hasOwn(object(part), "parsed"))) return content;
   return content.map((part) => {
@@ -79,7 +79,7 @@ function toOwnContent(content: unknown): unknown {
   });
 }
 
-/** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */
+/** Whether the caller's body has the meaning of the translation. The dialect can write some things in several ways. */
 function saysTheSame(given: Json, body: ResponsesBody): boolean {
   const reasoning = object(given["reasoning"]);
   const isSameReasoning =
@@ -101,14 +101,14 @@ function isSameTool(given: unknown, translated: object): boolean {
   return one["type"] === other["type"] && one["name"] === other["name"];
 }
 
-/** What a conversation says, piece by piece. */
+/** A comparable fact of a conversation, such as a text or a call. */
 type Fact = readonly unknown[];
 
 function isSameFact(given: unknown, translated: Fact): boolean {
   return isSameList(given as Fact, translated, Object.is);
 }
 
-/** Instructions are the first message of the system, and neighbouring messages of the model are one. */
+/** The facts of a conversation. Instructions count as the first system message, and neighbouring messages of the model as one. */
 function toFacts({ instructions, input }: Json): Fact[] {
   const items = typeof input === "string" ? [{ role: "user", content: input }] : array(input).map(object);
   return [...toContentFacts("system", instructions), ...items.flatMap(toItemFacts)];
@@ -125,7 +125,7 @@ function toItemFacts(item: Json): Fact[] {
       return [[type, callId, name, item["input"]]];
     case "function_call_output":
     case "custom_tool_call_output":
-      // Without a call it is context of the client.
+      // An output without a call is context from the client.
       return callId == null ? toContentFacts("user", output) : [[type, callId], ...toContentFacts("tool", output)];
     case "reasoning":
       return [[type, item["encrypted_content"]]];

@@ -4,7 +4,7 @@ import { toNativeCitation } from "../wire/native-words.ts";
 import { toTextRange } from "../wire/openai-content.ts";
 import { DIALECT } from "./parts.ts";
 
-/** Converts an annotation. One without an address is native: only callers of the dialect may know files of the provider. */
+/** Converts an annotation. Without a URL it becomes native, because only callers of the dialect can know the provider's files. */
 export function toCitation(annotation: Json): Citation | undefined {
   const { type, url, title, start_index: start, end_index: end } = annotation;
   if (type !== "url_citation" || string(url) === "") return toNativeCitation(DIALECT, annotation);

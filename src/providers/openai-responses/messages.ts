@@ -48,7 +48,7 @@ interface Earlier {
   readonly reasoning: Map<InputItem, string>;
 }
 
-/** Leaves out reasoning at the end of the model's turn, and logs it: the service refuses reasoning that nothing of the model follows. */
+/** Leaves out and logs reasoning at the end of the model's turn: the service refuses reasoning that no item of the model follows. */
 function endTurn(items: InputItem[], { reasoning }: Earlier, log: TranslationLog): void {
   for (let last = items.at(-1); last?.type === "reasoning"; last = items.at(-1)) {
     items.pop();
@@ -70,7 +70,7 @@ class AnswerItems {
     this.#earlier = earlier;
   }
 
-  /** Returns the items. Reasoning goes back only as the provider encrypted it. */
+  /** Returns the items. Only reasoning with the provider's encrypted state is sent back. */
   read({ parts }: Message): readonly InputItem[] {
     parts.forEach((part, index) => this.#add(part, `${this.#context.path}[${index}]`));
     this.#endMessage();
@@ -124,7 +124,7 @@ class AnswerItems {
     }
   }
 
-  /** A picture that the provider made. Those of other providers have no ID, and are left out. */
+  /** Adds a picture that the provider made. Pictures of other providers have no ID, and are left out. */
   #addImage({ source }: Image, signature: string, path: string): void {
     const { log } = this.#context;
     const state = readState(signature);
@@ -139,7 +139,7 @@ class AnswerItems {
     this.#items.splice(at ?? this.#items.length, 0, item);
   }
 
-  /** A single text is a string, which more servers take than a list. */
+  /** Ends the message in progress. A single text is sent as a string, which more servers accept than a list. */
   #endMessage(phase?: string): void {
     const [only] = this.#said;
     if (only === undefined) return;
@@ -165,8 +165,8 @@ function toOutputs({ parts }: Message, context: PartContext, custom: ReadonlySet
 }
 
 /**
- * Joins all system messages into one at the front, for servers that take none elsewhere. For models that check the conversation, later
- * ones stay in place as user messages, so that the front does not change.
+ * Joins all system messages into one at the front, for servers that accept none elsewhere. For models that check the conversation,
+ * later ones stay in place as user messages, so that the front does not change.
  */
 function gatherSystemItems(items: readonly InputItem[], model: UpstreamModel): InputItem[] {
   const start = items.findIndex((item) => !isSystem(item));

@@ -11,7 +11,7 @@ import type { InputContent } from "./wire.ts";
 /** Name of the dialect in native parts and tools. */
 export const DIALECT = "openai-responses";
 
-/** Types of items that the contract has words for. */
+/** Types of items that have a counterpart in the contract. */
 const TRANSLATED: ReadonlySet<unknown> = new Set([
   "message",
   "reasoning",
@@ -22,14 +22,15 @@ const TRANSLATED: ReadonlySet<unknown> = new Set([
   "image_generation_call",
 ]);
 
-/** Whether an item is one that the contract has no word for, such as a search of the web; only these have IDs of the provider. */
+/** Whether an item has no counterpart in the contract, such as a web search. Only such items keep the provider's IDs. */
 export function isNativeItem({ type }: { readonly type?: unknown }): boolean {
   return !TRANSLATED.has(type ?? "message");
 }
 
 /**
- * Converts a native part of an answer to an item; undefined for one of another dialect. Throws `invalid_request` for items that the
- * contract has words for, which have their checks, and for references: they would read what other callers stored at the provider.
+ * Converts a native part of an answer to an item; undefined for a part of another dialect. Throws `invalid_request` for items with a
+ * counterpart in the contract, which would evade its checks, and for references, which could read items of other callers at the
+ * provider.
  */
 export function toNativeItem(block: NativeBlock, { log, path }: Pick<PartContext, "log" | "path">): Json | undefined {
   const item = toNative(block, DIALECT, { log, field: path });
@@ -109,7 +110,7 @@ function toInputFile({ source, name, mediaType, citations }: File, { model, log,
     case "id":
       return { type: "input_file", file_id: source.value };
     case "data":
-      // The service takes no data without a name.
+      // The service requires a file name beside the data.
       return {
         type: "input_file",
         filename: filename ?? (mediaType.startsWith("text/") ? "document.txt" : "document.pdf"),

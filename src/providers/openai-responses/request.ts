@@ -13,12 +13,12 @@ import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
 
-/** OpenAI refuses fewer. */
+/** Lowest limit of output tokens that OpenAI accepts. */
 const MIN_OUTPUT_TOKENS = 16;
 
 /**
- * Converts a request to the body of `POST /responses`. The provider keeps nothing unless the request asks for it: reasoning is sent back
- * by the caller, encrypted. Unsupported fields are omitted and reported. A whole answer above `streamAbove` is requested as a stream.
+ * Converts a request to the body of `POST /responses`. The provider stores nothing unless the request asks for it, so the caller sends
+ * encrypted reasoning back. Unsupported fields are omitted and reported. A whole answer above `streamAbove` is requested as a stream.
  * Throws `invalid_request` for unsupported features that must not be omitted.
  */
 export function toResponsesRequest(
@@ -73,14 +73,14 @@ export function toResponsesRequest(
     : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true, source: callers?.source });
 }
 
-/** The service writes its cache unasked, for longer only where it is told. */
+/** Lifetime of cached prefixes. The service always writes its cache, with a longer lifetime only by an option. */
 const cacheWrite = (json: string): "minutes" | "hour" => (json.includes('"prompt_cache_options"') ? "hour" : "minutes");
 
 type Fields<K extends keyof ResponsesBody> = Pick<ResponsesBody, K>;
 
 /**
- * The conversation with the first system message as `instructions`. It stays an item for answers in JSON without a schema: the
- * service demands the word in `input`.
+ * The conversation with the first system message as `instructions`. For JSON answers without a schema it stays an item, because the
+ * service requires the word JSON in `input`.
  */
 function toConversation(
   items: readonly InputItem[],
@@ -89,7 +89,7 @@ function toConversation(
   if (isJsonObject) return { input: instruction === undefined ? items : instruct(items, instruction) };
   const [first, ...rest] = items;
   const content = first !== undefined && isSystem(first) ? first.content : undefined;
-  // The service needs an item to answer.
+  // The service requires at least one item in `input`.
   const isAlone = typeof content !== "string" || content === "" || rest.length === 0;
   return isAlone ? { input: items } : { instructions: content, input: rest };
 }
@@ -110,7 +110,7 @@ function toIncluded({ logprobs }: CompletionRequest, can: Capabilities): Respons
   return included.length > 0 ? included : undefined;
 }
 
-/** Omits default values without a report. */
+/** Sampling parameters. Default values are omitted without a report. */
 function toSamplingFields(
   { temperature, topP, topK, logprobs }: CompletionRequest,
   can: Capabilities,
@@ -132,14 +132,14 @@ function toSamplingFields(
   };
 }
 
-/** Asks for summaries too: the service shows nothing else of its reasoning. */
+/** The reasoning fields. Requests summaries too, because the service shows no other text of its reasoning. */
 function toReasoning(request: CompletionRequest, can: Capabilities, log: TranslationLog): ResponsesBody["reasoning"] {
   const effort = toEffort(request, can, log);
   if (can.reasoning === "none") return undefined;
   return { effort, summary: effort === "none" ? undefined : "auto" };
 }
 
-/** Adds the provider's tool for pictures, which must be called when nothing else is wanted. */
+/** Adds the provider's image tool. Its call is forced when the request only asks for pictures. */
 function withImages(
   tools: Fields<"tools" | "tool_choice" | "parallel_tool_calls">,
   {

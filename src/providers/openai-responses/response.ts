@@ -15,8 +15,8 @@ import { readFinish, toFinishReason } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
 /**
- * Events that are read, by the limit of their JSON. Those with the larger one repeat a text, an item or the whole response, with the log
- * probabilities of all its tokens.
+ * Events that are read, with the limit of their JSON. Events with the larger limit repeat a text, an item or the whole response, with
+ * the log probabilities of all its tokens.
  */
 const READ: ReadonlyMap<string, JsonSize> = new Map([
   ["response.output_item.added", MAX_EVENT_JSON],
@@ -35,7 +35,7 @@ const READ: ReadonlyMap<string, JsonSize> = new Map([
   ["response.failed", MAX_RESPONSE_JSON],
 ]);
 
-/** Events that repeat what is read of their item or response, and those that keep the connection: formats write their own. */
+/** Events that only repeat content of their item or response, and keep-alive events. Formats write their own. */
 const REPEATING: ReadonlySet<string> = new Set([
   "response.created",
   "response.queued",
@@ -92,8 +92,8 @@ const OF_RESPONSE: ReadonlySet<string> = new Set([
 const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
 
 /**
- * Reads the events of one stream. Its last event repeats the whole response, of which only what did not come before is read. Ignores
- * events that repeat what their item says, and large ones of unknown types.
+ * Reads the events of one stream. The last event repeats the whole response; only content that did not come before is read from it.
+ * Ignores events that repeat the content of their item, and large events of unknown types.
  */
 export class AnswerStream implements StreamReader {
   readonly #content: AnswerContent;
@@ -115,7 +115,7 @@ export class AnswerStream implements StreamReader {
     if (isEndMarker(data)) return this.end();
     const known = LEADING_TYPE.exec(data)?.[1] ?? name;
     const max = READ.get(known);
-    // They are not parsed: each may be as large as the response.
+    // Ignored events are not parsed, because each may be as large as the response.
     if (max === undefined && (REPEATING.has(known) || (known.startsWith("response.") && !isSmallEvent(data)))) return;
     const event = object(this.#events.read(data, max));
     const type = string(event["type"]) || name;

@@ -4,29 +4,29 @@ import { isResponsesState, writeResponsesState } from "../wire/responses-state.t
 import type { ReasoningItem } from "./wire.ts";
 
 /*
- * State of this dialect in the signature of a part: JSON in base64, because some clients take nothing else. Signatures of other dialects
+ * State of this dialect in the signature of a part: JSON in base64, because some clients accept only base64. Signatures of other dialects
  * are left out.
  */
 
 /** State of one part of an answer. */
 export type State =
-  /** The item of which it is the text. `at`: its index among the answer's items, for one that came after those that follow it. */
+  /** The reasoning item of the part. `at`: its index among the answer's items, if it arrived after items that follow it. */
   | { readonly reasoning: Omit<ReasoningItem, "type">; readonly at?: number }
-  /** Of a message: whether it came before calls or at the end. */
+  /** Phase of a message: before calls, or at the end. */
   | { readonly phase: string }
-  /** Of a picture: the ID of its item. */
+  /** ID of the item of a picture. */
   | { readonly image: string };
 
-/** Limit of characters: reasoning of some 500,000 tokens with its summary. */
+/** Limit of a state in characters: about 500,000 tokens of reasoning with its summary. */
 const MAX_CHARS = 4 * 1024 * 1024;
-/** An item with a summary in some thousand parts. */
+/** Limit of a state's JSON: an item with a summary of some thousand parts. */
 const MAX_STATE_JSON = { depth: 5, values: 16_384 } as const;
 
 export function writeState(state: State): string {
   return writeResponsesState(state);
 }
 
-/** Reads a state; undefined for one of another provider, or a changed one. */
+/** Reads a state; undefined for a signature of another dialect, or a changed one. */
 export function readState(signature: string): State | undefined {
   if (!isResponsesState(signature) || signature.length > MAX_CHARS) return undefined;
   const json = Buffer.from(signature, "base64").toString();

@@ -4,7 +4,7 @@ import { count, string } from "../wire/json.ts";
 import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 
 /**
- * Native tools that the caller runs, or that cost nothing but tokens: those of pictures are counted. Source: OpenAI's price list and API
+ * Native tools that the caller runs, or that cost only tokens; the tokens of pictures are counted. Source: OpenAI's price list and API
  * reference ("Create a model response"), November 2026.
  */
 const FREE: ReadonlySet<string> = new Set([
@@ -22,7 +22,7 @@ const UNITS: Readonly<Record<string, FeeUnit>> = {
   code_interpreter: "codeExecutions",
 };
 
-/** The fields of a body that tools come from. */
+/** The fields of a body that may contain tools. */
 interface ToolFields {
   readonly tools?: unknown;
   readonly input?: unknown;
@@ -31,8 +31,8 @@ interface ToolFields {
 }
 
 /**
- * What the provider's tools in a body may be used for: `max_tool_calls` bounds all of them together. Items, such as the output of a
- * search for tools, and a stored prompt may have tools of their own.
+ * Uses of the provider's tools that a body may cause. `max_tool_calls` bounds all of them together. Items, such as the output of a tool
+ * search, and a stored prompt may contain further tools.
  */
 export function toolUsesOf({ tools, input, prompt, max_tool_calls: given }: ToolFields): ToolUses | undefined {
   const most = count(given) ?? Infinity;

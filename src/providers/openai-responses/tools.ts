@@ -58,7 +58,7 @@ function toTool(
   }
 }
 
-/** Chat completions have the syntax and definition of a grammar in an object of their own; this API has them beside its type. */
+/** Moves the syntax and definition of a grammar beside its type, as this API requires. Chat completions have them in an own object. */
 function toFlatFormat(format: Readonly<Record<string, unknown>>): object {
   const { grammar, ...more } = format;
   return typeof grammar === "object" && grammar !== null ? { ...more, ...grammar } : format;
@@ -82,7 +82,7 @@ function toToolChoice(toolChoice: ToolChoice | undefined, tools: readonly Tool[]
 function toAllowed({ mode, names }: AllowedTools, tools: readonly Tool[]): ResponsesToolChoice {
   const custom = new Set(tools.flatMap(({ kind }) => (kind.case === "custom" ? [kind.value.name] : [])));
   const toName = (name: string): ToolName => ({ type: custom.has(name) ? "custom" : "function", name });
-  // Native tools have no name of the caller's, and are not restricted.
+  // Native tools have no name that the caller could list, so they stay allowed.
   const native = tools.flatMap(({ kind }) =>
     kind.case === "native" && kind.value.dialect === DIALECT ? [parsed(kind.value.json) as object] : [],
   );

@@ -3,7 +3,7 @@ import { isObject, type Json, object, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, sums of others, and costs. */
+/** Counts that are read, sums of other counts, and costs. */
 const KNOWN: ReadonlySet<string> = new Set([
   "input_tokens",
   "output_tokens",
@@ -23,7 +23,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...COSTS,
 ]);
 
-/** The same of the tools that the provider runs itself. */
+/** As KNOWN, for the counts of the tools that the provider runs itself. */
 const KNOWN_OF_TOOLS: ReadonlySet<string> = new Set([
   "image_gen.input_tokens",
   "image_gen.output_tokens",
@@ -35,7 +35,7 @@ const KNOWN_OF_TOOLS: ReadonlySet<string> = new Set([
   "web_search.num_requests",
 ]);
 
-/** What an answer shows of the work of the provider's tools. */
+/** Uses of the provider's tools that the answer itself shows. */
 export interface ToolWork {
   readonly webSearches: number;
   readonly fileSearches: number;
@@ -46,8 +46,8 @@ export interface ToolWork {
 }
 
 /**
- * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. `ofTools` is what the
- * service counts for its own tools outside of `value`: the tokens of pictures, which are added, and the searches that it bills. Source:
+ * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. `ofTools` has the service's
+ * counts for its own tools, outside of `value`: the tokens of pictures, which are added, and the searches that it bills. Source:
  * `Response.ToolUsage` of the official SDK. Other uses of tools are counted in the answer, unless the usage counts them: OpenAI bills
  * containers for code, xAI each execution ("Pricing" of both, November 2026).
  */
@@ -75,14 +75,14 @@ export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usa
     imageOutputTokens: pictures.output > 0 ? pictures.imageOutput : undefined,
     cachedImageInputTokens: pictures.cachedImage,
   };
-  // Pictures whose tokens are counted are paid for.
+  // Pictures without counted tokens have an unknown price.
   const unpaid = work.drew && pictures.output === 0 ? ["image_generation_call"] : [];
   return toUsage(counts, [...unknownUnits(value, KNOWN), ...unknownUnits(tools, KNOWN_OF_TOOLS), ...unpaid]);
 }
 
 const aboveZero = (uses: number): number | undefined => (uses > 0 ? uses : undefined);
 
-/** Counts of the model that makes pictures. Its output is pictures, unless it says otherwise. */
+/** Counts of the image model. Its output counts as pictures, unless its details say otherwise. */
 function readPictures(counts: Json) {
   const output = usageCount(counts["output_tokens"]) ?? 0;
   return {

@@ -36,7 +36,7 @@ export interface ResponsesBody {
   readonly prompt_cache_retention?: unknown;
 }
 
-/** What a user, an application, or a tool in its result, can say. */
+/** Content of messages of the user and the system, and of a tool's result. */
 export type InputContent =
   | { readonly type: "input_text"; readonly text: string }
   | { readonly type: "input_image"; readonly image_url: string; readonly detail: string }
@@ -55,7 +55,7 @@ export interface InputMessage {
   readonly content: string | readonly InputContent[];
 }
 
-/** What the model said. Without an ID: with one the service demands the reasoning before it, which may be lost. */
+/** A message of the model. Sent without its ID: with one the service requires the reasoning before it, which may be lost. */
 export interface AnswerMessage {
   readonly type: "message";
   readonly role: "assistant";
@@ -65,11 +65,11 @@ export interface AnswerMessage {
         | { readonly type: "output_text"; readonly text: string }
         | { readonly type: "refusal"; readonly refusal: string }
       )[];
-  /** Whether it came before calls or at the end, in the provider's words. */
+  /** The provider's value for whether it came before calls or at the end. */
   readonly phase?: string | undefined;
 }
 
-/** Reasoning as it came, for the service that encrypted it. */
+/** An unchanged reasoning item, for the service that encrypted it. */
 export interface ReasoningItem {
   readonly type: "reasoning";
   /** Absent from servers without IDs; some demand it. */
@@ -102,7 +102,7 @@ export type ResponsesTool =
       readonly type: "function";
       readonly name: string;
       readonly description?: string | undefined;
-      /** Null: it takes none. */
+      /** Null: the function takes no parameters. */
       readonly parameters: object | null;
       /** The service's default is true. */
       readonly strict: boolean;

@@ -101,7 +101,7 @@ function readAudio({ id, data, transcript, expires_at: expiresAt }: Json): Audio
   });
 }
 
-/** An annotation of another type than a page is native. */
+/** Adds the citation of an annotation. Types other than `url_citation` become native. */
 function pushCitation(annotation: Json, out: Content[]): void {
   const { type, url_citation: citation } = annotation;
   const { url, title, start_index: start, end_index: end } = object(citation);

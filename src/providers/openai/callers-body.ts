@@ -4,19 +4,19 @@ import type { OpenAiRequest } from "./wire.ts";
 
 const DIALECT = "openai";
 
-/** A translated request in its caller's words. */
+/** A translated request with the caller's own JSON where it has the same meaning. */
 export interface CallersWords {
   readonly body: object;
-  /** Whether it has all that its caller wrote, in fields that the contract does not have too. */
+  /** Whether it has all fields of the caller's body, including those that the contract does not have. */
   readonly isWhole: boolean;
   /** Whether it has fields that the translation does not have. */
   readonly hasMore: boolean;
 }
 
 /**
- * The translation `body` of a chat completion in the words of its caller: the same fields in the caller's order, and the caller's values
- * where they say the same. What the translation leaves out is left out here too, except defaults that the caller wrote, and with
- * `others` fields that the contract does not have. Undefined without a caller's body of this dialect.
+ * The translation `body` of a chat completion in the form of its caller's body: the fields in the caller's order, with the caller's
+ * values where they have the same meaning. Fields that the translation omits are left out, except defaults that the caller wrote, and,
+ * with `others`, fields that the contract does not have. Undefined without a caller's body of this dialect.
  */
 export function inCallersWords(
   body: OpenAiRequest,
@@ -30,7 +30,7 @@ export function inCallersWords(
   if (given === undefined) return undefined;
   const words = new Words(others);
   const own = words.request(given, body, can);
-  // What is listed as left out is not sent.
+  // Fields that are reported as omitted must not be sent.
   if (others && words.isReplaced) return inCallersWords(body, { callers, others: false, can });
   return { body: own, isWhole: others, hasMore: words.hasMore };
 }
@@ -75,7 +75,7 @@ const OF_THE_CONTRACT: Readonly<Record<keyof OpenAiRequest, true>> = {
   web_search_options: true,
 };
 
-/** Fields of messages, parts and tools that have a place in the contract, and of which the provider gets what the translation has. */
+/** Fields of messages, parts and tools that have a place in the contract; the provider gets the translation's values of them. */
 const OF_THE_CONTRACT_BELOW: ReadonlySet<string> = new Set([
   "annotations",
   "cache_control",
@@ -85,7 +85,7 @@ const OF_THE_CONTRACT_BELOW: ReadonlySet<string> = new Set([
   "thinking_blocks",
 ]);
 
-/** Optional fields of the contract in messages, parts, tools and objects: `null` says the same as nothing. */
+/** Optional fields of the contract in messages, parts, tools and objects. `null` has the meaning of an absent field. */
 const OPTIONAL_BELOW: ReadonlySet<string> = new Set([
   "aspect_ratio",
   "audio",
@@ -109,7 +109,7 @@ const OPTIONAL_BELOW: ReadonlySet<string> = new Set([
 
 type IsDefault = (value: unknown, context: { readonly body: OpenAiRequest; readonly can: Capabilities }) => boolean;
 
-/** What says the same as nothing: the translation leaves it out, because some servers do not know the field. */
+/** Default values. The translation leaves them out, because some servers do not know the field. */
 const DEFAULTS: ReadonlyMap<string, IsDefault> = new Map<keyof OpenAiRequest, IsDefault>([
   ["stream", (value) => value === false],
   ["store", (value) => value === false],
@@ -121,10 +121,10 @@ const DEFAULTS: ReadonlyMap<string, IsDefault> = new Map<keyof OpenAiRequest, Is
 
 type Keeps = (key: string, value: unknown) => boolean;
 type Join = (given: unknown, translated: unknown) => unknown;
-/** How fields are joined that have several ways to say the same. */
+/** How fields are joined that can be written in several ways. */
 type Joins = Readonly<Record<string, Join>>;
 
-/** Puts values of a translation into the words of the caller's values. Shares what is the same. */
+/** Replaces values of a translation by the caller's values of the same meaning. Equal values are shared. */
 class Words {
   /** Whether an object or a list of the caller, which may have further fields, was replaced. */
   isReplaced = false;
@@ -159,7 +159,7 @@ class Words {
     return this.#object(given, translated, { joins: { content } });
   }
 
-  /** A text says the same as parts with it, and none the same as an empty one. */
+  /** A text equals parts with this text, and an absent text equals an empty one. */
   #content(given: unknown, translated: unknown, can: Capabilities): unknown {
     if (translated === null) return given === "" ? given : this.#replace(given, translated);
     if (typeof given === "string" && Array.isArray(translated) && textOf(translated) === given) return given;
@@ -168,12 +168,12 @@ class Words {
     return this.#list(given, [{ type: "text", text: translated }], (part, sent) => this.#value(part, sent));
   }
 
-  /** An object with its ID says the same as the ID. */
+  /** An object with the ID equals the ID. */
   #voice(given: unknown, id: unknown): unknown {
     return isObject(given) && given["id"] === id ? this.#object(given, { id }, {}) : this.#value(given, id);
   }
 
-  /** The translation takes schemas as they are. */
+  /** Joins a tool. The translation does not change schemas. */
   #tool(given: unknown, translated: unknown): unknown {
     const asGiven: Join = (one) => one;
     const joins = { parameters: asGiven, format: asGiven };
@@ -193,7 +193,7 @@ class Words {
     return this.#object(given, translated, { joins });
   }
 
-  /** Lists of another length have other entries. */
+  /** Joins lists by index. A list of another length is replaced. */
   #list(given: unknown, translated: unknown, join: Join): unknown {
     if (!Array.isArray(given) || !Array.isArray(translated) || given.length !== translated.length)
       return this.#replace(given, translated);

@@ -10,10 +10,10 @@ import { type Content, readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
-/** Limit of the log probabilities that wait for their content: those of a whole answer come before it. */
+/** Limit of the log probabilities that wait for their content: in a whole answer all of them come first. */
 const MAX_HELD_LOGPROBS = 200_000;
 
-/** Fields that are read, or said in the contract's words. */
+/** Fields that are read, or have a counterpart in the contract. */
 const OF_CHOICE: ReadonlySet<string> = new Set([
   "index",
   "message",
@@ -38,7 +38,7 @@ const OF_MESSAGE: ReadonlySet<string> = new Set([
   "thinking_blocks",
 ]);
 
-/** What the answer says beside its choices, and the redaction of the provider's credentials. */
+/** Details of the answer beside its choices, and the redaction of the provider's credentials. */
 interface AnswerDetails {
   readonly details: Readonly<Record<string, string>>;
   readonly redact: Redact;
@@ -46,11 +46,11 @@ interface AnswerDetails {
 
 /** Reads one choice of a whole answer or a stream. */
 export class ChoiceReader {
-  /** What has the content of an entry that has both. */
+  /** The field with the content, for an entry that has both. */
   readonly #form: "delta" | "message";
   readonly #writer: ChoiceWriter;
   readonly #toolCalls: ToolCallReader;
-  /** Log probabilities of text and of refusals, of which the content has not arrived. */
+  /** Log probabilities of text and of refusals whose content has not arrived. */
   readonly #logprobs: Record<"content" | "refusal", TokenLogprob[]> = { content: [], refusal: [] };
   /** The upstream's finish reason: undefined before the end, empty if it named none. */
   #word: string | undefined;
@@ -64,7 +64,7 @@ export class ChoiceReader {
   #signature = "";
   /** The last signature that was written: some servers repeat it with every piece. */
   #written = "";
-  /** Code points of text so far, and of them before the text part in progress: citations count from the first one. */
+  /** Code points of all text so far, and before the text part in progress. Ranges of citations count from the first one. */
   #textLength = 0;
   #textBefore = 0;
 
@@ -110,7 +110,7 @@ export class ChoiceReader {
     else this.#toolCalls.readWhole(message, out);
     this.#spoke ||= out.length > start;
     if (this.#spoke) this.#release(out);
-    // Log probabilities of other content have no place.
+    // The contract has no log probabilities for other content.
     if (out.length > start) {
       this.#takeLogprobs("content");
       this.#takeLogprobs("refusal");
@@ -156,7 +156,7 @@ export class ChoiceReader {
     }
   }
 
-  /** Writes what belongs to the text in progress, before another part ends it. */
+  /** Writes the signature and details of the text in progress, before another part ends it. */
   #settleText(out: CompletionChunk[]): void {
     if (this.#writer.flowing !== "text") return;
     this.#release(out);
@@ -175,7 +175,7 @@ export class ChoiceReader {
     this.#held = [];
   }
 
-  /** The citation with its range counted from the beginning of the text part in progress. */
+  /** The citation with its range relative to the start of the text part in progress. */
   #toPlace({ textRange, ...citation }: Citation): Citation {
     if (textRange === undefined) return citation;
     const start = Math.max(0, textRange.start - this.#textBefore);
@@ -188,13 +188,13 @@ export class ChoiceReader {
     this.#keepLogprobs("refusal", refusal);
   }
 
-  /** Keeps them until their content arrives, at most MAX_HELD_LOGPROBS. */
+  /** Keeps log probabilities until their content arrives, at most MAX_HELD_LOGPROBS. */
   #keepLogprobs(of: "content" | "refusal", given: unknown): void {
     const kept = this.#logprobs[of];
     for (const token of readTokens(given)) if (kept.length < MAX_HELD_LOGPROBS) kept.push(token);
   }
 
-  /** Removes and returns the log probabilities of the content in hand; undefined without any. */
+  /** Removes and returns the log probabilities of the current content; undefined without any. */
   #takeLogprobs(of: "content" | "refusal"): TokenLogprob[] | undefined {
     const tokens = this.#logprobs[of];
     if (tokens.length === 0) return undefined;
@@ -202,7 +202,7 @@ export class ChoiceReader {
     return tokens;
   }
 
-  /** The first known reason counts: some servers send an empty one with every piece, or a second one at the end. */
+  /** Notes the finish reason. The first known one counts: some servers send an empty one with every piece, or another one at the end. */
   #end({ finish_reason: word, native_finish_reason: native }: Json): void {
     if (typeof word !== "string") return;
     if (this.#word !== undefined && isKnown(this.#word)) return;

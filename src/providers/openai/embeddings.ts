@@ -22,7 +22,7 @@ export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabiliti
   const body: OpenAiEmbeddingRequest = {
     model: name,
     input: texts,
-    // A third of the size of numbers in JSON. Servers that ignore it answer with numbers.
+    // base64 has a third of the size of JSON numbers. Servers that ignore the field answer with numbers.
     encoding_format: "base64",
     dimensions: capabilities.embeddingDimensions ? dimensions : undefined,
     user: endUserId,

@@ -90,17 +90,17 @@ function toAssistantTurn(message: Message, context: PartContext): OpenAiAssistan
   };
 }
 
-/** The parts of an assistant message by their fields in this dialect. */
+/** The parts of an assistant message, sorted by their fields in this dialect. */
 interface Said {
   readonly texts: string[];
-  /** Of speech that is not referred to. */
+  /** Transcripts of speech that is not referenced by ID. */
   readonly transcripts: string[];
-  /** Of the first speech that can be referred to: a message has one. */
+  /** ID of the first speech that can be referenced; a message can have only one. */
   audioId: string | undefined;
   readonly calls: OpenAiToolCall[];
   reasoning: string;
   refusal: string;
-  /** Of the last text that has one. */
+  /** Signature of the last text with one. */
   signature: string;
 }
 

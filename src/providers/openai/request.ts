@@ -15,7 +15,7 @@ import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.
 
 /**
  * Converts a request to an OpenAI chat completion. Most fields pass through; fields that the model does not support are
- * omitted and reported. A caller's request in this dialect keeps its words (`callers-body.ts`). A whole answer above `streamAbove` is
+ * omitted and reported. A caller's body in this dialect keeps its form (`callers-body.ts`). A whole answer above `streamAbove` is
  * requested as a stream. Throws `invalid_request` for unsupported features that must not be omitted.
  */
 export function toOpenAiRequest(
@@ -55,12 +55,12 @@ export function toOpenAiRequest(
     verbatim: own?.hasMore === true,
     streamed,
     maxTokens,
-    // Servers behind this dialect do not say whether the limit holds for pictures, and some draw unasked.
+    // Servers of this dialect do not document whether the limit applies to pictures, and some make pictures without being asked.
     pictureTokens: mayDraw(model) ? MADE_PICTURE_TOKENS : undefined,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
     uses: toolUsesOf(body, toolsInParts(request.messages, "openai")),
-    // Some servers write caches unasked, and native parts may have marks.
+    // Some servers always write caches, and native parts may have cache marks.
     cacheWrite: (json) => (json.includes("cache_control") ? "hour" : "minutes"),
   });
 }

@@ -14,7 +14,7 @@ import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { isBroken } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
-/** The most that a request may ask for. */
+/** Largest number of choices that a request may ask for. */
 const MAX_CHOICES = 128;
 
 const OF_ANSWER: ReadonlySet<string> = new Set(["choices"]);
@@ -37,8 +37,8 @@ export class AnswerStream implements StreamReader {
   #complete = false;
 
   /**
-   * `redact` removes the provider's credentials from its errors. `form`: what has a choice's content where it has both. Perplexity sends
-   * an empty delta in a whole completion, and the message so far in every chunk.
+   * `redact` removes the provider's credentials from its errors. `form`: the field with the content when a choice has both. Perplexity
+   * sends an empty delta in a whole completion, and the message so far in every chunk.
    */
   constructor(redact: Redact = keepAll, form: "delta" | "message" = "delta") {
     this.#redact = redact;
@@ -86,7 +86,7 @@ export class AnswerStream implements StreamReader {
     if (!this.ended) throw truncated();
     if (!choices.some((choice) => choice.meant)) throw noOutput();
     const redact = this.#redact;
-    // The first choice has what the answer says.
+    // The further fields of the answer go to the first choice.
     choices.forEach((choice, at) =>
       choice.finish({ details: at === 0 ? this.#further.read(redact) : {}, redact }, out),
     );

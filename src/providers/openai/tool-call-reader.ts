@@ -7,7 +7,7 @@ import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { readSignature } from "./answer-content.ts";
 
-/** Fields of a call, and of its function or custom tool, that are read, or said in the contract's words. */
+/** Fields of a call, and of its function or custom tool, that are read, or have a counterpart in the contract. */
 const OF_CALL: ReadonlySet<string> = new Set(["index", "id", "type", "function", "custom", "extra_content"]);
 const OF_FUNCTION: ReadonlySet<string> = new Set(["name", "arguments"]);
 const OF_CUSTOM: ReadonlySet<string> = new Set(["name", "input"]);
@@ -25,7 +25,7 @@ interface Call {
   held: string;
   /** Whether the arguments are only blanks so far. */
   blank: boolean;
-  /** What the contract has no word for: of the call, and of its function or custom tool. Undefined without any. */
+  /** Fields that the contract does not have: of the call, and of its function or custom tool. Undefined without any. */
   further: readonly FurtherFields[] | undefined;
 }
 
@@ -55,7 +55,7 @@ export class ToolCallReader {
   #last: Call | undefined;
   readonly #said: Call[] = [];
 
-  /** `budget`: of the answer's parts. A call without a name counts too, once more than its part. */
+  /** `budget`: limits the answer's parts. A call without a name is counted when it begins, and again with its part. */
   constructor(writer: ChoiceWriter, budget: PartBudget) {
     this.#writer = writer;
     this.#budget = budget;
@@ -81,7 +81,7 @@ export class ToolCallReader {
   }
 
   /**
-   * Ends the calls: emits `{}` for those without arguments. `redact` removes the provider's credentials from what is not content.
+   * Ends the calls: emits `{}` for calls without arguments. `redact` removes the provider's credentials from everything but content.
    * Throws `upstream_protocol` for a call without a name.
    */
   close(redact: Redact, out: CompletionChunk[]): void {
@@ -152,12 +152,12 @@ function readPieces(message: Json): Piece[] {
   return pieces;
 }
 
-/** Whether a piece has nothing of a call that the contract knows: some servers send such ones, which begin no call. */
+/** Whether a piece has no field of the contract. Some servers send such pieces; they begin no call. */
 function isEmpty({ id, name, arguments: text, signature }: Piece): boolean {
   return `${id}${name}${text}${signature}` === "";
 }
 
-/** Notes what the contract has no word for: a streamed call has the fields of all its pieces. */
+/** Notes the fields that the contract does not have. A streamed call has the fields of all its pieces. */
 function addFurther(call: Call, { entry, body }: Piece): void {
   const ofBody = call.custom ? OF_CUSTOM : OF_FUNCTION;
   if (!hasOthers(entry, OF_CALL) && !hasOthers(body, ofBody)) return;

@@ -4,8 +4,8 @@ import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 import type { OpenAiRequest } from "./wire.ts";
 
 /**
- * What the provider's tools of a request may be used for: searches, which nothing bounds and OpenAI does not count, and tools of single
- * hosts, also `inParts`, those within native parts.
+ * Uses of the provider's tools that a request may cause: searches, which nothing bounds and OpenAI does not count, and tools of single
+ * hosts. `inParts`: tools within native parts.
  */
 export function toolUsesOf(
   { web_search_options, tools = [] }: OpenAiRequest,

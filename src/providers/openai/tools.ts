@@ -79,7 +79,7 @@ function toAllowed({ mode, names }: AllowedTools, tools: readonly Tool[]): OpenA
   const toName = (name: string): OpenAiToolName =>
     custom.has(name) ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
   const allowedMode = mode === ToolMode.REQUIRED ? "required" : "auto";
-  // Native tools have no name of the caller's, and are not restricted.
+  // Native tools have no name that the caller could list, so they stay allowed.
   const native = tools.flatMap(({ kind }) =>
     kind.case === "native" && kind.value.dialect === "openai" ? [parsed(kind.value.json) as OpenAiToolName] : [],
   );

@@ -4,7 +4,7 @@ import type { Dialer } from "./dialer.ts";
 
 /** A request ready to send. */
 export interface WireRequest<Head = string> {
-  /** In HTTP/1.1 the text without `content-length` and its end, in HTTP/2 the fields. */
+  /** HTTP/1.1: the text of the head without `content-length` and the final empty line. HTTP/2: the fields. */
   readonly head: Head;
   readonly body: Buffer;
   /** Longest silence in ms between two reads of the response body. */
@@ -20,7 +20,7 @@ export interface Carrier {
   /** Stops reading, so that back-pressure stalls the server. Bytes already read are still delivered. */
   pause(): void;
   resume(): void;
-  /** Ends the exchange, also in flight. The listener is not called again. */
+  /** Ends the exchange, even in flight. The listener is not called again. */
   destroy(): void;
 }
 
@@ -60,7 +60,7 @@ export function connectionError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** The error of a request for which no connection may be opened, as the system gives it to others. */
+/** The error of a request for which no connection may be opened, with the operating system's code. */
 export function noDescriptor(): Error {
   return connectionError("EMFILE", "the limit of open files leaves no further connection to a provider");
 }
@@ -158,7 +158,7 @@ export class Connection implements ResponseSink, Carrier {
       this.#break(connectionError("SILENCE", `no bytes received for ${this.#idleMs} ms`));
   }
 
-  /** Closes the connection, also with a request in flight. The listener is not called again. */
+  /** Closes the connection, even with a request in flight. The listener is not called again. */
   destroy(): void {
     this.#listener = undefined;
     this.#unsent = undefined;

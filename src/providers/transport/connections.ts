@@ -108,8 +108,8 @@ export class Connections implements RequestSender<string> {
   }
 
   /**
-   * Sends the request if a connection is free or may be opened; without a descriptor for one its listener gets an error. False: it has to
-   * wait.
+   * Sends the request if a connection is free or may be opened. Without a file descriptor the listener gets an error. Returns false when
+   * the request has to wait.
    */
   #dispatch(request: WireRequest, listener: ResponseListener): boolean {
     const connection = this.#takeIdle(request.pool) ?? this.#open(request.pool);
@@ -168,7 +168,7 @@ export class Connections implements RequestSender<string> {
     this.#sweeping = this.#all.size > 0 ? this.#sweepLater() : undefined;
   };
 
-  /** The immediate runs after the event loop has polled sockets, so bytes that arrived before the timer count. */
+  /** Plans the next sweep. The immediate runs after the event loop has polled sockets, so bytes that arrived before the timer count. */
   #sweepLater(): NodeJS.Timeout {
     return setTimeout(() => void setImmediate(this.#sweep), SWEEP_MS).unref();
   }

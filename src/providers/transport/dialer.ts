@@ -2,13 +2,13 @@ import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from
 import { connect as connectTls, type ConnectionOptions, type SecureContext, type TLSSocket } from "node:tls";
 import { openTunnel, PROBE_AFTER_MS } from "./tunnel.ts";
 
-/** The way to a provider, where it is not the direct one. */
+/** The route to a provider, if it is not direct. */
 export interface Egress {
   /** HTTP proxy that opens a tunnel to the host. Only for `https:`. Default: none. */
   readonly proxy?: URL | undefined;
   /** Address that is connected to in place of the host's; with TLS the certificate is still that of the host. Default: none. */
   readonly address?: string | undefined;
-  /** Trusted certificate authorities, and the certificate that Parley shows. Default: Node's authorities, and none. */
+  /** Trusted certificate authorities, and Parley's client certificate. Default: Node's authorities, and no certificate. */
   readonly secureContext?: SecureContext | undefined;
 }
 

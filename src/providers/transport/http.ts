@@ -21,8 +21,8 @@ export interface UpstreamOptions {
   /** Allows loopback and private addresses, and plain http. */
   readonly allowPrivate: boolean;
   /**
-   * Whether someone else than the operator chose the address: it is looked up and checked here also where a proxy could do that, and is
-   * never one of a cloud's metadata. Default: no.
+   * Whether the address comes from the stored configuration (the dashboard) instead of the operator's file. Then it is looked up and
+   * checked here even if a proxy could do that, and addresses of cloud metadata services are refused. Default: no.
    */
   readonly isStored?: boolean | undefined;
   /** Time limit in ms for DNS, TCP and TLS together. */
@@ -30,10 +30,10 @@ export interface UpstreamOptions {
   /** Connection limits, and whether each account has its own connections. Default: no limits, shared. */
   readonly connections?: ConnectionLimits & {
     readonly perAccount: boolean;
-    /** Calls share connections of HTTP/2. Only for `https:`. */
+    /** Whether calls share HTTP/2 connections. Only for `https:`. */
     readonly http2: boolean;
   };
-  /** Default: the direct way. */
+  /** Default: direct. */
   readonly egress?: Egress;
   /** Whether requests have the headers `traceparent` and `tracestate` of their trace. Default: no. */
   readonly sendsTraceContext?: boolean;
@@ -72,7 +72,7 @@ export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 /** Unread bytes of one response above which its socket is paused. */
 const HIGH_WATER_BYTES = 64 * 1024;
-/** Limit of pieces of a whole body, which may come in single bytes: each takes more memory than that. */
+/** Limit of pieces of a whole body. Pieces may be single bytes, and each Buffer takes far more memory than that. */
 const MAX_PIECES = 256 * 1024;
 
 /** No connection limits; connections are shared by all accounts. */
@@ -168,13 +168,13 @@ function carry<Head>(
   };
 }
 
-/** Memory of a body that is read. */
+/** Memory for a body while it is read. */
 export interface BodyRoom {
-  /** Asks for memory for the bytes so far. Returns a promise that resolves when there is some; undefined when there is some now. */
+  /** Requests memory for the bytes so far. Undefined when there is enough now, else a promise that resolves when there is. */
   take(bytes: number): Promise<void> | undefined;
-  /** Nothing is read before the turn that the body waits for. */
+  /** Call it when reading stops until the body's turn. */
   pause(): void;
-  /** Its turn has come. */
+  /** Call it when the body's turn has come. */
   resume(): void;
 }
 
@@ -188,11 +188,11 @@ export interface UpstreamResponse {
    */
   read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
   /**
-   * Returns the rest of the body as the received buffers. From TURN_BYTES on it takes memory of `room`: nothing is read until there is
-   * some. `maxBytes` default: MAX_RESPONSE_BYTES. Throws `upstream_protocol` beyond it, another Failure, or the signal's reason.
+   * Returns the rest of the body as the received buffers. From TURN_BYTES on it takes memory of `room`, and reads nothing until there is
+   * enough. `maxBytes` default: MAX_RESPONSE_BYTES. Throws `upstream_protocol` beyond it, another Failure, or the signal's reason.
    */
   body(room?: BodyRoom, maxBytes?: number): Promise<readonly Buffer[]>;
-  /** Reads nothing of the socket until the promise settles; the provider's silence meanwhile does not count. Settles as it does. */
+  /** Stops reading the socket until the promise settles; the provider's silence meanwhile does not count. Settles like the promise. */
   pause(until: Promise<void>): Promise<void>;
   /** The answer is complete: keeps the connection if the body ends within LINGER_MS. */
   complete(): void;
@@ -240,7 +240,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #collecting = false;
   #maxBytes = MAX_RESPONSE_BYTES;
   #room: BodyRoom | undefined;
-  /** Whether memory was asked for that is not there yet. */
+  /** Whether requested memory is not available yet. */
   #waitsForRoom = false;
   /** Start of collecting on the monotonic clock, and bytes received since the scheduler last resumed it. */
   #collectingSince = 0;
@@ -340,7 +340,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.connection?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
-    // A short response may have come as a whole before.
+    // A short response may already have arrived as a whole.
     if (this.#arrivedBytes > maxBytes) throw tooLarge();
     const pieces = this.#arrived;
     this.#arrived = [];
@@ -380,7 +380,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #waitForTurn(): void {
     this.connection?.pause();
     this.#turnBytes = 0;
-    // The rest of a complete response comes in spite of the pause.
+    // The rest of a complete response may arrive in spite of the pause.
     if (this.#waitsForRoom) return;
     const wait = (): void => {
       this.#waitsForRoom = false;

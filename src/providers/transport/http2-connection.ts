@@ -18,27 +18,27 @@ interface Http2ConnectionOwner {
   /** One of its requests has ended. */
   onRoom(connection: Http2Connection): void;
   send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void;
-  /** Requests at once that servers of this origin have allowed last. Set by connections. */
+  /** Number of concurrent streams that this origin's servers allowed last. Set by connections. */
   usualStreams: number;
   /** The connection is closed. Called once. */
   onClosed(connection: Http2Connection): void;
 }
 
-/** Requests at once on one connection: the loss of a connection ends them all. Servers may allow fewer. */
+/** Limit of concurrent requests per connection, because the loss of a connection ends them all. Servers may allow fewer. */
 export const MAX_STREAMS = 64;
-/** Bytes that a server may send beyond those read, of one response and of all. */
+/** Flow-control windows: bytes that a server may send beyond those read, of one response and of all. */
 const STREAM_WINDOW_BYTES = 256 * 1024;
 const CONNECTION_WINDOW_BYTES = MAX_STREAMS * STREAM_WINDOW_BYTES;
 /** Memory in MB beyond which Node refuses further requests on a connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 
-/** GOAWAY, ALTSVC and ORIGIN frames of a connection at most. Servers send one or two of each. */
+/** Limit of GOAWAY, ALTSVC and ORIGIN frames of a connection. Servers send one or two of each. */
 const MAX_NOTICES = 16;
-/** Bytes that a piece of a body may take beyond its own: the heads of its frame and of a record of TLS are about 30. */
+/** Allowance of bytes per piece of a body beyond its content. The headers of its frame and TLS record are about 30. */
 const PIECE_BYTES = 64;
-/** Bytes of a response beside what is read of its body: its headers, and what waits or is dropped of the body, at most a window. */
+/** Allowance of bytes per response beyond the read body: its headers, and waiting or dropped bytes of the body, at most a window. */
 const REQUEST_BYTES = 64 * 1024 + STREAM_WINDOW_BYTES;
-/** Bytes of all other frames of a connection, at its beginning and in each second: some 20,000 frames. */
+/** Allowance of bytes for all other frames of a connection, at its start and in each second: some 20,000 frames. */
 const FRAME_BYTES = 256 * 1024;
 
 /** One HTTP/2 connection to a provider, over TLS. It connects at once and carries several requests at a time. */
@@ -52,7 +52,7 @@ export class Http2Connection {
   readonly #exchanges = new Set<Http2Exchange>();
   #session: ClientHttp2Session | undefined;
   readonly #connecting: NodeJS.Timeout;
-  /** Set from the server's first settings on: until then requests wait. */
+  /** Undefined until the server's first settings; until then requests wait. */
   #maxStreams: number | undefined;
   #requests = 0;
   /** Whether the server takes no further request, or the connection is closed. */
@@ -64,7 +64,7 @@ export class Http2Connection {
   readonly #tiny = new SmallPieces(TINY);
   readonly #small = new SmallPieces(SMALL);
   #notices = 0;
-  /** Bytes that the pieces of bodies account for. */
+  /** Received bytes that pieces of bodies explain. */
   #bodyBytes = 0;
 
   constructor(dialer: Dialer, pool: string, owner: Http2ConnectionOwner) {
@@ -88,7 +88,7 @@ export class Http2Connection {
 
   /** Whether it takes one more request. */
   hasRoom({ maxAgeMs, maxRequests }: ConnectionLimits): boolean {
-    // A session that fails is destroyed before it says so.
+    // A failed session is destroyed before its event.
     if (this.#isLeaving || this.#session?.destroyed === true || this.#requests >= maxRequests) return false;
     if (performance.now() - this.#openedAtMs > maxAgeMs) return false;
     return this.#exchanges.size < (this.#maxStreams ?? this.#owner.usualStreams);
@@ -183,26 +183,26 @@ export class Http2Connection {
     this.#owner.usualStreams = this.#maxStreams;
     const waiting = [...this.#exchanges];
     for (const exchange of waiting.slice(0, this.#maxStreams)) exchange.start(this.#session!);
-    // The server allows fewer than have waited: the others need other connections.
+    // The server allows fewer streams than requests have waited; the rest need other connections.
     for (const exchange of waiting.slice(this.#maxStreams)) {
       this.#exchanges.delete(exchange);
       this.#owner.send(exchange.request, exchange.listener);
     }
   }
 
-  /** Counts a frame that is rare. Each costs as much as a piece of a body. */
+  /** Counts a GOAWAY, ALTSVC or ORIGIN frame, which costs as much as a piece of a body. */
   #notice(): void {
     if (++this.#notices > MAX_NOTICES)
       this.#break(new ResponseError(`There are more than ${MAX_NOTICES} GOAWAY, ALTSVC and ORIGIN frames.`));
   }
 
-  /** The most bytes that an honest server has sent: frames such as WINDOW_UPDATE and PING are counted by nothing else. */
+  /** Largest number of bytes that an honest server has sent. Bounds frames such as WINDOW_UPDATE and PING, which nothing else counts. */
   #mostBytes(nowMs: number): number {
     const seconds = (nowMs - this.#openedAtMs) / 1000;
     return this.#bodyBytes + this.#requests * REQUEST_BYTES + (1 + seconds) * FRAME_BYTES;
   }
 
-  /** The server takes no further request: those in flight end here. */
+  /** Notes that the server takes no further request. Requests in flight end on this connection. */
   #leave(): void {
     this.#notice();
     this.#isLeaving = true;

@@ -6,7 +6,7 @@ import { Dialer, type Origin } from "./dialer.ts";
 import { Http2Connection, MAX_STREAMS } from "./http2-connection.ts";
 import { NO_SOCKET_LIMIT, type SocketLimit } from "./socket-limit.ts";
 
-/** The HTTP/2 connections to one origin. Takes the oldest that has room, so that few stay open. */
+/** The HTTP/2 connections to one origin. Uses the oldest connection with room, so that few stay open. */
 export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   readonly connectMs: number;
   readonly #dialer: Dialer;
@@ -15,7 +15,7 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   readonly #leaveSockets: () => void;
   readonly #all = new Set<Http2Connection>();
   usualStreams = MAX_STREAMS;
-  /** A queue for each pool: one whose connections are full keeps no other one waiting. */
+  /** A queue per pool, so that a pool with full connections does not delay others. */
   readonly #waiting = new Map<string, ConnectionQueue<OutgoingHttpHeaders>>();
   readonly #allClosed = Promise.withResolvers<void>();
   #sweeping: NodeJS.Timeout | undefined;
@@ -61,7 +61,7 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   onClosed(connection: Http2Connection): void {
     this.#all.delete(connection);
     this.#sockets.give();
-    // Not within the end of a request, whose caller may send the next one.
+    // Later, because the caller of the ended request may send its next one now.
     setImmediate(() => {
       this.#serve();
       if (this.#closing && this.#all.size === 0 && this.#waiting.size === 0) this.#allClosed.resolve();
@@ -113,12 +113,12 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
       connection.sweep(now);
       if (connection.isFree && now - connection.freeAtMs > KEEP_ALIVE_MS) connection.destroy();
     }
-    // Queues whose last request gave up.
+    // Removes queues whose last request gave up.
     for (const [pool, { size }] of this.#waiting) if (size === 0) this.#waiting.delete(pool);
     this.#sweeping = this.#all.size > 0 ? this.#sweepLater() : undefined;
   };
 
-  /** The immediate runs after the event loop has polled sockets, so bytes that arrived before the timer count. */
+  /** Plans the next sweep. The immediate runs after the event loop has polled sockets, so bytes that arrived before the timer count. */
   #sweepLater(): NodeJS.Timeout {
     return setTimeout(() => void setImmediate(this.#sweep), SWEEP_MS).unref();
   }

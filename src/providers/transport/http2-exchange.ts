@@ -9,7 +9,7 @@ interface Http2Owner {
   onEnded(exchange: Http2Exchange): void;
   /** A piece of the response's body has arrived. */
   onPiece(bytes: number): void;
-  /** The server does what no connection is kept for. */
+  /** The server exceeds a limit, so the connection must close. */
   onAbuse(error: ResponseError): void;
   /** The server has not processed the request (RFC 9113, 8.7): send it on another connection. Called after `onEnded`. */
   resend(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void;
@@ -26,12 +26,12 @@ export class Http2Exchange implements Carrier {
   #stream: ClientHttp2Stream | undefined;
   #hasEnded = false;
   #isPaused = false;
-  /** Whether all of the response has come; found when the connection looks. */
+  /** Whether the whole response has arrived; set when the connection checks. */
   #isComplete = false;
   /** Time of the last bytes or resume; undefined before the response begins. */
   #heardAtMs: number | undefined;
   #informational = 0;
-  /** Bytes of the body that have to come; undefined if the response does not say. */
+  /** Missing bytes of the body by `content-length`; undefined without that header. */
   #awaited: number | undefined;
 
   constructor(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener, owner: Http2Owner) {
@@ -47,7 +47,7 @@ export class Http2Exchange implements Carrier {
       const length = body.length > 0 ? { "content-length": body.length } : {};
       stream = session.request({ ...head, ...length }, { endStream: body.length === 0 });
     } catch (error) {
-      // The session has ended, and says so later.
+      // The session has ended; its event follows later.
       return this.#refuse(error as Error);
     }
     this.#stream = stream;
@@ -59,7 +59,7 @@ export class Http2Exchange implements Carrier {
         const length = headers["content-length"];
         this.#awaited = length === undefined ? undefined : Number(length);
         if (!this.#hasEnded) this.listener.onHead(status, headers);
-        // Not before: Node reports the head a tick later than bytes that came with it.
+        // Reads only from here on, because Node reports the head a tick later than bytes that arrived with it.
         stream.on("data", (bytes: Buffer) => this.#read(bytes)).once("end", () => this.#finish(stream));
         if (this.#isPaused) stream.pause();
       })
@@ -68,7 +68,7 @@ export class Http2Exchange implements Carrier {
     if (body.length > 0) stream.end(body);
   }
 
-  /** Reads what has come of a response that is complete, so that the end of the connection cannot cut it. */
+  /** Reads a complete response to its end, so that the end of the connection cannot cut it. */
   collect(): void {
     const stream = this.#stream;
     if (!this.#isPaused || stream === undefined) return;
@@ -127,7 +127,7 @@ export class Http2Exchange implements Carrier {
   #finish(stream: ClientHttp2Stream): void {
     if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || (this.#awaited ?? 0) !== 0)
       return this.#break(connectionError("CLOSED", "the response ended before its length"));
-    // The server has answered without reading the whole body: it would hold a place of the connection.
+    // The server answered without reading the whole request body; the open stream would count against the connection's limit.
     if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
     if (this.#end()) this.listener.onEnd();
   }
@@ -138,7 +138,7 @@ export class Http2Exchange implements Carrier {
     if (this.#end()) this.listener.onError(error);
   }
 
-  /** The request was not processed. */
+  /** Handles a request that the server did not process. */
   #refuse(error: Error): void {
     if (!this.#end()) return;
     this.listener.onUnsent();

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from "node:http2";
 
-/** What a request's head is written from. `trace` are headers of this request alone; the others are those of most. */
+/** Parts of a request's head. `trace`: headers that change with each request, unlike `headers`. */
 export interface RequestParts {
   readonly method: string;
   /** Appended to the base URL's path; begins with a slash. */

@@ -12,7 +12,7 @@ export interface ResponseSink {
   onData(bytes: Buffer): void;
 }
 
-/** Limit in bytes of the status line with all headers, and of the trailers. The same as Node's limit for requests. */
+/** Limit in bytes of the status line with all headers, and of the trailers. Equals Node's limit for requests. */
 const MAX_HEAD = 16 * 1024;
 /** Limit in bytes of a chunk size with its extensions. */
 const MAX_SIZE_LINE = 1024;
@@ -66,7 +66,7 @@ export class ResponseParser {
 
   /**
    * Time in ms that the connection can be reused for; Infinity if the server names none. 0 unless the response is a 2xx
-   * of certain length: broken servers and proxies send bodies that the status or headers of other responses rule out.
+   * of known length: broken servers and proxies send bodies that the status or headers of other responses rule out.
    */
   get keepAliveMs(): number {
     return this.#keepAliveMs;
@@ -190,7 +190,7 @@ export class ResponseParser {
     return end;
   }
 
-  /** A size alone is read from its bytes: most servers write nothing else, and a stream has one for each event. */
+  /** Reads a chunk size. A size without extensions is read directly from its bytes, for speed: a stream has a chunk per event. */
   #readChunkSize(input: Buffer, at: number): number {
     let size = 0;
     let end = at;

@@ -1,19 +1,19 @@
 import { ResponseError } from "./response-error.ts";
 
-/** Which pieces are counted: those below a size, and how many of them a second may have. */
+/** Limit of small pieces: pieces below `below` bytes count, and `max` of them are allowed per second. */
 interface PieceLimit {
   readonly below: number;
   readonly max: number;
 }
 
-/** A server-sent event is larger. 64 streams of 250 tokens a second, each of them written in two. */
+/** Limit over HTTP/1.1: 64 streams of 250 tokens a second, each event written in two pieces. A whole server-sent event is larger. */
 export const TINY: PieceLimit = { below: 64, max: 16 * 1024 };
-/** Over HTTP/2, where each costs several times as much as over HTTP/1.1. 64 streams of 750 tokens a second. */
+/** Limit over HTTP/2, where a piece costs several times as much as over HTTP/1.1: 64 streams of 750 tokens a second. */
 export const SMALL: PieceLimit = { below: 1024, max: 48 * 1024 };
 
 /**
- * Limits the small pieces of a connection to a provider: each takes a turn through Node and the parser however small it is, and one
- * turn of the event loop reads up to 2 MB of a socket.
+ * Limits the small pieces of a connection to a provider. Each piece passes through Node and the parser, however small it is, and one turn
+ * of the event loop reads up to 2 MB of a socket.
  */
 export class SmallPieces {
   readonly #limit: PieceLimit;

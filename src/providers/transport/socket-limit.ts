@@ -1,19 +1,19 @@
 /** The connections to one origin. */
 interface Holder {
-  /** Closes a connection without a request; false: it has none. */
+  /** Closes one connection without a request. Returns false when there is none. */
   closeFree(): boolean;
 }
 
 export interface SocketLimitOptions {
-  /** Connections to all providers together at most. */
+  /** Limit of connections to all providers together. */
   readonly max: number;
-  /** Called for each request that gets no connection for want of file descriptors. Default: not called. */
+  /** Called for each request that gets no connection because file descriptors are exhausted. Default: not called. */
   readonly exhausted?: () => void;
 }
 
 /**
- * Counts the connections of a process to all its providers, for which the limit of open files leaves a number of descriptors. At the
- * limit, connections without a request are closed in favour of new ones, those to other providers too.
+ * Counts the connections of a process to all its providers, and bounds them by the file descriptors that the limit of open files leaves.
+ * At the limit, connections without a request are closed in favour of new ones, including those to other providers.
  */
 export class SocketLimit {
   readonly exhausted: () => void;
@@ -26,20 +26,20 @@ export class SocketLimit {
     this.exhausted = exhausted;
   }
 
-  /** Adds connections that may be closed while they have no request. Returns what removes them. */
+  /** Adds a holder whose connections may be closed while they have no request. Returns a function that removes it. */
   join(holder: Holder): () => void {
     this.#holders.add(holder);
     return () => void this.#holders.delete(holder);
   }
 
-  /** Counts a connection that is about to be opened; false: there are as many as may be, and all have requests. */
+  /** Counts a connection that is about to be opened. Returns false at the limit, when all connections have requests. */
   take(): boolean {
     if (this.#open >= this.#max && !this.#closeFree()) return false;
     this.#open += 1;
     return true;
   }
 
-  /** A counted connection has closed. */
+  /** Call it when a counted connection has closed. */
   give(): void {
     this.#open -= 1;
   }
@@ -50,5 +50,5 @@ export class SocketLimit {
   }
 }
 
-/** No limit, for a process of a few requests. */
+/** No limit, for a process with few requests. */
 export const NO_SOCKET_LIMIT = new SocketLimit({ max: Infinity });

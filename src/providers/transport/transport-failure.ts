@@ -3,16 +3,16 @@ import { PRIVATE_ADDRESS } from "../../net/host-lookup.ts";
 import { ResponseError } from "./response-error.ts";
 import { ProxyError } from "./tunnel.ts";
 
-/** Bodies beyond which a proxy may close the connection instead of answering that they are too large. */
+/** Size of a request body above which a proxy may close the connection instead of answering 413. */
 const LARGE_BODY_BYTES = 256 * 1024;
 /** Code of a connection on which the server did not choose HTTP/2. */
 export const NO_HTTP2 = "NO_HTTP2";
-/** Codes of a connection that could not be opened for want of file descriptors, of the process or of the machine. */
+/** Codes of a connection that could not be opened because file descriptors of the process or the machine are exhausted. */
 const NO_DESCRIPTOR: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 /** Codes of a connection that the other side closed. */
 const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "CLOSED"]);
 
-/** Whether a connection could not be opened for want of file descriptors. */
+/** Whether a connection could not be opened because file descriptors are exhausted. */
 export function isOutOfDescriptors(error: Error): boolean {
   return "code" in error && NO_DESCRIPTOR.has(String(error.code));
 }

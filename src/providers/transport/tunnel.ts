@@ -23,8 +23,8 @@ const MAX_HEAD_BYTES = 16 * 1024;
 const END_OF_HEAD = "\r\n\r\n";
 
 /**
- * Connects to a host through an HTTP proxy, by CONNECT (RFC 9110, 9.3.6). What is written before the tunnel is open waits. Fails with a
- * ProxyError when the proxy refuses, and with the error of `lookup`. `proxy`: `http:` or `https:`, with user and password if it needs them.
+ * Connects to a host through an HTTP proxy, by CONNECT (RFC 9110, 9.3.6). Bytes that are written before the tunnel is open wait. Fails
+ * with a ProxyError when the proxy refuses, and with the error of `lookup`. `proxy`: `http:` or `https:`, with user and password if needed.
  */
 export function openTunnel(proxy: URL, target: TunnelTarget): Duplex {
   const writeHead = ({ host, port }: Pick<TunnelTarget, "host" | "port">): string => {
@@ -39,7 +39,7 @@ interface TunnelTarget {
   /** A name, or an IP address. */
   readonly host: string;
   readonly port: number;
-  /** Finds the address that the proxy is given for a name. Default: it is given the name. */
+  /** Finds the address of a name, which is sent to the proxy. Default: the name is sent. */
   readonly lookup?: LookupFunction;
 }
 
@@ -64,10 +64,10 @@ function authorizationOf({ username, password }: URL): string {
 class Tunnel extends Duplex {
   readonly #socket: Socket;
   #isOpen = false;
-  /** The far end has closed: what it has sent is still read. */
+  /** Whether the far end has closed. Bytes that it has sent are still read. */
   #hasEnded = false;
   #head = Buffer.alloc(0);
-  /** The write that waits for the tunnel: a stream has one at a time. */
+  /** The write that waits for the tunnel. A stream has one write at a time. */
   #waiting: (() => void) | undefined;
 
   constructor(socket: Socket, readyEvent: string, { target, writeHead }: TunnelParts) {

@@ -16,7 +16,7 @@ export async function askForgiving<T>(
   }
 }
 
-/** The same for a stream. A stream that has emitted a chunk is not repeated. */
+/** As `askForgiving`, for a stream. A stream that has emitted a chunk is not repeated. */
 export async function streamForgiving(
   call: UpstreamCall,
   ask: (call: UpstreamCall, emit: Emit) => Promise<void>,

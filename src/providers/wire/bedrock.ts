@@ -7,7 +7,7 @@ import type { Refusal } from "./response.ts";
 import { type ErrorSubject, type InBand, readRetryAdvice, toInnerFailure, toStatusFailure } from "./status-failure.ts";
 
 /*
- * What the operations of Amazon Bedrock's runtime have in common. Sources: its API reference (InvokeModel, Converse, CountTokens,
+ * Paths and errors that the operations of Amazon Bedrock's runtime share. Sources: its API reference (InvokeModel, Converse, CountTokens,
  * common errors), the models of the AWS SDK 3.1164, and "Troubleshooting API error codes" of its user guide, November 2026.
  */
 
@@ -19,15 +19,15 @@ export function toModelPath(model: string, operation: string): string {
 
 const toEscape = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/** Inference profiles are named by the model and, before it, the geography that may serve it. */
+/** Prefix of an inference profile's name, before the model: the geography that may serve it. */
 const GEOGRAPHY = /^(?:us|us-gov|eu|apac|jp|au|ca|sa|me|af|il|global)\./;
 
-/** Path that counts tokens, which takes foundation models only. */
+/** Path that counts tokens. It accepts only foundation models, so the geography is removed. */
 export function toCountPath(model: string): string {
   return toModelPath(model.replace(GEOGRAPHY, ""), "count-tokens");
 }
 
-/** Equivalent HTTP status by the type of an error, where it is inside a 2xx response or its own status says something else. */
+/** Equivalent HTTP status by error type, for errors inside a 2xx response and for errors whose own status is misleading. */
 const STATUS_BY_TYPE: ReadonlyMap<string, number> = new Map([
   ["accessdeniedexception", 403],
   ["expiredtokenexception", 401],
@@ -52,14 +52,14 @@ const SUBJECT_BY_TYPE: ReadonlyMap<string, ErrorSubject> = new Map([
   ["serviceunavailableexception", "overload"],
 ]);
 
-/** A ValidationException says only in words what is wrong: the prompt, our request, or the model of the configuration. */
+/** Kinds of ValidationException, which only the message tells: the prompt, our request, or the configured model. */
 const WORDS: SubjectWords = [
   ["context", /input is too long|prompt is too long|maximum context length|input tokens exceeded/i],
   ["account", /model identifier is invalid|on-demand throughput isn.t supported|end of its life|access to the model/i],
   ["translation", /extra inputs are not permitted|malformed input request|extraneous key/i],
 ];
 
-/** A quota of a day, in the words of a ThrottlingException. */
+/** A daily quota in the message of a ThrottlingException. */
 const LASTING: SubjectWords = [["lasting", /tokens per day/i]];
 
 /** Maps a refusal to a Failure. Never throws, whatever the body is. */
@@ -70,7 +70,7 @@ export function toBedrockFailure(
 ): Failure {
   const header = headers["x-amzn-errortype"];
   const json = object(parsed(body));
-  // Such as "ThrottlingException:http://internal.amazon.com/coral/…"; without the header "…#ThrottlingException" in the body.
+  // Header such as "ThrottlingException:http://internal.amazon.com/coral/…"; without it, the body has "…#ThrottlingException".
   const type = (string(header).split(":", 1)[0] || string(json["__type"]).replace(/^.*#/, "")).trim();
   return toStatusFailure({ ...readRetryAdvice(headers), ...readError(type, json, status), verbatim }, redact);
 }

@@ -6,7 +6,7 @@ import type { Answer, Provider, Translation, UpstreamCall } from "../../core/pro
 import { isObject, parsed } from "./json.ts";
 
 /*
- * Custom tools for dialects without them: the tool is a function with one text, `input`, and its calls become custom calls again.
+ * Custom tools for dialects without them: the tool is sent as a function with one text, `input`, and its calls become custom calls again.
  */
 
 const PARAMETERS = JSON.stringify({
@@ -21,7 +21,7 @@ interface Wrapped extends Translation {
   readonly customTools: ReadonlySet<string>;
 }
 
-/** A provider that takes custom tools, of one that does not. */
+/** Wraps a provider without custom tools into one that takes them. */
 export function withCustomTools(provider: Provider): Provider {
   return {
     ...provider,
@@ -85,11 +85,11 @@ function wrapTool(tool: Tool): Tool {
   return { ...tool, kind: { case: "function", value } };
 }
 
-/** A grammar in words: it is not enforced. */
+/** Describes a grammar for the model. It is not enforced. */
 function describeFormat(formatJson: string): string {
   const format = formatJson === "" ? undefined : parsed(formatJson);
   if (!isObject(format)) return "";
-  // Chat completions have the grammar in an object of its own.
+  // In chat completions the grammar is an object of its own.
   const grammar = isObject(format["grammar"]) ? format["grammar"] : format;
   const { syntax, definition } = grammar;
   if (typeof definition !== "string") return "";
@@ -131,7 +131,7 @@ function unwrapCall(part: Part, names: ReadonlySet<string>): Part {
   };
 }
 
-/** The input in a function's arguments. What a model wrote in another shape is the input as it is. */
+/** The input in a function's arguments. Arguments of another shape are the input themselves. */
 function toInput(argumentsJson: string): string {
   const value = parsed(argumentsJson);
   const input = isObject(value) ? value["input"] : undefined;

@@ -3,10 +3,10 @@ import type { EmbeddingAnswer } from "../../core/provider.ts";
 import { Failure } from "../../core/failure.ts";
 import { unreadable } from "./response-failure.ts";
 
-/* What the embeddings of all dialects share. */
+/* Reading of vectors, shared by the embeddings of all dialects. */
 
 const BYTES_PER_VALUE = 4;
-/** Limit of a vector's length: it is read and written in one turn of the event loop. Models have at most some thousand. */
+/** Limit of a vector's length, because a vector is read and written in one turn of the event loop. Models have at most some thousand. */
 const MAX_DIMENSIONS = 65_536;
 /** Values of the contract are 32 bits wide. Also false for NaN. */
 const isFloat32 = (value: number): boolean => Math.abs(value) <= 3.4028234663852886e38;
@@ -40,7 +40,7 @@ function readVector(value: unknown): number[] {
   return values as number[];
 }
 
-/** Empty for a length that is no number of values, and beyond MAX_DIMENSIONS. */
+/** Decodes base64. Empty for a length that is not a multiple of BYTES_PER_VALUE, and beyond MAX_DIMENSIONS. */
 function decode(base64: string): number[] {
   const values: number[] = [];
   if (base64.length > (MAX_DIMENSIONS * BYTES_PER_VALUE * 4) / 3 + 4) return values;

@@ -9,7 +9,7 @@ import type { Framing, StreamParser } from "./response.ts";
 export interface EventStreamMessage {
   /** An `exception` ends the stream. */
   readonly kind: "event" | "exception";
-  /** Such as `contentBlockDelta` and `throttlingException`. */
+  /** Type of the event or exception, such as `contentBlockDelta` or `throttlingException`. */
   readonly type: string;
   /** The payload: JSON. */
   readonly data: string;
@@ -28,12 +28,12 @@ export const EVENT_STREAM: Framing<EventStreamMessage> = {
 };
 
 const PRELUDE_BYTES = 12;
-/** A message without headers and payload. */
+/** Size of a message without headers and payload. */
 const MIN_BYTES = 16;
 /**
  * Limits of a message from the service: the headers and the payload. Source: Amazon Event Stream Specification, "Message Format"
- * (smithy.io/2.0/aws/amazon-eventstream.html). It asks clients to leave the check to services; here others may send, and a decoded header
- * takes many times its bytes.
+ * (smithy.io/2.0/aws/amazon-eventstream.html). It tells clients to leave the check to services. Parley checks, because a configured host
+ * may be another service, and a decoded header takes many times its bytes.
  */
 const MAX_HEADERS_BYTES = 128 * 1024;
 const MAX_PAYLOAD_BYTES = 24 * 1024 * 1024;
@@ -96,10 +96,10 @@ class EventStreamParser implements StreamParser<EventStreamMessage> {
   }
 }
 
-/** Bytes of the message that begins here, or of its prelude while that is not whole. Throws `upstream_protocol` for no message. */
+/** Length of the message at the start of `bytes`, or of an incomplete prelude. Throws `upstream_protocol` for invalid bytes. */
 function neededBytes(bytes: Buffer): number {
   if (bytes.length < PRELUDE_BYTES) return PRELUDE_BYTES;
-  // The codec checks a message only once it is whole: of a broken length one would wait for bytes that never come.
+  // The codec checks only whole messages. With a broken length, the reader would wait for bytes that never come.
   if (crc32(bytes.subarray(0, 8)) !== bytes.readUInt32BE(8)) throw broken();
   const length = bytes.readUInt32BE(0);
   const headersLength = bytes.readUInt32BE(4);

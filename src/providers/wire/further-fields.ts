@@ -1,13 +1,13 @@
 import { type Json, parsed } from "./json.ts";
 import type { Redact } from "./redaction.ts";
 
-/** Fields of one object of an answer that are kept, and characters of their JSON in all. */
+/** Limits of the kept fields of one object of an answer: their number, and the characters of their JSON in total. */
 const MAX_FIELDS = 32;
 const MAX_CHARS = 256 * 1024;
 
 const NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** What is about the gateway's own call at the provider. Deeper in an object these are names of other things. */
+/** Fields about the gateway's own call at the provider. Only at the top level; nested fields of these names mean other things. */
 const OF_THE_CALL: ReadonlySet<string> = new Set([
   "id",
   "object",
@@ -21,20 +21,20 @@ const OF_THE_CALL: ReadonlySet<string> = new Set([
   "parley",
 ]);
 
-/** What is about the gateway's account at the provider, at any depth. */
+/** Fields about the gateway's account at the provider, at any depth. */
 const OF_THE_ACCOUNT = /^(?:(?:organization|project|account)(?:_?id)?|cost|cost_details|cost_in_usd_ticks|billing)$/i;
 
-/** State, which has places of its own, at any depth: it must be sealed. */
+/** Fields with state, at any depth. State must be sealed, so the contract has own fields for it. */
 const STATE = /^encrypted_|signature$/i;
 
-/** Whether a field of an answer itself, or of an object that has a place in it, is not the caller's. */
+/** Whether a top-level field of an answer, or of an object in it, must not be passed to the caller. */
 export function isOfTheGateway(name: string): boolean {
   return OF_THE_CALL.has(name) || isPrivate(name);
 }
 
 const isPrivate = (name: string): boolean => OF_THE_ACCOUNT.test(name) || STATE.test(name);
 
-/** The JSON of a value without state and what is about the gateway's account. */
+/** The JSON of a value without state and without fields about the gateway's account. */
 export function toCallersJson(value: unknown): string {
   return JSON.stringify(value, (name, each: unknown) => (isPrivate(name) ? undefined : each));
 }
@@ -49,7 +49,7 @@ export function furtherOf(
   return fields.read(redact);
 }
 
-/** Collects the fields of an answer that the contract has no word for, for `Choice.provider_details_json`. */
+/** Collects the fields of an answer that the contract does not have, for `Choice.provider_details_json`. */
 export class FurtherFields {
   readonly #prefix: string;
   readonly #known: ReadonlySet<string>;
@@ -57,18 +57,18 @@ export class FurtherFields {
   /** Characters of pieces that were joined. */
   #chars = 0;
 
-  /** `prefix`: of the names, such as `openai.message.`; `known`: fields that are read elsewhere. */
+  /** `prefix`: prefix of the names, such as `openai.message.`; `known`: fields that are read elsewhere. */
   constructor(prefix: string, known: ReadonlySet<string>) {
     this.#prefix = prefix;
     this.#known = known;
   }
 
-  /** Adds those of an object. A later value replaces an earlier one; null is none. */
+  /** Adds the fields of an object. A later value replaces an earlier one; null is ignored. */
   add(of: Json): void {
     for (const key in of) if (this.#takes(key, of[key])) this.#values.set(key, of[key]);
   }
 
-  /** Adds those of a piece of a streamed object: texts and lists follow what came before, as official clients join them. */
+  /** Adds the fields of a piece of a streamed object. Texts and lists are appended to earlier ones, as official clients join them. */
   addPiece(of: Json): void {
     for (const key in of) {
       const piece = of[key];
@@ -82,7 +82,7 @@ export class FurtherFields {
     }
   }
 
-  /** The fields as JSON texts by their names, without the provider's credentials; those beyond MAX_CHARS are left out. */
+  /** The fields as JSON texts by name, without the provider's credentials. Fields beyond MAX_CHARS are left out. */
   read(redact: Redact): Record<string, string> {
     const details: Record<string, string> = {};
     let left = MAX_CHARS;
@@ -102,14 +102,14 @@ export class FurtherFields {
     return this.#values.has(key) || this.#values.size < MAX_FIELDS;
   }
 
-  /** Counts a piece; whether there is room for it. */
+  /** Counts a piece. Returns whether there is room for it. */
   #mayJoin(piece: unknown): boolean {
     this.#chars += JSON.stringify(piece).length;
     return this.#chars <= MAX_CHARS;
   }
 }
 
-/** Adds the fields of a delta of a kind that is not known to a block: texts follow those before. */
+/** Adds the fields of a delta of an unknown kind to a block. Texts are appended to earlier ones. */
 export function addDelta(block: Record<string, unknown>, delta: Json): void {
   for (const [key, value] of Object.entries(delta)) {
     if (key === "type") continue;

@@ -15,29 +15,29 @@ export function isTooComplex(text: string, max = MAX_RESPONSE_JSON): boolean {
 /** A JSON object from outside, not validated. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Whether `value` is an object, and neither an array nor a number or a string that kept its characters. */
+/** Whether `value` is a JSON object: no array, no exact number (`isExactNumber`) and no `Base64`. */
 export function isObject(value: unknown): value is Json {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   return !isExactNumber(value) && !(value instanceof Base64);
 }
 
-/** `value` as an object; an empty one when it is not. */
+/** `value` as an object; an empty one when it is none. */
 export function object(value: unknown): Json {
   return isObject(value) ? value : {};
 }
 
-/** `value` as an array; an empty one when it is not. */
+/** `value` as an array; an empty one when it is none. */
 export function array(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** `value` as a string, also when it kept its characters; empty when it is none. */
+/** `value` as a string, including `Base64`; empty when it is none. */
 export function string(value: unknown): string {
   if (typeof value === "string") return value;
   return value instanceof Base64 ? value.toString() : "";
 }
 
-/** `value` as a number, also when it kept its characters; undefined when it is none. */
+/** `value` as a number, including an exact number (`isExactNumber`); undefined when it is none. */
 export function number(value: unknown): number | undefined {
   if (isExactNumber(value)) return Number(JSON.stringify(value));
   return typeof value === "number" ? value : undefined;
@@ -55,15 +55,15 @@ export function count(value: unknown): number | undefined {
   return given !== undefined && given >= 0 ? Math.min(Math.trunc(given), 0x7fffffff) : undefined;
 }
 
-/** Protobuf's JSON has 64-bit numbers as texts. */
+/** A 64-bit number in protobuf's JSON, which is a text. */
 const DIGITS = /^\d{1,15}$/;
 
-/** `value` as a count of a provider's usage, also when it is a text of digits; otherwise as `count`. */
+/** As `count`, for a provider's usage: also accepts a text of digits. */
 export function usageCount(value: unknown): number | undefined {
   return count(typeof value === "string" && DIGITS.test(value) ? Number(value) : value);
 }
 
-/** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_RESPONSE_JSON. */
+/** Text parsed as JSON with exact numbers; undefined when it is invalid, or larger than MAX_RESPONSE_JSON. */
 export function parsed(text: string): unknown {
   return exceedsJsonSize(text, MAX_RESPONSE_JSON) ? undefined : parseMeasured(text);
 }

@@ -1,4 +1,4 @@
-/** The kinds of pictures that are told by their bytes. */
+/** The picture types that are detected by their bytes. */
 export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
 /** Detects the type from the bytes: providers refuse a picture whose declared type differs from them. */

@@ -3,13 +3,13 @@ import { array, count, isObject, type Json, object, string } from "./json.ts";
 import type { Upstream } from "../transport/http.ts";
 import { type DialectCall, fetchWhole } from "./response.ts";
 
-/** Models of one list that are read: OpenRouter, which lists most, has some 700. */
+/** Limit of models that are read from one list. OpenRouter, which lists most, has some 700. */
 const MAX_LISTED = 2_000;
 
-/** Size limit of a list, with some kilobytes for each model. */
+/** Size limit of a list: some kilobytes per model. */
 const MAX_LIST_BYTES = 8 * 1024 * 1024;
 
-/** Length of a name that is read. */
+/** Limit of a model's name; longer ones are left out. */
 const MAX_NAME_CHARS = 256;
 
 /** Names of the context window, and of the longest answer: those of the hosts below, and of vLLM, SGLang and Groq. */
@@ -52,13 +52,12 @@ export function listAt(
   };
 }
 
-/** Longest silence in a list. */
+/** Longest silence while a list is read. */
 const LIST_IDLE_MS = 10_000;
 
 /**
- * Reads the models that make completions from a list, in its order and each once. OpenAI's form (`data`), Google's (`models`) and
- * Together's, which is the array itself; with the facts that hosts add. Where a list does not say what a model makes, it is taken to
- * make completions.
+ * Reads the models that make completions from a list, in its order and each once. Accepts OpenAI's form (`data`), Google's (`models`) and
+ * Together's (an array), with the facts that hosts add. A model without an output type is taken to make completions.
  */
 export function readModelList(json: unknown): readonly OfferedModel[] {
   const { data, models } = object(json);
@@ -78,7 +77,7 @@ export function readModelList(json: unknown): readonly OfferedModel[] {
   return [...found.values()];
 }
 
-/** By the facts of Google, Together, Mistral and OpenRouter (their API references of lists of models, November 2026). */
+/** Whether a model makes completions, by fields of Google, Together, Mistral and OpenRouter (their API references, November 2026). */
 function makesCompletions(entry: Json): boolean {
   const { supportedGenerationMethods: methods, type, capabilities } = entry;
   if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
@@ -87,7 +86,7 @@ function makesCompletions(entry: Json): boolean {
   return outputsOf(entry)?.includes("text") ?? true;
 }
 
-/** What a model makes, in the list of OpenRouter. */
+/** Output modalities of a model in OpenRouter's list. */
 function outputsOf({ architecture }: Json): readonly unknown[] | undefined {
   const outputs = object(architecture)["output_modalities"];
   return Array.isArray(outputs) ? outputs : undefined;

@@ -4,14 +4,14 @@ import type { Redact } from "./redaction.ts";
 import { isOfTheGateway, toCallersJson } from "./further-fields.ts";
 
 /*
- * Citations and events of types that the contract has no word for, as the provider wrote them, for callers of its dialect. State is taken
- * out, which would reach them without a seal, and what is about the gateway's account.
+ * Citations and events of types that the contract does not have, in the provider's JSON, for callers of its dialect. State is removed,
+ * because it would reach callers without a seal, and so are fields about the gateway's account.
  */
 
 const MAX_CITATION_CHARS = 16 * 1024;
 const MAX_EVENT_CHARS = 64 * 1024;
 
-/** A citation of a type that the contract does not have; undefined for one without a type, and a too large one. */
+/** A citation of a type that the contract does not have. Undefined without a type, and beyond MAX_CITATION_CHARS. */
 export function toNativeCitation(dialect: string, citation: Json): Citation | undefined {
   if (string(citation["type"]) === "") return undefined;
   const json = toCallersJson(citation);
@@ -23,17 +23,17 @@ export function toNativeCitation(dialect: string, citation: Json): Citation | un
 /** Whether an event is small enough to be passed on. */
 export const isSmallEvent = (data: string): boolean => data.length <= MAX_EVENT_CHARS;
 
-/** What is left out of an event. */
+/** Fields that are left out of an event, and the redaction of its texts. */
 interface EventWords {
-  /** Fields that say where it belongs. */
+  /** Fields that name the event's item or position. */
   readonly places: ReadonlySet<string>;
-  /** The field that is the provider's whole answer so far, with its ID, upstream model and account, when it is an object. */
+  /** Field with the provider's whole answer so far, including its ID, upstream model and account. Left out when it is an object. */
   readonly answer: string;
   readonly redact: Redact;
 }
 
 /**
- * The JSON of an event, without the provider's credentials, what is about the gateway's account, and the fields of `EventWords`.
+ * The JSON of an event without the provider's credentials, fields about the gateway's account, and the fields of `EventWords`.
  * Undefined when that is not possible.
  */
 export function toEventJson(event: Json, { places, answer, redact }: EventWords): string | undefined {

@@ -5,17 +5,17 @@ import { array, MAX_TOKEN_CHARS, number, object } from "./json.ts";
 import type { TranslationLog } from "./translation.ts";
 
 /*
- * What OpenAI's chat completions and its Responses API write and read alike.
+ * Content that OpenAI's chat completions and its Responses API write and read in the same way.
  */
 
 /**
- * Most tokens of a picture that OpenAI's tool makes as it is by default, with `gpt-image-2`: 23,719 for 2880x2880 in quality `high` (its
+ * Largest tokens of a picture of OpenAI's image tool with its default model, `gpt-image-2`: 23,719 for 2880x2880 in quality `high` (its
  * calculator in the guide "Image generation" and the formula in "Gpt-image-2 output pricing calculator", OpenAI's developer community,
  * June 2026; earlier models have 6,240 at most), and 100 for each of three partial pictures.
  */
 export const MADE_PICTURE_TOKENS = 24_019;
 
-/** Formats by media type, where they are not its subtype. */
+/** Formats by media type, if the format is not the subtype. */
 const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
   ["audio/mpeg", "mp3"],
   ["audio/l16", "pcm16"],
@@ -23,10 +23,10 @@ const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
   ["audio/vnd.wave", "wav"],
 ]);
 
-/** Such as `audio/wav` or `audio/L16;rate=24000`, without its parameters. */
+/** A media type such as `audio/wav` or `audio/L16;rate=24000`; matches it without parameters. */
 const AUDIO_TYPE = /^audio\/([a-z0-9.+-]+)(?=;|$)/;
 
-/** A recording. Throws `invalid_request` that names `field` for an address, and for one without data or a known type. */
+/** Converts a recording. Throws `invalid_request` that names `field` for a URL, missing data, and an unknown type. */
 export function toInputAudio(
   { source, mediaType }: Audio,
   { log, field }: { readonly log: TranslationLog; readonly field: string },
@@ -53,7 +53,7 @@ export function toCallId(id: string, maxChars: number): string {
   return `${id.slice(0, maxChars - hash.length - 1)}_${hash}`;
 }
 
-/** A range of a text; undefined when it has no beginning or is empty. */
+/** A range of a text; undefined when it has no start or is empty. */
 export function toTextRange(start: number | undefined, end: number | undefined): TextRange | undefined {
   if (start === undefined || end === undefined || end <= start) return undefined;
   return { $typeName: "parley.v1.TextRange", start, end };
@@ -73,7 +73,7 @@ export function readTokens(value: unknown): TokenLogprob[] {
   });
 }
 
-/** Undefined without a text or a probability, and for a text that is no token. */
+/** Reads a token. Undefined without a text or a probability, and for a text beyond MAX_TOKEN_CHARS. */
 function readToken(value: unknown): Omit<TopLogprob, "$typeName"> | undefined {
   const { token, logprob: given, bytes } = object(value);
   const logprob = number(given);

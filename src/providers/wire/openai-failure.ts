@@ -32,7 +32,7 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
     "credential",
     ["invalid_api_key", "authentication_error", "account_deactivated", "api_key_invalid", "unauthenticated"],
   ],
-  // Some hosts say so with status 400: Mistral, Perplexity, Hugging Face.
+  // Mistral, Perplexity and Hugging Face send these with status 400.
   ["model", ["model_not_found", "model_not_supported", "model_not_available", "invalid_model"]],
   ["context", ["context_length_exceeded", "exceed_context_size_error"]],
   [
@@ -65,7 +65,7 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
 const WORDS: SubjectWords = [
   ["credential", /(?:incorrect|invalid|missing) api key|api key (?:not valid|is invalid|expired)/i],
   ["account", /credit balance/i],
-  // A function of NVIDIA's.
+  // NVIDIA.
   ["overload", /\bdegraded function cannot be invoked\b/i],
   // DeepSeek and LM Studio.
   ["model", /\bmodel not exist\b|\bno models loaded\b/i],
@@ -98,7 +98,7 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
   [404, ["not_found_error"]],
   [504, ["timeout", "timeout_error", "deadline_exceeded", "vector_store_timeout"]],
   [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror", "invalid_encrypted_content"]],
-  // Of a picture in the request; `ResponseError` in the official SDK has them.
+  // Errors of a picture in the request, from `ResponseError` of the official SDK.
   [
     400,
     [

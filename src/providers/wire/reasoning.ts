@@ -2,12 +2,12 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import type { Capabilities } from "../../core/provider.ts";
 import type { TranslationLog } from "./translation.ts";
 
-/** All efforts, lowest first, in the words of `Capabilities.reasoningEfforts`: the values of `ReasoningEffort` from 1 on. */
+/** All efforts, lowest first, named as in `Capabilities.reasoningEfforts`: the values of `ReasoningEffort` from 1 on. */
 export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
 export type Effort = (typeof EFFORTS)[number];
 
-/** The requested amount of reasoning, in the words of either kind of model. */
+/** The requested amount of reasoning: an effort, a token budget, or both. */
 export interface RequestedReasoning {
   readonly effort: Effort | undefined;
   readonly maxTokens: number | undefined;
@@ -18,7 +18,7 @@ export function readReasoning({ reasoning }: CompletionRequest): RequestedReason
   return { effort: EFFORTS[(reasoning?.effort ?? 0) - 1], maxTokens: reasoning?.maxTokens };
 }
 
-/** Logs that none of the requested fields is honoured. Where one of them is, the other is not logged. */
+/** Logs all requested reasoning fields as omitted. If one of them is honoured, the other is not logged. */
 export function omitReasoning({ effort, maxTokens }: RequestedReasoning, log: TranslationLog): void {
   log.omitWhen(effort !== undefined, "reasoning.effort");
   log.omitWhen(maxTokens !== undefined, "reasoning.max_tokens");
@@ -31,13 +31,13 @@ export function clampEffort(requested: Effort, sent: Effort, log: TranslationLog
   return sent;
 }
 
-/** How many levels lie between two efforts. */
+/** Distance of two efforts in levels. */
 export function effortDistance(a: Effort, b: Effort): number {
   return Math.abs(EFFORTS.indexOf(a) - EFFORTS.indexOf(b));
 }
 
 /**
- * Returns the word for the nearest effort that the model supports, the lower of two equally near. Undefined: the model's default. A model
+ * Returns the name of the nearest effort that the model supports, the lower of two equally near. Undefined: the model's default. A model
  * without a list of efforts gets the requested one.
  */
 export function toEffort(request: CompletionRequest, model: Capabilities, log: TranslationLog): string | undefined {

@@ -53,7 +53,7 @@ function formsOf(secret: string): string[] {
   ];
 }
 
-/** Percent-encoded as JavaScript does, by RFC 3986, and by encoders that keep slashes; with both ways to write a space. */
+/** Percent-encoded forms: of JavaScript, of RFC 3986, and of encoders that keep slashes, each with both encodings of a space. */
 function formsInUrls(secret: string): string[] {
   const common = encodeURIComponent(secret.toWellFormed());
   const strict = common.replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);

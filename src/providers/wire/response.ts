@@ -49,7 +49,7 @@ export function parseResponse(pieces: readonly Buffer[], max?: JsonSize): unknow
   return found === held.size ? json : parseExactly(toText(pieces));
 }
 
-/** Parses numbers as JavaScript's, without the search for digits that would change. Throws as `parseResponse`. */
+/** As `parseResponse`, but numbers become JavaScript numbers, without the search for inexact ones. Throws as `parseResponse`. */
 function parseNumbers(pieces: readonly Buffer[]): unknown {
   const text = toText(pieces);
   if (isTooComplex(text)) throw tooComplex();
@@ -126,7 +126,7 @@ export interface DialectCall extends UpstreamRequest {
   readonly toFailure: (refusal: Refusal) => Failure;
 }
 
-/** An event of a stream: its data, whatever else its framing tells of it. */
+/** An event of a stream. A framing may add further fields. */
 interface StreamEvent {
   readonly data: string;
 }
@@ -137,13 +137,13 @@ export interface StreamParser<Event extends StreamEvent> {
   push(bytes: Buffer): Iterable<Event>;
   /** Bytes of the event that has begun. */
   readonly unfinishedBytes: number;
-  /** At the end of the stream: returns what it lacked an end for, or throws a Failure. */
+  /** Call it at the end of the stream. Returns an event that lacked its end, or throws a Failure. */
   end(): Iterable<Event>;
 }
 
-/** How the events of a stream are written. */
+/** The encoding of a stream's events. */
 export interface Framing<Event extends StreamEvent> {
-  /** Asked for, and required of the response. */
+  /** Media type that is requested, and required of the response. */
   readonly mediaType: string;
   readonly createParser: () => StreamParser<Event> | Promise<StreamParser<Event>>;
 }
@@ -172,21 +172,21 @@ export interface StreamHandling<Event extends StreamEvent> {
   readonly emit: Emit;
 }
 
-/** Size limit of a response with a count of tokens, which has some dozens of bytes. */
+/** Size limit of a response with a count of tokens. Such responses have some dozens of bytes. */
 const MAX_COUNT_BYTES = 64 * 1024;
 
-/** Bytes read of a refusal's body: the error is at its beginning. */
+/** Bytes that are read of a refusal's body. The error is at its beginning. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** Time in ms for the body of a refusal: a fallback waits for it. */
+/** Milliseconds in which the body of a refusal is read, because a fallback waits for it. */
 const REFUSAL_MS = 1000;
 
 const NOTHING = Buffer.alloc(0);
 
-/** Bytes of one event above which its memory is counted. Of a whole body it is TURN_BYTES. */
+/** Bytes of one event above which its memory is counted. For a whole body the limit is TURN_BYTES. */
 const LARGE_BYTES = 256 * 1024;
 
-/** Length of a whole response whose reading is not counted. */
+/** Length of a whole response up to which the work of reading it is not counted. */
 const SHORT_BYTES = 32 * 1024;
 
 /** Time in ms to wait for more events once every choice has finished: the end marker, usage, or another choice. */
@@ -197,7 +197,7 @@ export function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json:
   return fetchBody(upstream, call, (pieces) => map(parseResponse(pieces)));
 }
 
-/** The same for a response with many numbers, such as vectors. */
+/** As `fetchWhole`, for a response with many numbers, such as vectors. */
 export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => Promise<T>): Promise<T> {
   return fetchBody(upstream, call, (pieces) => map(parseNumbers(pieces)));
 }
@@ -221,7 +221,7 @@ async function fetchBody<T>(
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
     const pieces = await response.body(room, call.maxBytes);
-    // Of others, counting would cost more than the work.
+    // For short responses counting would cost more than the work.
     const isLong = pieces.length > 1 || (pieces[0]?.length ?? 0) > SHORT_BYTES;
     return await (isLong && call.share !== undefined ? call.share.work(() => read(pieces)) : read(pieces));
   } catch (reason) {
@@ -312,7 +312,7 @@ class AnswerRoom implements BodyRoom {
     this.#response = response;
   }
 
-  /** Asks for memory for the bytes of an unfinished event or body, beyond LARGE_BYTES. Returns a promise while there is none. */
+  /** Requests memory for the bytes of an unfinished event or body beyond LARGE_BYTES. Returns a promise while there is too little. */
   take(bytes: number): Promise<void> | undefined {
     const { share, signal, progress } = this.#call;
     this.#answer ??= share?.openAnswer({
@@ -332,22 +332,22 @@ class AnswerRoom implements BodyRoom {
     this.#answer?.resume();
   }
 
-  /** What was read is emitted, and the caller has no room for it yet. */
+  /** See `LargeAnswer.emitting`. */
   emitting(): void {
     this.#answer?.emitting();
   }
 
-  /** What was read is emitted. */
+  /** See `LargeAnswer.passed`. */
   passed(): void {
     this.#answer?.passed();
   }
 
-  /** What was read is dropped, emitted or not. */
+  /** See `LargeAnswer.drop`. */
   drop(): void {
     this.#answer?.drop();
   }
 
-  /** Nothing more is read. */
+  /** Call it when nothing more will be read. */
   end(): void {
     this.#answer?.read();
   }
@@ -395,7 +395,7 @@ class Events<Event extends StreamEvent> {
   readonly #reader: StreamReader<Event>;
   /** Bytes of the whole stream: readers, writers and accounting may keep content until the end. */
   #bytes = 0;
-  /** Characters of events without chunks: the reader may keep what is in them. */
+  /** Characters of events that gave no chunks. The reader may keep their content. */
   #heldChars = 0;
 
   constructor(parser: StreamParser<Event>, reader: StreamReader<Event>) {
@@ -407,7 +407,7 @@ class Events<Event extends StreamEvent> {
     return this.#parser.unfinishedBytes;
   }
 
-  /** Throws `upstream_protocol` beyond MAX_ANSWER_BYTES in all. */
+  /** Reads the events of a piece. Throws `upstream_protocol` when the stream exceeds MAX_ANSWER_BYTES. */
   push(piece: Buffer, out: CompletionChunk[]): void {
     this.#bytes += piece.length;
     if (this.#bytes > MAX_ANSWER_BYTES)

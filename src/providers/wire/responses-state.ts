@@ -1,9 +1,9 @@
 /*
- * State of the Responses API in the signature of a part is base64 of a JSON object that Parley makes. What else signs a part comes from
- * providers, which refuse what they did not make: the mark keeps it from them.
+ * State of the Responses API in the signature of a part is base64 of a JSON object that Parley makes. Other signatures come from
+ * providers, which refuse any that they did not make. MARK distinguishes this state, so that it is not sent to them.
  */
 
-/** The beginning of the JSON; its length is a multiple of three, so that it is the beginning of the base64 too. */
+/** The beginning of the JSON. Its length is a multiple of three, so that its base64 is the beginning of the whole base64. */
 const BEGINNING = '{"responses":1,';
 const MARK = Buffer.from(BEGINNING).toString("base64");
 

@@ -87,12 +87,12 @@ export function scrub(text: string, redact: Redact): string {
   return MONEY.test(read) ? "" : withoutSecrets(read);
 }
 
-/** The same as administrators may see it: also about billing. */
+/** As `scrub`, for administrators: texts about billing are kept. */
 export function scrubForOperators(text: string, redact: Redact): string {
   return withoutSecrets(redact(cutText(text, MAX_READ_CHARS)));
 }
 
-/** Empty for a page of HTML. */
+/** Replaces SECRETS. Empty for an HTML page. */
 function withoutSecrets(read: string): string {
   if (/<(?:!doctype|html|head|body)\b/i.test(read)) return "";
   const shown = SECRETS.reduce((out, [pattern, word]) => out.replace(pattern, word), read);

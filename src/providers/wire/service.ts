@@ -1,12 +1,12 @@
 import type { Upstream } from "../transport/http.ts";
 import type { Redact } from "./redaction.ts";
 
-/** How a dialect reaches one configured service. */
+/** The connection of a dialect to one configured service. */
 export interface Service {
-  /** Its base URL is what the dialect's paths are appended to. Adds the credential, unless `headers` has it. */
+  /** Appends the dialect's paths to its base URL. Adds the credential, unless `headers` has it. */
   readonly upstream: Upstream;
-  /** Sent with every request. They replace the dialect's own headers, with exceptions that the dialect names; names in lower case. */
+  /** Headers of every request, names in lower case. They replace the dialect's own headers, with documented exceptions. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Takes the service's credentials out of its texts. Default: it has none. */
+  /** Removes the service's credentials from its texts. Default: it has none. */
   readonly redact?: Redact;
 }

@@ -1,19 +1,19 @@
 import type { BodyText } from "../../core/provider.ts";
 import { type Json } from "./json.ts";
 
-/** Escaped letters, digits and `_`, of which the names of fields consist: a search for a name in the text must find each. */
+/** Escaped letters, digits and `_`. Field names consist of these, and a text search for a name would miss an escaped one. */
 const HIDDEN_NAME = /\\u00(?:3\d|[46][1-9a-f]|[57][\da]|5f)/i;
 
 /**
- * The text of a body in which only fields of the outermost object are replaced, removed or added; the rest has the caller's bytes.
- * `own`: what it has to say, which shares with the source what stays. Undefined for a text with names in escapes.
+ * The text of a body in which only fields of the outermost object are replaced, removed or added; the rest keeps the caller's bytes.
+ * `own`: the value to write; fields that it shares with the source's value are unchanged. Undefined for a text with escaped names.
  */
 export function spliced(own: Json, { text, json, outermost }: BodyText): string | undefined {
-  // The search for a fixed text is the faster one, and finds nothing in most texts.
+  // The search for a fixed text is faster, and finds nothing in most texts.
   if (text.includes("\\u00") && HIDDEN_NAME.test(text)) return undefined;
   const written = new Set<string>();
   const fields = new Fields(text);
-  // A bracket or a comma, a colon, and so on.
+  // Positions alternate: a bracket or a comma, then a colon.
   for (let at = 0; at + 2 < outermost.length; at += 2) {
     const start = outermost[at]! + 1;
     const value = outermost[at + 1]! + 1;
@@ -33,11 +33,11 @@ export function spliced(own: Json, { text, json, outermost }: BodyText): string 
   return `{${fields.join()}${text.slice(outermost.at(-1))}`;
 }
 
-/** Fields of an object, of which those that follow each other in the text are one piece of it. */
+/** Joins fields of an object. Neighbouring kept fields are copied as one piece of the text. */
 class Fields {
   readonly #text: string;
   readonly #pieces: string[] = [];
-  /** The last piece, while its next field may follow. */
+  /** Range of the last piece, which the next field may extend. */
   #start = 0;
   #end = -1;
 
@@ -70,7 +70,7 @@ class Fields {
   }
 }
 
-/** The first position from here, in this direction, that is not a blank. */
+/** The first position from `from`, in the direction of `step`, that is not a blank. */
 function skipBlanks(text: string, from: number, step: 1 | -1): number {
   let at = from;
   while (text.charCodeAt(at) <= SPACE) at += step;

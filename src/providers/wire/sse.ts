@@ -16,14 +16,14 @@ const LF = 10;
 const SPACE = 32;
 const CR = 13;
 const ASCII = 0x7f;
-/** Characters of an unfinished line from which on its bytes are kept as they came, outside of V8's heap. */
+/** Characters of an unfinished line from which its bytes are kept undecoded, outside of V8's heap. */
 const LONG_LINE = 64 * 1024;
-/** Memory of a line beside its characters, counted as if they were more of them. */
+/** Memory of a line beside its characters, which is counted as further characters. */
 const LINE_BYTES = 32;
 const BYTE_ORDER_MARK = 0xfeff;
 
 /**
- * Splits the bytes of one `text/event-stream` into events, as the WHATWG standard says: CR, LF and CRLF end a line, a
+ * Splits the bytes of one `text/event-stream` into events by the WHATWG standard: CR, LF and CRLF end a line, a
  * blank line ends an event, comments and unknown fields are ignored, a byte order mark is dropped. Bytes may be split
  * anywhere. A line may be as long as a response (a picture is one line of many megabytes), so pieces of an unfinished
  * line are joined only once, and those of a long one are decoded only then.
@@ -35,7 +35,7 @@ export class SseParser {
   #pieces: string[] = [];
   /** The bytes of a long line. */
   #long: Pieces | undefined;
-  /** What is counted of it in `#size`. */
+  /** Part of `#size` that counts the long line. */
   #longBytes = 0;
   #size = 0;
   #event = "";
@@ -49,7 +49,7 @@ export class SseParser {
     const out: SseEvent[] = [];
     if (this.#long === undefined) this.#take(this.#decoder.decode(bytes, { stream: true }), out);
     else this.#pushLong(this.#long, bytes, out);
-    // Otherwise the decoder may have the beginning of a character.
+    // Only after an ASCII byte: otherwise the decoder may hold the beginning of a character.
     if (this.#size > LONG_LINE && this.#pieces.length > 0 && (bytes.at(-1) ?? 0) <= ASCII) this.#keepBytes();
     return out;
   }
@@ -138,7 +138,7 @@ export class SseParser {
 
   #join(rest: string): string {
     if (this.#pieces.length === 0) return rest;
-    // Not by `join` if it is only one: that would copy it.
+    // `join` would copy even a single piece.
     if (rest !== "") this.#pieces.push(rest);
     const line = this.#pieces.length === 1 ? this.#pieces[0]! : this.#pieces.join("");
     this.#size -= line.length - rest.length;
@@ -176,7 +176,7 @@ export class SseParser {
   }
 }
 
-/** Where the first line ends; -1 if it does not. No byte of a longer character is one of these. */
+/** Position of the first line end; -1 without one. Bytes of multi-byte characters are never CR or LF. */
 function endOfLine(bytes: Buffer): number {
   const lf = bytes.indexOf(LF);
   const cr = (lf < 0 ? bytes : bytes.subarray(0, lf)).indexOf(CR);

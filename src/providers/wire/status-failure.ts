@@ -22,7 +22,7 @@ export type ErrorSubject =
 export interface UpstreamError {
   /** The HTTP status, or the equivalent status of an error inside a 2xx response. */
   readonly status: number;
-  /** The upstream's own text, as `readMessage` gives it. */
+  /** The upstream's own text, from `readMessage`. */
   readonly message: string;
   readonly subject?: ErrorSubject | undefined;
   /** Source of the subject: a structured field, or the text, which may repeat the caller's input. Default: `code`. */
@@ -32,7 +32,7 @@ export interface UpstreamError {
   readonly retryAfterMs?: number | undefined;
   /** Whether the upstream says that a retry will fail. */
   readonly final?: boolean;
-  /** Whether the request held the caller's own JSON, to which a `translation` error is attributed. Default: no. */
+  /** Whether the request contained the caller's own JSON; then a `translation` error is attributed to that. Default: no. */
   readonly verbatim?: boolean;
 }
 
@@ -188,7 +188,7 @@ function toAdvice({ retryAfterMs }: UpstreamError): string {
   return ` Retry after ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;
 }
 
-/** The upstream's retry advice. */
+/** The upstream's retry advice as options of a Failure. */
 function toPatience({ retryAfterMs, final = false }: UpstreamError): FailureOptions {
   return { ...(retryAfterMs !== undefined && { retryAfterMs }), ...(final && { transient: false }) };
 }

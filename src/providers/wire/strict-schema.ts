@@ -21,7 +21,7 @@ const SILENT: ReadonlySet<string> = new Set(["$schema", "$id", "$comment"]);
 /** Keywords whose values are schemas by name. */
 const NAMED: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"]);
 
-/** Keywords that are kept as they are. */
+/** Keywords that are kept unchanged. */
 const KEPT: ReadonlySet<string> = new Set(["type", "title", "description", "enum", "const", "required", "$ref"]);
 
 /** Annotations: moved to the description like other keywords, but not logged, because they constrain nothing. */
@@ -34,9 +34,9 @@ export interface StrictSchema {
 }
 
 /**
- * A JSON schema in the form that the provider enforces: objects are closed, `oneOf` is `anyOf`, and what it has no
- * rule for (lengths, ranges, patterns) goes into the description, where the model still reads it. `path` begins the
- * paths. Never throws; a schema that is already in the form comes back equal.
+ * A JSON schema in the form that the provider enforces: objects are closed, `oneOf` becomes `anyOf`, and rules that the provider cannot
+ * enforce (lengths, ranges, patterns) are moved to the description, where the model still reads them. `path` is the prefix of the
+ * reported paths. Never throws; a schema that already has the form is returned equal.
  */
 export function toStrictSchema(schema: Json, path: string): StrictSchema {
   const unenforced: string[] = [];
@@ -108,7 +108,7 @@ function eachByIndex(schemas: readonly unknown[], { path, unenforced }: Position
   return schemas.map((value, index) => toStrictValue(value, { path: `${path}[${index}]`, unenforced }));
 }
 
-/** A schema may also be `true` (anything) or `false`, which the provider does not know. */
+/** Converts a subschema, which may also be `true` (anything) or `false`; the provider does not know these. */
 function toStrictValue(value: unknown, position: Position): unknown {
   if (value === false) position.unenforced.push(position.path);
   return isObject(value) ? toStrict(value, position) : {};

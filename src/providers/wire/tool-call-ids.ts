@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 const MAX_ID_CHARS = 64;
 const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Leaves room for `_` and eight digits. */
+/** Length of the stem of an ID, which leaves room for `_` and eight digits. */
 const STEM_CHARS = 55;
 
 /** The latest call of an ID. */
 interface LatestCall {
   readonly wireId: string;
-  /** A search from the first turn would hash as often as the ID has occurred, for each of its calls. */
+  /** Number at which the search for a free wire ID continues. Without it, each repeated ID would be searched from the first turn. */
   readonly turn: number;
 }
 
@@ -22,13 +22,13 @@ export class ToolCallIds {
   #taken: Set<string> | undefined;
   #latest: Map<string, LatestCall> | undefined;
 
-  /** The ID for a new call. A repeated `id`, as providers that count per answer give, becomes another one. */
+  /** The ID for a new call. A repeated `id`, from providers that number calls per answer, becomes a different one. */
   open(id: string): string {
     const taken = (this.#taken ??= new Set<string>());
     const latest = (this.#latest ??= new Map<string, LatestCall>());
     let wireId = ACCEPTED.test(id) ? id : toAccepted(id);
     let turn = latest.get(id)?.turn ?? 1;
-    // A long ID is hashed once, however many turns are taken.
+    // A long ID is hashed once, however many turns the search takes.
     const hashed = taken.has(wireId) && id.length > MAX_ID_CHARS ? toHash(id) : id;
     while (taken.has(wireId)) {
       turn += 1;
@@ -39,7 +39,7 @@ export class ToolCallIds {
     return wireId;
   }
 
-  /** The ID of the latest call that the conversation knows as `id`; undefined when there was none. */
+  /** The wire ID of the latest call with the conversation's ID `id`; undefined without one. */
   find(id: string): string | undefined {
     return this.#latest?.get(id)?.wireId;
   }

@@ -1,17 +1,17 @@
 import type { FeeUnit, ToolUses } from "../../core/fees.ts";
 
-/** Collects what the provider's own tools of a request may be used for. */
+/** Collects the uses of the provider's own tools that a request may cause. */
 export class ToolUsesBuilder {
   readonly #uses: { -readonly [Key in keyof ToolUses]: ToolUses[Key] } = {};
   #isEmpty = true;
 
-  /** Adds a tool that is used `most` times; Infinity: without a bound. */
+  /** Adds a tool that is used at most `most` times; Infinity: without a bound. */
   add(unit: FeeUnit, most: number): void {
     this.#uses[unit] = (this.#uses[unit] ?? 0) + most;
     this.#isEmpty = false;
   }
 
-  /** Adds a tool without a bound, that the provider's usage may not count. */
+  /** Adds a tool without a bound whose uses the provider may not count. */
   addUncounted(unit: "webSearches"): void {
     this.add(unit, Infinity);
     this.#uses.uncounted = true;

@@ -14,15 +14,15 @@ const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standar
 /** The most expensive documented tier costs twice the list price. */
 const MAX_TIER_FACTOR = 2;
 
-/** Limit of omitted fields that are named: a schema may have 100,000 rules that a provider does not enforce. */
+/** Limit of logged omissions. A schema may have 100,000 rules that a provider does not enforce. */
 export const MAX_OMISSIONS = 1_000;
-/** Characters of a path, and of one key in it, that are written. */
+/** Limits of a path, and of one key in it, in characters. */
 const MAX_PATH_CHARS = 256;
 const MAX_KEY_CHARS = 64;
 
 /**
- * Path of a caller's key below another path. Long keys and paths are cut: each rule below a key of a megabyte would have the megabyte in
- * its path.
+ * Path of a caller's key below another path. Long keys and paths are cut; otherwise the path of each rule below a key of a megabyte would
+ * repeat the megabyte.
  */
 export function pathBelow(path: string, key: string): string {
   return path.length > MAX_PATH_CHARS ? path : `${path}.${key.slice(0, MAX_KEY_CHARS).toWellFormed()}`;
@@ -33,11 +33,11 @@ type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCal
   Pick<SentSize, "maxTokens" | "pictureTokens" | "uses"> & {
     /** Whether the provider may search the web. Default: no. */
     readonly searches?: boolean;
-    /** `SentSize.cacheWrite`, or what finds it in the text of the body. Default: none. */
+    /** `SentSize.cacheWrite`, or a function that finds it in the text of the body. Default: none. */
     readonly cacheWrite?: SentSize["cacheWrite"] | ((json: string) => SentSize["cacheWrite"]);
-    /** Whether the body has JSON as the caller wrote it. Default: only what `verbatim` gave. */
+    /** Whether the body contains the caller's own JSON. Default: whether `TranslationLog.verbatim` was called. */
     readonly verbatim?: boolean;
-    /** The text of the caller's body, to be sent where the value shares its parts. Default: the body is written anew. */
+    /** The text of the caller's body, which is sent for the parts that the value shares with it. Default: the body is serialized. */
     readonly source?: BodyText | undefined;
     /** The requested service tier. */
     readonly tier?: string | undefined;
@@ -55,7 +55,7 @@ export class TranslationLog {
   #mediaBytes = 0;
   #verbatim = false;
   #readsAddresses = false;
-  /** Keys and values that texts of the conversation may still be parsed into. */
+  /** Remaining limit of keys and values for `parse`. */
   #jsonValues: number = MAX_REQUEST_JSON.values;
 
   /** Logs an omitted field, up to MAX_OMISSIONS. */
@@ -83,8 +83,8 @@ export class TranslationLog {
   }
 
   /**
-   * Parses a text of the conversation that may be JSON. Undefined for any other text, and when all such texts together exceed the
-   * size limits of a request body: each would be objects in memory.
+   * Parses a text of the conversation that may be JSON. Undefined for any other text, and when all parsed texts together exceed the size
+   * limits of a request body, which bound the objects in memory.
    */
   parse(text: string): unknown {
     const { depth, values } = measureJson(text, { depth: MAX_PARSED_DEPTH, values: this.#jsonValues });
@@ -93,7 +93,7 @@ export class TranslationLog {
     return parseMeasured(text);
   }
 
-  /** Parses JSON that the caller wrote for this dialect, to be sent as it is. Undefined when it is not JSON. */
+  /** Parses JSON that the caller wrote for this dialect and that is sent unchanged. Undefined when it is not JSON. */
   verbatim(json: string): unknown {
     this.#verbatim = true;
     return parsed(json);
@@ -106,7 +106,7 @@ export class TranslationLog {
     return text;
   }
 
-  /** Notes that the provider reads an address without checking that a picture is there: it may be a document of any length. */
+  /** Notes that the provider fetches an image URL without checking that it is a picture: it may be a document of any length. */
   readsAddress(): void {
     this.#readsAddresses = true;
   }
@@ -170,7 +170,7 @@ function toValue(value: number | string): Value {
   return { $typeName: "google.protobuf.Value", kind };
 }
 
-/** The word of an enum's value, in lower case; undefined for an unspecified one. */
+/** The name of an enum's value in lower case; undefined for an unspecified one. */
 export function enumWord(names: Readonly<Record<number, string>>, value: number): string | undefined {
   return value === 0 ? undefined : names[value]?.toLowerCase();
 }
@@ -182,12 +182,12 @@ export function readObject(text: string, field: string): Json {
   return value;
 }
 
-/** A mode in the words of OpenAI's dialects; undefined for an unspecified one. */
+/** A tool mode as OpenAI's dialects name it; undefined for an unspecified one. */
 export function toolModeWord(mode: ToolMode): "auto" | "none" | "required" | undefined {
   return enumWord(ToolMode, mode) as ReturnType<typeof toolModeWord>;
 }
 
-/** Whether the request asks for another verbosity than the ordinary one. */
+/** Whether the request has a verbosity other than the default, `medium`. */
 export function isVerbositySet({ verbosity }: CompletionRequest): boolean {
   return verbosity !== Verbosity.UNSPECIFIED && verbosity !== Verbosity.MEDIUM;
 }

@@ -1,15 +1,15 @@
 import { array, isObject, type Json, number } from "./json.ts";
 
-/** Names that are reported, and their length: they come from the provider. */
+/** Limits of the number of reported names, which come from the provider, and of their length. */
 const MAX_NAMES = 16;
 const MAX_NAME_CHARS = 64;
 
-/** What the whole cost: OpenRouter and xAI add it to their counts. Source: their documentation of usage, November 2026. */
+/** Fields with the total cost, which OpenRouter and xAI add to their counts. Source: their documentation of usage, November 2026. */
 export const COSTS = ["cost", "cost_details", "cost_in_usd_ticks"] as const;
 
 /**
- * Names of counts above zero, and of lists with entries, in a provider's usage that are not among `known`; those of an object in it as
- * `object.name`. A provider may bill what they count.
+ * Names of counts above zero, and of non-empty lists, in a provider's usage that are not in `known`. Counts of a nested object are named
+ * `object.name`. A provider may bill such counts.
  */
 export function unknownUnits(usage: Json, known: ReadonlySet<string>): string[] {
   const found: string[] = [];

@@ -85,7 +85,7 @@ const FORM: AnswerForm = {
   seal: (part, answer) => (part.kind === "reasoning" ? sealPart(part, answer) : ""),
 };
 
-/** What the writers of the format know of a request and the simulator has in its answers. */
+/** Facts of an answer that the format's writers otherwise have from the request. */
 function toWriterForm({ usage }: Answer) {
   return { nameOf: (path: string) => path, hidesThinking: false, inputTokens: usage.promptTokens, requestId: "" };
 }

@@ -23,7 +23,7 @@ export function sealBlock(place: Place, text: string): string {
   return Buffer.from(JSON.stringify({ answer, index, count, stamp: stamp(place, text) })).toString("base64");
 }
 
-/** Returns the signature of a reasoning part of an answer, or what it is redacted to. */
+/** Returns the signature of a reasoning part of an answer, or the data of a redacted one. */
 export function sealPart(part: ReasoningPart, { id, parts }: Answer): string {
   const blocks = parts.filter((other) => other.kind === "reasoning");
   const place = { answer: id, index: blocks.indexOf(part), count: blocks.length };

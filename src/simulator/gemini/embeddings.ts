@@ -8,7 +8,7 @@ import { BODY, encodeStreamError } from "./failure.ts";
 
 const MAX_BATCH = 100;
 
-/** What the format ignores of a batch. */
+/** Fields of a batch that the format ignores. */
 interface BatchBody {
   readonly requests: readonly { readonly model?: unknown }[];
 }

@@ -12,7 +12,7 @@ const ASPECT_RATIOS = "1:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 21:9 1:4 4:1 1:8 8:
 const IMAGE_SIZES = ["512", "1K", "2K", "4K"];
 const MAX_STOP_SEQUENCES = 5;
 
-/** Of which a part has one. */
+/** Fields of which a part has exactly one. */
 const DATA_FIELDS =
   "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall toolResponse".split(
     " ",

@@ -8,7 +8,8 @@ import { Refusal } from "../answer.ts";
 import { measureImage } from "../image-input.ts";
 
 /*
- * What OpenAI refuses and the format reads: the fields of other servers, of which the contract shows no trace, and values.
+ * Rules of OpenAI that the format does not have: it accepts fields of other servers, which the contract does not show, and
+ * more values.
  */
 
 /** The fields of requests, and of the objects in them that have no others. `[]`: of each element. */

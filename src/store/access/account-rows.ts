@@ -122,7 +122,7 @@ export function toInvitationRecord(row: InvitationRow): InvitationRecord {
   };
 }
 
-/** The columns that hold a role. `role` has a word that programs before exact roles know, of the nearest permissions. */
+/** The columns that hold a role. `role` is the nearest role that releases before exact roles know. */
 type RoleColumns = Pick<AccountRow, "role" | "exact_role">;
 
 export function toRoleColumns(role: Role): RoleColumns {
@@ -133,14 +133,14 @@ export function toRoleColumns(role: Role): RoleColumns {
   };
 }
 
-/** A program before exact roles changes only `role`: `exact_role` counts where the two agree. */
+/** A release before exact roles changes only `role`: `exact_role` counts where the two agree. */
 function fromRoleColumns({ role, exact_role: exact }: RoleColumns): Role {
   if (role === "administrator") return exact === "owner" ? "owner" : "administrator";
   if (exact !== null && isCustom(exact as Role)) return exact as CustomRoleId;
   return exact === "viewer" ? "viewer" : "developer";
 }
 
-/** The same of a row of `accounts`, under this name in the query. */
+/** `fromRoleColumns` in SQL, for a row of `accounts` under this name in the query. */
 export function roleOf(table: string): RawBuilder<Role> {
   const [role, exact] = [sql.ref(`${table}.role`), sql.ref(`${table}.exact_role`)];
   return sql`case

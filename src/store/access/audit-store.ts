@@ -99,7 +99,7 @@ function conditionsOf(filter: AuditFilter): [Column, string][] {
   );
 }
 
-/** The texts as every database gives them back: the hash depends on them. */
+/** Cleans the texts of an entry, so that every database gives them back unchanged: the hash depends on them. */
 function cleaned(entry: UnchainedEntry): UnchainedEntry {
   const { actor, object, client } = entry;
   return {

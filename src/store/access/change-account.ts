@@ -3,7 +3,7 @@ import type { AccountChanges, Expected } from "../../access/account-store.ts";
 import type { Schema } from "../schema.ts";
 import { roleOf, toChangedAccountColumns } from "./account-rows.ts";
 
-/** Changes an account. False for an unknown account, and when something is not as expected. */
+/** Changes an account. False for an unknown account, and when a precondition of `expected` does not hold. */
 export async function changeAccount(
   connection: Kysely<Schema>,
   id: string,
@@ -21,7 +21,7 @@ export async function changeAccount(
   if (expected?.role !== undefined) update = update.where(roleOf("accounts"), "=", expected.role);
   const actor = expected?.actor;
   if (actor?.id === id) {
-    // Of its own row: PostgreSQL looks at it again when it has waited for another change.
+    // A condition on the account's own row: PostgreSQL checks it again when it has waited for another change.
     update = update.where(roleOf("accounts"), "in", actor.roles).where("disabled_at_ms", "is", null);
   } else if (actor !== undefined) {
     const enabled = connection

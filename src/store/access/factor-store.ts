@@ -27,7 +27,7 @@ function createPasskeys(database: Database): Passkeys {
     insertPasskey: (passkey, most, session) =>
       database.transaction(async (transaction): Promise<FactorAdded> => {
         const { accountId } = passkey;
-        // Two simultaneous ones must not both be the last that fits.
+        // Of two simultaneous insertions only one may be the last within the limit.
         const { passkeys, totp } = await lockFactors(database, transaction, accountId);
         if (passkeys >= most) return "taken";
         if (session !== undefined) {
@@ -189,7 +189,7 @@ async function removePasskeys(transaction: Kysely<Schema>, accountId: string): P
   return Number(numDeletedRows);
 }
 
-/** What an account has, while simultaneous changes of its factors wait. */
+/** Reads an account's factors; simultaneous changes of its factors wait. */
 async function lockFactors(
   database: Database,
   transaction: Kysely<Schema>,

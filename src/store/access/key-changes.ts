@@ -11,7 +11,7 @@ export const ANY_KEY = "*";
 /** Keys that are announced one by one; of more, all keys are confirmed again. */
 export const MAX_ANNOUNCED = 100;
 
-/** What to announce of these changed keys. */
+/** The announcements for these changed keys: their hashes, or `ANY_KEY` for too many. */
 export function announced(hashes: readonly string[]): readonly string[] {
   return hashes.length > MAX_ANNOUNCED ? [ANY_KEY] : hashes;
 }

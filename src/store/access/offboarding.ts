@@ -57,7 +57,7 @@ export function createOffboarding(database: Database, changes: KeyChanges): Pick
   };
 }
 
-/** Throws Refused for the last owner, and when something is not as expected. */
+/** Throws Refused for the last owner, and when a precondition does not hold. */
 async function disable(
   { kind, transaction }: Pick<Database, "kind"> & { readonly transaction: Transaction<Schema> },
   id: string,

@@ -17,7 +17,7 @@ export function createSavedFilters({ query }: Database): SavedFilters {
     list,
 
     async save(accountId, filter) {
-      // Saved at the same moment there may be a few more, which costs nothing.
+      // Simultaneous calls may exceed the limit by a few filters, which does no harm.
       const known = await list(accountId);
       if (known.length >= MAX_SAVED_FILTERS && !known.some(({ name }) => name === filter.name)) return false;
       const row = query

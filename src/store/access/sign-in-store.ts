@@ -78,7 +78,9 @@ type Sessions = Pick<
   | "pruneSessions"
 >;
 
-/** The sessions of the account store. Look-ups are made together, because anybody can send any number of unknown sessions. */
+/**
+ * The sessions of the account store. Look-ups are made together, because a client can send any number of unknown sessions.
+ */
 export function createSessions({ query }: Database): Sessions {
   const findSessions = async (hashes: readonly string[]) => {
     const found = query
@@ -232,7 +234,7 @@ type Invitations = Pick<
   "insertInvitation" | "findInvitation" | "listInvitations" | "acceptInvitation" | "removeInvitation"
 >;
 
-/** The address or the identity is. Rolls the transaction back, so that the invitation stays unused. */
+/** The address or the identity is taken. Rolls the transaction back, so that the invitation stays unused. */
 class Taken extends Error {}
 
 /** The invitations of the account store. */

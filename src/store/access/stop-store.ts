@@ -6,7 +6,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { hashesOf } from "./account-store.ts";
 import type { KeyChanges } from "./key-changes.ts";
 
-/** Accounts of a list. */
+/** Limit of accounts in a list. */
 const MAX_LISTED = 1_000;
 
 /** The StopStore in the database. */

@@ -117,7 +117,7 @@ async function findMemberships(query: Kysely<Schema>, accountId: string): Promis
   return rows.map(({ team_id, name, role }) => ({ teamId: team_id, teamName: name, role: role as TeamRole }));
 }
 
-/** An account with what decides about its permissions. */
+/** An account with the memberships and the custom role that decide its permissions. */
 export async function findCaller(query: Kysely<Schema>, id: string): Promise<CallerAccount | undefined> {
   const account = query
     .selectFrom("accounts")

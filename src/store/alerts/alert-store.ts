@@ -12,9 +12,9 @@ import { createDeliveryRows } from "./deliveries.ts";
 
 /** Name of the row with the time of the latest evaluation. */
 const EVALUATED = "evaluated_at_ms";
-/** Alerts of one removal. */
+/** Alerts per removal. */
 const MAX_PRUNED = 1_000;
-/** Administrators that are told. */
+/** Limit of administrators who get messages. */
 const MAX_ADMINISTRATORS = 50;
 
 /** The AlertStore in the database. */
@@ -110,7 +110,7 @@ export function createAlertStore(database: Database): AlertStore {
         const { rule, subject } = await alert.executeTakeFirstOrThrow();
         const isSame = <Q extends { where(column: "rule" | "subject", is: "=", value: string): Q }>(of: Q): Q =>
           of.where("rule", "=", rule).where("subject", "=", subject);
-        // Of earlier alerts of the same, too: their mutes would go on.
+        // Earlier alerts of the same rule and subject, too: their mutes would go on.
         await isSame(transaction.updateTable("alerts").set({ muted_until_ms: null, muted_by: null }))
           .where("muted_until_ms", "is not", null)
           .execute();

@@ -60,7 +60,7 @@ export function createAuditStreams(database: Database): AuditStreamStore {
         .updateTable("audit_streams")
         .set({ claimed_by: by, claimed_until_ms: untilMs })
         .where("id", "in", ids)
-        // Again of the row itself: PostgreSQL looks at it once more when it has waited for another process.
+        // A condition on the row itself: PostgreSQL checks it again when it has waited for another process.
         .where("next_at_ms", "<=", nowMs)
         .where("claimed_until_ms", "<=", nowMs)
         .returningAll();

@@ -18,7 +18,7 @@ interface BudgetRow {
 /** Keys and accounts near their budgets: as `AlertFacts.budgets`. */
 export async function budgetsOf(query: Kysely<Schema>, asked: BudgetQuery): Promise<BudgetFact[]> {
   const { nowMs, month, share, defaultMicroUsd, ofAccount, limit, recentSinceMs } = asked;
-  // What a key's earlier ones have spent counts for its budget, so it counts for its pace, too.
+  // Spending of a key's predecessors counts for its budget, so it counts for its pace, too.
   const keys = sql<BudgetRow>`
     with ranked as (
       select id, name, account_id, coalesce(line_id, id) as family,

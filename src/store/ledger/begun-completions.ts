@@ -16,7 +16,7 @@ import { insertEntries } from "./ledger-journal.ts";
 const MAX_NOTES = 10;
 const MAX_HOLDS = 100;
 
-/** A new note, if there is one, and the IDs of those that are done. */
+/** A new note, if there is one, and the IDs of notes that are done. */
 export interface BegunChange {
   readonly row: BegunCompletionRow | undefined;
   readonly done: readonly string[];
@@ -33,7 +33,7 @@ export async function beginCompletions(statements: Statements, { row, done }: Be
 /** Condition for a row of a process whose lease has ended; its parameter is from `leaseBegin`. */
 const IS_LOST = "replica not in (select name from replicas where seen_at_ms >= ?)";
 
-/** A process that was not seen since then has lost its lease. */
+/** Time since which a process must have been seen to have its lease. */
 async function leaseBegin(statements: Statements): Promise<number> {
   return (await nowMs(statements)) - PROCESS_LEASE_MS;
 }
@@ -68,7 +68,7 @@ export async function settleLostCompletions(statements: Statements): Promise<Set
 
 type Held = Pick<NewLedgerEntry, "costMicroUsd" | "spendingMonth">;
 
-/** Amounts that budgets hold for these completions, the same of each budget, and the month of those of keys and accounts. */
+/** Money that budgets hold for these completions, the same in each budget, and the month of holds of keys and accounts. */
 async function readHeld(statements: Statements, ids: readonly string[]): Promise<ReadonlyMap<string, Held>> {
   const held = new Map<string, Held>();
   for (const batch of batchesOf(statements, ids)) {

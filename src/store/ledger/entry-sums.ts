@@ -9,8 +9,8 @@ import { SUMS } from "./usage-hours.ts";
 import type { Sums } from "./usage-sums.ts";
 
 /*
- * The sums of hours know nothing of end users, sessions, agents and tags, of which there may be as many as completions. Reports by them
- * add up single completions: a bounded number of those that ended last.
+ * The sums of hours do not distinguish end users, sessions, agents and tags, of which there may be as many as completions.
+ * Reports by them add up single completions: a bounded number of those that ended last.
  */
 
 /** Completions, in a report by tag their tags, that a report adds up at most. Grouping that many different texts takes about half a second. */
@@ -22,7 +22,7 @@ const LONGEST_MS = STEP_MS.day;
 /** IDs of the accounts that are teams or service accounts. */
 export const TEAMS = sql<string>`select id from accounts where kind <> 'person'`;
 
-/** What completions are grouped by; null for those that are of no group. */
+/** Expressions by which completions are grouped; null for completions without a group. */
 const VALUES: Readonly<Record<UsageQuery["by"], RawBuilder<string | null>>> = {
   none: sql`null`,
   model: sql`coalesce(served_model, requested_model)`,
@@ -48,9 +48,12 @@ export function readsEntries({ by, endUser, session, agent, tag }: UsageQuery): 
 
 /** Sums of single completions. */
 export interface EntrySums {
-  /** The groups of the largest cost with rows of their own; all others, and what is of none, in those with an empty name. */
+  /**
+   * The groups of the largest cost with rows of their own; all others, and completions without a group, are in rows with an
+   * empty name.
+   */
   readonly sums: readonly Sums[];
-  /** Of all completions together, each counted once; undefined without any. */
+  /** Sums of all completions together, each counted once; undefined without any. */
   readonly total: Sums | undefined;
   /** End of the earliest completion that was added up, where there are earlier ones in the time of the query. */
   readonly cutSinceMs: number | undefined;
@@ -84,7 +87,7 @@ function addUp(ofSteps: readonly Sums[]): Sums {
   return total;
 }
 
-/** What is left of the sums of each step without those of the groups with rows of their own. */
+/** Subtracts the sums of the groups with rows of their own from the sums of each step. */
 function othersOf(ofSteps: readonly Sums[], own: readonly Sums[]): Sums[] {
   const left = new Map(ofSteps.map((row) => [row.step_ms, { ...row }]));
   for (const row of own) {
@@ -108,7 +111,7 @@ function groupedSums(
     database.kind === "postgres"
       ? sql`lateral json_array_elements_text(grouped.value::json) as tag (value)`
       : sql`json_each(grouped.value) as tag`;
-  // Most completions of a session have the same tags: they are added up before these are told apart.
+  // Most completions of a session have the same tags: they are added up before their tags are separated.
   const named =
     by === "tag"
       ? sql`select grouped.*, tag.value as name from grouped join ${values} on true`

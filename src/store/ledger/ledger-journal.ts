@@ -17,7 +17,7 @@ interface Written {
   readonly row: CompletionRow;
 }
 
-/** What an insertion changes beside its rows, and from when on minutes are summed up. */
+/** Changes that an insertion makes beside its rows, and the start of the minutes that are summed up. */
 interface Insertion {
   readonly changes: SpendingChanges;
   readonly fromMs: number;
@@ -60,7 +60,7 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
 }
 
 interface Spent extends Written {
-  /** Those that the entry ends. */
+  /** Holds that the entry ends. */
   readonly holds: readonly BudgetHoldRow[];
   /** Negative for an entry that is taken out. */
   readonly spentMicroUsd: number;

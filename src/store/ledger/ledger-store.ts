@@ -167,7 +167,7 @@ export interface LedgerCompaction {
    * compact. Rejects when that fails.
    */
   flush(): Promise<boolean>;
-  /** The same for readers: never rejects, because their query then fails with the database's error. */
+  /** `flush` for readers: never rejects, because their query then fails with the database's error. */
   flushed(): Promise<void>;
   /** As `LedgerStore.takeDropped`. */
   takeDropped(): number;

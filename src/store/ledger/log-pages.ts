@@ -102,7 +102,7 @@ export function narrowed<O>(
 interface LogWindow {
   readonly table?: LogTable;
   readonly window: number;
-  /** What a row counts in the window, at least 1. Default: 1. */
+  /** Weight of a row in the window, at least 1. Default: 1. */
   readonly weight?: RawBuilder<number> | undefined;
 }
 

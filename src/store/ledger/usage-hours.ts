@@ -35,7 +35,7 @@ type Grain = keyof typeof USAGE_TABLES;
 /** Account and key of the rows with the sums of all accounts, so that their reports need not read a row of each key. */
 export const ALL = "";
 
-/** What is added to the sums of the minute and the hour of a time. */
+/** Addition to the sums of the minute and the hour of a time. */
 export interface UsageAddition extends UsageSumsRow {
   readonly atMs: number;
 }

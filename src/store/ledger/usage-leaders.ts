@@ -11,8 +11,8 @@ import { groupOf } from "./usage-sums.ts";
 
 /*
  * The keys and accounts of the largest cost of each day, its leaders. A report of hundreds of thousands of keys reads the
- * sums of those that have led some day of its time only. Leaders decide which keys have a row in such a report, never what it
- * says of them, so they may be some minutes old.
+ * sums of those that have led some day of its time only. Leaders decide which keys have a row in such a report, never its
+ * figures, so they may be some minutes old.
  */
 
 /** Leaders of a day, by cost and then by completions. */
@@ -73,12 +73,12 @@ export async function rankDays(
   return count;
 }
 
-/** What all accounts used on the days that have changed since they were ranked. */
+/** Sums of all accounts on the days that have changed since they were ranked. */
 async function findChanged(
   { database, reports }: Pick<RankingPlaces, "database" | "reports">,
   { sinceMs, untilMs }: Span,
 ): Promise<readonly UsageLeaderRow[]> {
-  // Whole days: the part of one would be ranked as if it were all of it.
+  // Whole days: a part of a day would be ranked as a whole one.
   const days = { sinceMs: dayOf(sinceMs), untilMs: dayOf(untilMs - 1) + STEP_MS.day };
   const [totals, ranked] = await Promise.all([readTotals(reports, days), readRanked(database, days)]);
   return totals.filter((total) => hasChanged(total, ranked.get(total.day_ms)));
@@ -104,7 +104,7 @@ function dayOf(timeMs: number): number {
   return Math.floor(timeMs / STEP_MS.day) * STEP_MS.day;
 }
 
-/** What all accounts used on each day; the days without completions are missing. */
+/** Sums of all accounts on each day; days without completions are missing. */
 async function readTotals({ query }: Database, { sinceMs, untilMs }: Span): Promise<readonly UsageLeaderRow[]> {
   const found = sql<UsageLeaderRow>`
     select hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)} as day_ms, 'all' as kind, '' as id,
@@ -113,7 +113,7 @@ async function readTotals({ query }: Database, { sinceMs, untilMs }: Span): Prom
   return (await retryWhileBusy(() => found.execute(query))).rows;
 }
 
-/** What all accounts had used when a day was ranked, by day. */
+/** Sums of all accounts at the time when each day was ranked, by day. */
 async function readRanked({ query }: Database, { sinceMs, untilMs }: Span) {
   const rows = query
     .selectFrom("usage_leaders")

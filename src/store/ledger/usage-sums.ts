@@ -32,7 +32,7 @@ export type Sums = Record<(typeof SUMS)[number], number> & {
 /** Groups with rows of their own, in their order. */
 export interface Groups {
   readonly shown: readonly string[];
-  /** What is read of all other groups: their sum, or nothing. Default: there are none. */
+  /** How all other groups are read: as one sum, or not at all. Default: there are none. */
   readonly others?: "sum" | "none";
 }
 

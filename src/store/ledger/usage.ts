@@ -124,7 +124,10 @@ async function findLeadersOfMany(database: Database, query: UsageQuery, exactRow
   return rows[0]!.count > exactRows ? leaders : [];
 }
 
-/** The report whose groups are chosen among leaders: with a filter among all, since their costs say nothing of what matches it. */
+/**
+ * The report whose groups are chosen among leaders: with a filter, among all groups, because leaders are ranked by their
+ * costs without a filter.
+ */
 function readOfMany(database: Database, query: UsageQuery, leaders: readonly string[]): Promise<Report> {
   const isFiltered = query.model !== undefined || query.outcome !== undefined;
   return isFiltered ? readReport(database, query, allLeaders(query)) : readAmong(database, query, leaders);

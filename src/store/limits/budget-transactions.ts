@@ -79,7 +79,7 @@ export async function reapHolds(statements: Statements, limit: number): Promise<
   return new Set(holds.map(({ id }) => id)).size;
 }
 
-/** What is spent and held of a budget, and its limit where that is not the hold's. */
+/** Money spent and held of a budget, and the budget's own limit where it has one in place of the hold's. */
 interface Taken {
   readonly microUsd: number;
   readonly limitMicroUsd: number | null;

@@ -9,7 +9,10 @@ import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from
 
 /** Change of the spent and held money of one subject and period. */
 export interface SpendingChange extends Omit<SpendingRow, "kept_until_ms" | "holder_name" | "limit_micro_usd"> {
-  /** Time of the change, by which a row of an end user or a session lives on. Default: it lives as long as before. */
+  /**
+   * Time of the change, from which the life of a row of an end user or a session is counted. Default: the row lives as long
+   * as before.
+   */
   readonly at_ms?: number;
   /** The end user or session. Default: it stays as it is. */
   readonly name?: string | undefined;

@@ -66,7 +66,7 @@ async function createEntries({ schema }: Kysely<unknown>): Promise<void> {
     .addColumn("details", "text")
     .addColumn("hash", "text", (column) => column.notNull())
     .execute();
-  // What lists are narrowed by, in their order.
+  // The columns that filter lists, each with the order of lists.
   const conditions = ["account_id", "action", "actor_id", "actor_kind", "object_id", "object_kind", "result"];
   for (const condition of conditions)
     await schema

@@ -1,6 +1,6 @@
 import type { Migration } from "../migrations.ts";
 
-/** Who people are at OpenID providers, links of the command line, and how a session began. */
+/** Identities at OpenID providers, links of the command line, and the method with which a session began. */
 export const identities: Migration = {
   name: "identities at OpenID providers, and links that sign in",
   async up({ schema }) {

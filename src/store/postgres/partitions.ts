@@ -35,7 +35,7 @@ export interface Partition {
   readonly isDetaching: boolean;
 }
 
-/** A month or day, or one of the two long times outside of those that a working clock tells. */
+/** A month or day, or one of the two long times before and after the range of a working clock. */
 export interface Period {
   readonly fromMs: number;
   readonly toMs: number;

@@ -224,7 +224,10 @@ const STATEMENT_TOO_LONG = "57014";
 /** The server was a primary when the connection was made, and is none now. */
 const READ_ONLY_TRANSACTION = "25006";
 
-/** What passes by itself: the server is down, starts, is slow or full, or has become a standby, or the network to it is down. */
+/**
+ * Errors that pass by themselves: the server is down, starts, is slow or full, or has become a standby, or the network to it
+ * is down.
+ */
 const PASSING: ReadonlySet<string> = new Set([
   STATEMENT_TOO_LONG,
   "53300",

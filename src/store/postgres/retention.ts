@@ -6,9 +6,10 @@ import { earlierOf, listPartitions, type PartitionedTable, periodAt } from "./pa
 const LOCK_NUMBER = 7_165_424;
 
 /**
- * Removes the months or days of a table that ended before a time, or else, of rows older than the partitions, at most `most` of those
- * with `column` before it. Returns the number of partitions or rows: call it until none is left. Neither readers nor writers of the
- * table wait for it. Answers 0 while another process is at it. No month or day is removed that has not ended by the server's clock.
+ * Removes the months or days of a table that ended before a time, or else, of rows older than the partitions, at most `most`
+ * of those with `column` before it. Returns the number of partitions or rows: call it until none is left. Neither readers
+ * nor writers of the table wait for it. Answers 0 while another process removes some. No month or day is removed that has
+ * not ended by the server's clock.
  */
 export async function removeOld(
   database: Database,

@@ -16,7 +16,7 @@ const LEFT = 0.9;
 
 /** Encrypted answers in the database. */
 export interface ResponseStore extends SealedRows {
-  /** Inserts one, and removes the account's oldest ones beyond its limits. */
+  /** Inserts a response, and removes the account's oldest ones beyond its limits. */
   insert(response: Omit<SealedRow, "bytes">, limits?: KeptLimits): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { BoundedMap } from "../../core/bounded-map.ts";
 import { openSqlite, SYNCED_COMMITS, UNSYNCED_COMMITS } from "./sqlite.ts";
 import type { Statements } from "../statements.ts";
-import { runTransaction, type TransactionInput, type TransactionName, UNSYNCED } from "../transactions.ts";
+import type { TransactionInput, TransactionName } from "../transactions.ts";
 
 /** One statement, or a whole transaction. */
 export type SqliteWork =
@@ -45,6 +45,8 @@ const MAX_PREPARED = 200;
 const { file } = workerData as { file: string };
 const prepared = new BoundedMap<string, Prepared>(MAX_PREPARED);
 let database: DatabaseSync | undefined;
+/** Loaded for the first transaction, since the thread of reports has none: loading it takes half of a thread's start. */
+let transactions: typeof import("../transactions.ts") | undefined;
 
 parentPort?.on("message", (request: SqliteRequest) => {
   if (request === "close") {
@@ -75,6 +77,7 @@ async function perform(
   open: DatabaseSync,
   { transaction, input }: Extract<SqliteWork, { readonly transaction: unknown }>,
 ): Promise<unknown> {
+  const { runTransaction, UNSYNCED } = (transactions ??= await import("../transactions.ts"));
   const statements: Statements = {
     kind: "sqlite",
     run: async <R>(sql: string, parameters: readonly unknown[]) => execute(open, sql, parameters).rows as readonly R[],

@@ -1,8 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { type Product, type ProductOptions, startProduct } from "../../support/product.ts";
-import { startChromium } from "./chromium.ts";
+import { sharedChromium } from "./chromium.ts";
 
 /** A browser context with a page of the dashboard. */
 export interface Visit {
@@ -11,7 +11,7 @@ export interface Visit {
   readonly complaints: string[];
 }
 
-/** A running product and a browser. */
+/** A running product, and its visitors in the browser of the process. */
 export interface Site {
   readonly product: Product;
   /** Opens a path in a new browser context, without cookies. */
@@ -26,13 +26,10 @@ export interface Site {
 /** A valid password. */
 export const PASSWORD = "four unrelated words";
 
-/** Starts the product with the simulator, and a browser. */
+/** Starts the product with the simulator. */
 export async function startSite(options: ProductOptions = {}): Promise<Site> {
-  const browser = await startChromium();
-  const product = await startProduct(options).catch(async (error: unknown) => {
-    await browser.close();
-    throw error;
-  });
+  const product = await startProduct(options);
+  const contexts: BrowserContext[] = [];
   const edit: Site["edit"] = (change) => {
     const database = new DatabaseSync(join(product.home, "data/parley.db"));
     database.exec("PRAGMA busy_timeout = 5000");
@@ -42,18 +39,22 @@ export async function startSite(options: ProductOptions = {}): Promise<Site> {
   return {
     product,
     edit,
-    visit: (path, contextOptions) => visit(browser, product.url + path, contextOptions),
+    async visit(path, contextOptions) {
+      const browser = await sharedChromium();
+      const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...contextOptions });
+      contexts.push(context);
+      return visit(context, product.url + path);
+    },
     forgetPasswords: () =>
       edit((database) => database.exec("UPDATE sessions SET authenticated_at_ms = authenticated_at_ms - 3600000")),
     async close() {
-      await browser.close();
+      await Promise.all(contexts.map((context) => context.close()));
       await product.stop();
     },
   };
 }
 
-async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+async function visit(context: BrowserContext, url: string): Promise<Visit> {
   await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);

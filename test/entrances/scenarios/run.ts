@@ -48,7 +48,7 @@ export type Calls = Readonly<Record<ModelName, number>>;
 
 /** Number of calls in flight. */
 export async function activeCalls({ world }: Run): Promise<number> {
-  return (await world.gateway.readiness()).active_calls + (await world.front.activeCalls());
+  return (await world.gateway.activeCalls()) + (await world.front.activeCalls());
 }
 
 /** Counts the upstream calls so far. */

@@ -1,6 +1,7 @@
 import { Client, credentials } from "@grpc/grpc-js";
 import { generateApiKey } from "../../../src/access/api-key.ts";
 import { createKey, type KeyContext, revokeKey } from "../../../src/access/keys.ts";
+import type { Config } from "../../../src/config/config.ts";
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
 import { startTestFront, type TestFront } from "../../support/front.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
@@ -50,7 +51,7 @@ export async function startWorld(service: Service = "completions"): Promise<Worl
       breaker: { failures: 3, open_ms: 1000, max_open_ms: 2000 },
       // The scenarios exceed the default requests per minute of an account.
       limits: UNLIMITED,
-      ...describeModels(upstream.url, { models, scenario: NO_SCENARIO, generation: "0" }),
+      ...describeModels(upstream.url, { models }),
     },
     prepareKeys: (context) => makeKeys(context, keys),
   });
@@ -58,6 +59,14 @@ export async function startWorld(service: Service = "completions"): Promise<Worl
   const grpc = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
   const closing: ClosingCall[] = [];
   let prepared = 0;
+  const parsed = new Map<string, Config>();
+  /** Parsed once for all scenarios with the same settings: to parse it takes as long as most scenarios. */
+  const parse = (own: Scenario["models"]): Config => {
+    const key = JSON.stringify(own ?? {});
+    const config = parsed.get(key) ?? gateway.parse(describeModels(upstream.url, { models, own }));
+    parsed.set(key, config);
+    return config;
+  };
   return {
     gateway,
     front,
@@ -81,7 +90,9 @@ export async function startWorld(service: Service = "completions"): Promise<Worl
     async prepare(scenario) {
       prepared += 1;
       const generation = String(prepared);
-      await gateway.configure(describeModels(upstream.url, { models, scenario, generation }));
+      const config = parse(scenario.models);
+      const called = config.models.map((model) => ({ ...model, upstreamModel: upstreamName(model.id, generation) }));
+      await gateway.apply({ ...config, models: called });
       const names = Object.keys(models) as ModelName[];
       for (const name of names) upstream.script(upstreamName(name, generation), scenario.upstream?.[name] ?? []);
       const entries = names.map((name) => [name, upstreamName(name, generation)] as const);
@@ -123,8 +134,6 @@ const MODELS: Readonly<Record<Service, Readonly<Record<ModelName, object>>>> = {
   },
 };
 
-const NO_SCENARIO: Scenario = { name: "nothing yet", expected: { answer: {} } };
-
 /** How long a provider's response is read after its caller has left: a second and more would be most of the suite's time. */
 const SETTLE_MS = 100;
 
@@ -132,11 +141,12 @@ const upstreamName = (name: string, generation: string): string => `${name}-${ge
 
 interface Described {
   readonly models: Readonly<Record<ModelName, object>>;
-  readonly scenario: Scenario;
-  readonly generation: string;
+  /** Settings of a scenario. Default: none. */
+  readonly own?: Scenario["models"] | undefined;
 }
 
-function describeModels(url: string, { models, scenario, generation }: Described): object {
+/** The configuration of these models; `prepare` names them upstream. */
+function describeModels(url: string, { models, own: settings }: Described): object {
   const provider = { allow_private: true, api_keys: ["secret-of-the-gateway"] };
   return {
     providers: {
@@ -147,9 +157,9 @@ function describeModels(url: string, { models, scenario, generation }: Described
     },
     models: Object.fromEntries(
       Object.entries(models).map(([name, model]) => {
-        const own = scenario.models?.[name as ModelName];
+        const own = settings?.[name as ModelName];
         const timeouts = { settle_ms: SETTLE_MS, ...own?.timeouts };
-        return [name, { ...model, upstream_model: upstreamName(name, generation), ...own, timeouts }];
+        return [name, { ...model, upstream_model: name, ...own, timeouts }];
       }),
     ),
   };

@@ -38,7 +38,7 @@ export async function startCountingUpstream(paceOf: (name: string) => Pace): Pro
     const { tokens, tokensPerSecond } = paceOf(name);
     const dialect = dialectOf(request);
     const isStream = request.url!.includes("stream") || body.includes('"stream":true');
-    /** In batches. While this process is blocked, nothing is generated. */
+    /** Tokens generated so far, in batches of BATCH_MS. While this process is blocked, it generates none. */
     let said = 0;
     if (isStream) response.writeHead(200, { "content-type": "text/event-stream" });
     generated.set(name, 0);

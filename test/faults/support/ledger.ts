@@ -16,7 +16,7 @@ export interface LedgerEntry {
 
 /** Reads all entries of a SQLite ledger. */
 export async function readLedger(dataDir: string): Promise<LedgerEntry[]> {
-  // The closed database has compacted its pending entries.
+  // Opening and closing the store compacts the pending entries into the table that is read below.
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
   const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
   try {

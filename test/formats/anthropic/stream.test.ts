@@ -10,6 +10,7 @@ import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
 import { readState } from "../../../src/formats/anthropic/state.ts";
 import { MessageWriter } from "../../../src/formats/anthropic/stream.ts";
 import { eventsOf, FORM, type Json, messageOf, partsOf, REPORT, START, streamOf, wholeOf } from "./stream-support.ts";
+import { anyCharacter } from "../../support/any-character.ts";
 
 const STOP: Ending = { reason: FinishReason.STOP, native: "end_turn" };
 
@@ -340,7 +341,7 @@ describe("the end", () => {
   });
 });
 
-const words = fc.string({ unit: "binary", maxLength: 12 });
+const words = fc.string({ unit: anyCharacter, maxLength: 12 });
 /** Not empty, and of the characters of a signature. */
 const signature = fc.base64String({ minLength: 4, maxLength: 16 });
 const input = fc.dictionary(

@@ -11,6 +11,7 @@ import {
 import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { ChoiceWriter, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { REPORT, startOf } from "./scenarios.ts";
+import { anyCharacter } from "../../support/any-character.ts";
 
 /** A stream by the contract's grammar, and what is known of it. */
 export interface AnyStream {
@@ -20,7 +21,7 @@ export interface AnyStream {
   readonly counted: boolean;
 }
 
-const words = fc.string({ unit: "binary", maxLength: 12 });
+const words = fc.string({ unit: anyCharacter, maxLength: 12 });
 const logprobs = fc.option(
   words.map((token): TokenLogprob[] => [create(TokenLogprobSchema, { token, logprob: -1 })]),
   { nil: undefined, freq: 5 },

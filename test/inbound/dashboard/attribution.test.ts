@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { BudgetHolder } from "../../../gen/parley/console/v1/attribution_pb.js";
 import { BudgetPeriod } from "../../../gen/parley/console/v1/key_pb.js";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 type Person = Browser & { readonly id: string };
 
@@ -17,7 +16,7 @@ let [ada, bob]: Person[] = [];
 let keyId: string;
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-attribution-"));
+  dataDir = await makeDataDir("parley-attribution-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ signUp: "open", store });
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
@@ -81,7 +80,7 @@ it("pages continue one another, and a key without such budgets has an empty list
 it.each([
   ["no holder", { name: "ann" }, /holder/],
   ["no name", { holder: ANN.holder }, /name/],
-  ["a name that calls do not have", { holder: ANN.holder, name: " ann " }, /kept as "ann"/],
+  ["a name that calls do not have", { holder: ANN.holder, name: " ann " }, /stored as "ann"/],
   ["too large a budget", { ...ANN, budgetMicroUsd: 1_000_000_000_000_001n }, /budget_micro_usd/],
   ["a negative budget", { ...ANN, budgetMicroUsd: -1n }, /budget_micro_usd/],
   ["a kind without a budget", { holder: BudgetHolder.SESSION, name: "run" }, /set one first/],

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { AlertRule, AlertSeverity, ChannelKind } from "../../../gen/parley/console/v1/alert_pb.js";
@@ -12,6 +10,7 @@ import { openStore } from "../../../src/store/store.ts";
 import { findingOf } from "../../store/contracts/alert-store.ts";
 import { errorOf, fieldOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 let site: ConsoleUnderTest;
 beforeEach(async () => {
@@ -49,7 +48,7 @@ describe("an entry of the audit log", () => {
   });
 
   it("has changes of channels, thresholds and muted alerts, without addresses", async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), "parley-audit-alerts-"));
+    const dataDir = await makeDataDir("parley-audit-alerts-");
     const store = await openStore({ dataDir, databaseUrl: undefined });
     const credentials = credentialCipherOf({ accountCredentials: {}, dataDir, providers: [] });
     const config = parseConfig({ file: undefined, text: "", env: {} });

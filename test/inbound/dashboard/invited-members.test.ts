@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
@@ -9,6 +7,7 @@ import { openStore, type Store } from "../../../src/store/store.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 type Person = Browser & { readonly id: string };
 
@@ -19,7 +18,7 @@ let [ada, bob]: Person[] = [];
 let [red, blue] = ["", ""];
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-invited-"));
+  dataDir = await makeDataDir("parley-invited-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ signUp: "open", store });
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];

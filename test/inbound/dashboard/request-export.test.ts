@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ExportFormat, RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
@@ -13,6 +11,7 @@ import { attemptOf } from "../../support/attempt.ts";
 import { writeHistory } from "../../support/history.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 let dataDir: string;
 let store: Store;
@@ -21,7 +20,7 @@ let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-export-"));
+  dataDir = await makeDataDir("parley-export-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];

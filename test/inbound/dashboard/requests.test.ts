@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -13,6 +11,7 @@ import { kept as keptRecord, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import { AttemptOutcome } from "../../../gen/parley/v1/report_pb.js";
 import { attemptOf } from "../../support/attempt.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 let dataDir: string;
 let store: Store;
@@ -21,7 +20,7 @@ let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-requests-"));
+  dataDir = await makeDataDir("parley-requests-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
   // The administrator, and a member.

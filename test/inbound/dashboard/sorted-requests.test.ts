@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -16,6 +14,7 @@ import { attemptOf } from "../../support/attempt.ts";
 import { refusal } from "./ended-requests.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 const TRACE_URL = "https://traces.example.com/?id={trace_id}";
 
@@ -32,7 +31,7 @@ const start = async (ledger: LedgerStore): Promise<void> => {
 };
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-sorted-"));
+  dataDir = await makeDataDir("parley-sorted-");
   store = await openStore({ dataDir, databaseUrl: undefined });
 });
 afterEach(async () => {

@@ -172,44 +172,52 @@ async function startWorld(store: Store) {
     adminKeys.set(name, await makeAdminKey(store, site, idOf(name)));
   }
 
-  /** What may be read and changed, by rules of this test's own. */
-  const rightsOf = async (who: Person, name: Name): Promise<"nothing" | "read" | "write"> => {
-    const isViewer = PEOPLE[who].role !== "developer";
-    if (name === who) return isViewer ? "read" : "write";
+  /** What a person may read and change of an account, by rules of this test's own. */
+  const rightsOf = async (who: Person): Promise<(name: Name) => "nothing" | "read" | "write"> => {
     const memberships = await store.accounts.memberships(idOf(who));
-    const role = memberships.find(({ teamId }) => teamId === idOf(name))?.role;
-    if (role === undefined) return "nothing";
-    return role === "viewer" || isViewer ? "read" : "write";
+    const isViewer = PEOPLE[who].role !== "developer";
+    return (name) => {
+      if (name === who) return isViewer ? "read" : "write";
+      const role = memberships.find(({ teamId }) => teamId === idOf(name))?.role;
+      if (role === undefined) return "nothing";
+      return role === "viewer" || isViewer ? "read" : "write";
+    };
   };
   const budgetsOf = async ({ keyFamilyId }: KeyRecord) => {
     const period = periodAt(site.access.clock.now(), "month");
     return store.attributedBudgets.list({ kind: "end_user", keyFamilyId, period, search: "", limit: 100 });
   };
-  /** Everything stored of an account. */
-  const stateOf = async (name: Name): Promise<string> =>
-    JSON.stringify([
-      await Promise.all((await store.keys.list([idOf(name)])).map(budgetsOf)),
-      await store.accounts.find(idOf(name)),
-      await store.accounts.routing(idOf(name)),
-      await store.stops.list([idOf(name)]),
-      // Their names are their own.
-      (await store.accounts.members(idOf(name))).map(({ id, role }) => `${id} ${role}`).toSorted(),
-      await store.keys.list([idOf(name)]),
-    ]);
+  /** Everything that is stored of each account, and who owns the keys of `keyOf`. */
+  const readAll = async () => {
+    const ids = ACCOUNTS.map(idOf);
+    const keys = await store.keys.list(ids);
+    const stops = await store.stops.list(ids);
+    const states = new Map<Name, string>();
+    for (const name of ACCOUNTS) {
+      const own = keys.filter(({ accountId }) => accountId === idOf(name));
+      const state = [
+        await Promise.all(own.map(budgetsOf)),
+        await store.accounts.find(idOf(name)),
+        await store.accounts.routing(idOf(name)),
+        stops.filter(({ accountId }) => accountId === idOf(name)),
+        // Their names are their own.
+        (await store.accounts.members(idOf(name))).map(({ id, role }) => `${id} ${role}`).toSorted(),
+        own,
+      ];
+      states.set(name, JSON.stringify(state));
+    }
+    const ownerOf = (name: Name): Name =>
+      keys.find(({ id }) => id === keyOf(name))!.accountId.slice("acct_".length) as Name;
+    return { states, ownerOf };
+  };
+  let stored = await readAll();
 
   return {
     async take(step: Step, seen: Seen): Promise<void> {
       const { who, byKey, rpc } = step;
       const credentials = byKey ? { authorization: `Bearer ${adminKeys.get(who)}` } : { cookie: cookies.get(who)! };
-      const rights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
-      const before = new Map<Name, string>();
-      const keyRights = new Map<Name, Awaited<ReturnType<typeof rightsOf>>>();
-      for (const name of ACCOUNTS) {
-        rights.set(name, await rightsOf(who, name));
-        before.set(name, await stateOf(name));
-        const owner = (await store.keys.find(keyOf(name)))!.accountId.slice("acct_".length) as Name;
-        keyRights.set(name, await rightsOf(who, owner));
-      }
+      const rightTo = await rightsOf(who);
+      const before = stored;
       // Refills the rate of changes.
       site.access.clock.advance(1_000);
       const { status, text } = await site.send(`/parley.console.v1.${rpc}`, {
@@ -219,16 +227,18 @@ async function startWorld(store: Store) {
       expect([200, 400, 403], text).toContain(status);
       seen.calls += 1;
       seen[status === 200 ? "done" : "refused"] += 1;
+      stored = await readAll();
       for (const name of ACCOUNTS) {
-        const right = rights.get(name)!;
+        const right = rightTo(name);
         const readsAll = PEOPLE[who].role === READER.id && READING_USAGE.has(rpc);
         if (right === "nothing" && !readsAll)
           expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
         // Past requests of an account tell the name of a key that has another owner now.
         const isPast = rpc.startsWith("RequestService/") && right !== "nothing";
-        if (keyRights.get(name) === "nothing" && !isPast && !readsAll)
+        if (rightTo(before.ownerOf(name)) === "nothing" && !isPast && !readsAll)
           expect(text, `${who} reads the key of ${name} by ${rpc}`).not.toContain(keyMarkOf(name));
-        if (right !== "write") expect(await stateOf(name), `${who} changes ${name} by ${rpc}`).toBe(before.get(name));
+        if (right !== "write")
+          expect(stored.states.get(name), `${who} changes ${name} by ${rpc}`).toBe(before.states.get(name));
       }
     },
   };

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountKind, AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
@@ -14,6 +12,7 @@ import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry } from "../../store/contracts/entries.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 let dataDir: string;
 let store: Store;
@@ -24,7 +23,7 @@ let cleo: Browser;
 let team: string;
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-teams-"));
+  dataDir = await makeDataDir("parley-teams-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ store });
   ada = await signedIn("ada", "owner");

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -11,6 +9,7 @@ import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry as makeEntry } from "../../store/contracts/entries.ts";
 import { kept, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { makeDataDir } from "../../support/data-dir.ts";
 
 let dataDir: string;
 let store: Store;
@@ -19,7 +18,7 @@ let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), "parley-watch-"));
+  dataDir = await makeDataDir("parley-watch-");
   store = await openStore({ dataDir, databaseUrl: undefined });
   site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
   // The administrator, and a member.

@@ -322,7 +322,7 @@ describe("a connection of HTTP/2", () => {
     raw.write(Buffer.concat([1, 3].map((id) => headersFrame(id, block, "ends"))));
     await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(2);
     const refused = await askHttp2(open(), list);
-    expect(refused).toMatchObject({ status: 429, text: expect.stringContaining("answers of 8 MiB together") });
+    expect(refused).toMatchObject({ status: 429, text: expect.stringContaining("at most 8 MiB of answers") });
     read(raw);
     await expect.poll(async () => (await askHttp2(open(), list)).status).toBe(200);
   });

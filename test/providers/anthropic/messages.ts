@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { anyCharacter } from "../../support/any-character.ts";
 
 /** A whole answer of the provider, as JSON. */
 export interface WireAnswer {
@@ -14,7 +15,7 @@ type WireBlock =
   | { readonly type: "redacted_thinking"; readonly data: string }
   | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: object };
 
-const words = fc.string({ unit: "binary", maxLength: 30 });
+const words = fc.string({ unit: anyCharacter, maxLength: 30 });
 const token = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/);
 const tokens = fc.nat(100_000);
 

@@ -238,9 +238,9 @@ describe("any bytes", () => {
         compared += 1;
         expect(await readWithNode(text)).toEqual({ status: ours.status, body: ours.body });
       }),
-      { numRuns: 20_000 },
+      { numRuns: 8_000 },
     );
-    expect(compared).toBeGreaterThan(1000);
+    expect(compared).toBeGreaterThan(400);
   });
 });
 

@@ -17,14 +17,15 @@ export interface BedrockRequest {
 }
 
 /**
- * A server that behaves like Amazon Bedrock's runtime in a region: it verifies signatures and keys, refuses bodies that the documentation
- * does not allow, and answers as the last text of the user says: `call` with a tool call, `throttle` and the model, and `break`, with errors, anything
- * else with an echo. After a tool's result it says the result.
+ * A server that behaves like Amazon Bedrock's runtime in a region: it verifies signatures and keys, and refuses bodies
+ * that the documentation does not allow. The last text of the user selects the answer: `call` a tool call, `throttle
+ * MODEL` a throttling error of that model, `break` a stream that ends with an error, any other text an echo. A tool's
+ * result is answered with that result.
  */
 export interface BedrockServer {
   readonly url: string;
   readonly requests: BedrockRequest[];
-  /** What was refused, oldest first. */
+  /** Errors of refused requests, oldest first. */
   readonly refused: Refused[];
   close(): Promise<void>;
 }
@@ -101,7 +102,7 @@ const CONVERSE_FIELDS: ReadonlySet<string> = new Set([
   "toolConfig",
 ]);
 
-/** What the service says of a body that it does not take. */
+/** Returns the service's error text for an invalid body; undefined for a valid one. */
 function problemOf(operation: string, body: Json): string | undefined {
   const messages = (body["messages"] ?? []) as { role: string; content: Json[] | string }[];
   const unknown = Object.keys(body).filter((key) =>
@@ -111,7 +112,7 @@ function problemOf(operation: string, body: Json): string | undefined {
   );
   if (unknown.length > 0) return `Malformed input request: extraneous key [${unknown.join()}] is not permitted`;
   if (operation.startsWith("invoke"))
-    // The documented version, or a later one: the makers' client sends that of its own.
+    // The documented version, or a later date, because Anthropic's own client sends a different version.
     return /^(?:bedrock-2023-05-31|202\d-\d\d-\d\d)$/.test(String(body["anthropic_version"]))
       ? undefined
       : "anthropic_version: Field required";
@@ -142,13 +143,13 @@ function answer(response: ServerResponse, { operation, model, body }: Said): voi
   response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
   const broken = said.includes("break") ? exceptionFrame("modelStreamErrorException", "The model broke.") : undefined;
   const frames = operation === "converse-stream" ? converseFrames(said, called) : messagesFrames(said, called);
-  // Cut in odd places, as a network does.
+  // Writes of 37 bytes split the frames at arbitrary offsets, as a network may.
   const bytes = Buffer.concat(broken === undefined ? frames : [...frames.slice(0, 3), broken]);
   for (let at = 0; at < bytes.length; at += 37) response.write(bytes.subarray(at, at + 37));
   response.end();
 }
 
-/** The last text of the user, or of a tool's result. */
+/** Returns the last text of the user, or of a tool's result. */
 function lastSaid({ messages = [] }: { messages?: unknown } & Json): string {
   const content = (messages as { content: Json[] | string }[]).at(-1)?.content ?? "";
   if (typeof content === "string") return content;

@@ -5,7 +5,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
  * that signs, so that both have to agree about the request as it came over the wire.
  */
 
-/** A request as it came: its path is not decoded. */
+/** A request as received: its path is not decoded. */
 export interface RawRequest {
   readonly method: string;
   readonly path: string;
@@ -32,12 +32,12 @@ export interface Refused {
   readonly message: string;
 }
 
-/** Clocks may differ by this much. */
+/** Maximum difference between the time of a signature and the server's clock. */
 const SKEW_MS = 5 * 60_000;
 const FORM =
   /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request, SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/;
 
-/** Undefined when the signature is valid. */
+/** Returns AWS's refusal of a request; undefined if its signature is valid. */
 export function refuseSignature(request: RawRequest, { keys, region, nowMs }: SignatureRules): Refused | undefined {
   const authorization = one(request.headers["authorization"]);
   if (authorization === "")
@@ -84,7 +84,7 @@ export function refuseSignature(request: RawRequest, { keys, region, nowMs }: Si
   return undefined;
 }
 
-/** Each segment of the path as it was sent is encoded once more, for every service but S3. */
+/** Encodes each segment of the path, as it was sent, a second time. AWS does so for every service but S3. */
 function canonicalPath(path: string): string {
   return path
     .split("/")

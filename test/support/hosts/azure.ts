@@ -20,7 +20,7 @@ export interface Azure {
   close(): void;
 }
 
-/** `tokens`: those that it accepts beside AZURE_KEY. */
+/** `tokens`: access tokens that it accepts in addition to AZURE_KEY. */
 export async function startAzure(tokens?: IssuedTokens): Promise<Azure> {
   const received: Received[] = [];
   const server = createServer(
@@ -50,7 +50,7 @@ function serve(request: Received, response: ServerResponse, tokens: IssuedTokens
   if (method === "embeddings") return sendJson(response, 200, toEmbeddings(request.json!));
   const text = JSON.stringify(request.json?.["messages"]);
   if (text.includes("something violent")) return sendJson(response, 400, FILTERED);
-  // No service is known to do this: the gateway must not rely on it.
+  // An error text that repeats the access token. No service is known to send one; the gateway must remove the token anyway.
   if (text.includes("repeat"))
     return sendJson(response, 400, { error: { message: `wrong: ${authorization?.slice("Bearer ".length)}` } });
   if (text.includes("busy")) return sendJson(response, 429, BUSY, { "retry-after-ms": "1500", "retry-after": "2" });

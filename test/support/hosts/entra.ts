@@ -14,7 +14,7 @@ export const CLIENT = "99999999-8888-4777-8666-555555555555";
 export const SECRET = "s3cret~of.the-application-0123456789";
 
 export interface Entra {
-  /** For AZURE_AUTHORITY_HOST. */
+  /** Value for AZURE_AUTHORITY_HOST. */
   readonly url: string;
   readonly tokens: IssuedTokens;
   /** Requests for a token. */

@@ -40,17 +40,17 @@ export const serviceAccount = {
   client_id: "100000000000000000001",
   token_uri: AUDIENCE,
 };
-/** The same with a key that the account does not have. */
+/** The same account with a private key that does not belong to it. */
 export const forgedAccount = { ...serviceAccount, private_key: foreign.privateKey };
 
 export interface GoogleOAuth {
-  /** For HTTPS_PROXY. */
+  /** Value for HTTPS_PROXY. */
   readonly proxyUrl: string;
   readonly tokens: IssuedTokens;
   readonly asked: Received[];
   /** Lifetime in seconds of the next tokens. */
   lifetime: number;
-  /** Answer in place of a token. */
+  /** Error response in place of a token; undefined for none. */
   failure: { readonly status: number; readonly body: object } | undefined;
   close(): void;
 }
@@ -98,7 +98,7 @@ export async function startGoogleOAuth(): Promise<GoogleOAuth> {
   return oauth;
 }
 
-/** Why the assertion is not accepted, in the words of the service; undefined when it is. */
+/** Returns the service's error text for an invalid assertion; undefined for a valid one. */
 function problemOf(text: string): string | undefined {
   const form = new URLSearchParams(text);
   if (form.get("grant_type") !== GRANT) return "Bad Request";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A request as a server received it, whole. */
+/** A complete request as a server received it. */
 export interface Received {
   /** With its query. */
   readonly path: string;
@@ -12,7 +12,10 @@ export interface Received {
   readonly json: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Answers requests with what `reply` writes. A fault of `reply` is a 500 that says so. */
+/**
+ * Returns a request listener that reads the whole request and passes it to `reply`. If `reply` throws, the response is
+ * a 500 with the error.
+ */
 export function replyWith(reply: (received: Received, response: ServerResponse) => void) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     const pieces: Buffer[] = [];

@@ -10,7 +10,7 @@ export class IssuedTokens {
   }
 
   issue(seconds: number): string {
-    // Words: nothing that looks like a credential, so that only who knows it can take it out of a text.
+    // Letters only, so that no pattern of credentials matches: only code that knows the token can remove it from a text.
     const letters = randomBytes(5)
       .toString("hex")
       .replace(/\d/g, (digit) => "ghijklmnop"[Number(digit)]!);
@@ -19,7 +19,7 @@ export class IssuedTokens {
     return token;
   }
 
-  /** Ends all tokens, also those that say otherwise. */
+  /** Revokes all tokens before their expiry. */
   revokeAll(): void {
     for (const token of this.#expiries.keys()) this.#expiries.set(token, 0);
   }

@@ -21,7 +21,7 @@ export interface Vertex {
   close(): void;
 }
 
-/** `tokens`: those that it accepts. */
+/** `tokens`: access tokens that it accepts. */
 export async function startVertex(tokens: IssuedTokens): Promise<Vertex> {
   const received: Received[] = [];
   const server = createServer(
@@ -125,7 +125,7 @@ const CONTENT_FIELDS = ["contents", "systemInstruction", "tools", "generationCon
 
 function problemOfContents(body: Body): string | undefined {
   const contents = body["contents"];
-  // The Gemini API takes contents without a role.
+  // Unlike the Gemini API, Vertex AI requires a role of each content.
   if (!Array.isArray(contents) || contents.some(({ role }: { role?: unknown }) => role !== "user" && role !== "model"))
     return "Please use a valid role: user, model.";
   return unknownName(body, [...CONTENT_FIELDS, "toolConfig", "safetySettings", "serviceTier", "labels"]);
@@ -148,7 +148,7 @@ function problemOfInstances({ instances, parameters, ...others }: Body): string 
 function problemOfMessages(body: Body): string | undefined {
   if (body["model"] !== undefined) return "model: Extra inputs are not permitted";
   const version = body["anthropic_version"];
-  // The documentation's, or as of 2026 a date, which the makers' client sends.
+  // The documented version, or a date, which Anthropic's own client sends as of 2026.
   if (typeof version !== "string" || !/^(?:vertex-2023-10-16|\d{4}-\d{2}-\d{2})$/.test(version))
     return "anthropic_version: Field required";
   return Array.isArray(body["messages"]) ? undefined : "messages: Field required";

@@ -84,13 +84,13 @@ function toPlainPart({ kind }: Part): Json[] {
   return [{ inlineData: { mimeType: mediaType, data: base64Encode(source.value) } }];
 }
 
-/** The format has objects as results. Anything else goes under one name. */
+/** Converts a result to an object, which the format requires. Any other value becomes the field `result`. */
 function toObject(result: string): unknown {
   try {
     const json: unknown = JSON.parse(result);
     if (typeof json === "object" && json !== null && !Array.isArray(json)) return json;
   } catch {
-    // A text.
+    // Not JSON: the result is a text.
   }
   return { result };
 }

@@ -7,7 +7,7 @@ import { type Json, listed, orNothing, parsed, withoutGaps } from "./json.ts";
 
 const MODES = { [ToolMode.AUTO]: "auto", [ToolMode.REQUIRED]: "any", [ToolMode.NONE]: "none" } as const;
 
-/** Clients of the vendor require a limit of the answer. */
+/** Default of `max_tokens`, which Anthropic's clients require. */
 const DEFAULT_MAX_TOKENS = 4096;
 
 /** Converts a playground request to Anthropic's Messages API. Fields that it does not have are left out. */

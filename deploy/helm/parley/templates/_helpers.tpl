@@ -26,7 +26,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ .Values.serviceAccount.name | default (include "parley.name" .) }}
 {{- end }}
 
-{{/* The components as JSON: the pods that serve callers, and those that keep the database and the providers' keys. */}}
+{{/* The components as JSON: server, or front (serves HTTP) and core (has the database and the providers' keys). */}}
 {{- define "parley.components" -}}
 {{ ternary (list "server") (list "front" "core") (eq .Values.roles "all") | toJson }}
 {{- end }}
@@ -50,12 +50,12 @@ app.kubernetes.io/component: {{ index . 1 }}
 ^PARLEY_({{ include "parley.coreSections" . | fromJsonArray | join "|" | upper }})_|^(ALPHA|BETA|GAMMA)_BASE_URL$
 {{- end }}
 
-{{/* Not empty for text that stands in the values as it is, not as ${NAME}. */}}
+{{/* "true" for a literal text in the values, empty for one with ${NAME}. */}}
 {{- define "parley.isLiteral" -}}
 {{- if and (kindIs "string" .) (ne . "") (not (contains "${" .)) }}true{{ end -}}
 {{- end }}
 
-{{/* Where pods may run: keys of their spec. */}}
+{{/* Scheduling of pods: nodeSelector, tolerations and affinity of their spec. */}}
 {{- define "parley.placement" -}}
 {{- with pick .Values "nodeSelector" "tolerations" "affinity" -}}
 {{- range $key, $value := . }}{{ if $value }}{{ toYaml (dict $key $value) }}

@@ -27,21 +27,21 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
   id: string;
 
   /**
-   * In lower case. Empty for an account that nobody can sign in to.
+   * In lower case. Empty for an account without sign-in.
    *
    * @generated from field: string email = 2;
    */
   email: string;
 
   /**
-   * What it is called, 1 to 100 characters.
+   * Its name, 1 to 100 characters.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * What it may do; without meaning for a team.
+   * Its role; unused for a team.
    *
    * @generated from field: parley.console.v1.AccountRole role = 4;
    */
@@ -62,35 +62,35 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Since when it is disabled: nobody can sign in, and its keys do not work. Absent for an account in use.
+   * Time since which it is disabled: it cannot sign in, and its keys do not work. Absent for an account in use.
    *
    * @generated from field: google.protobuf.Timestamp disable_time = 7;
    */
   disableTime?: Timestamp | undefined;
 
   /**
-   * How many of its keys are neither expired nor revoked. Only in lists.
+   * Number of its keys that are neither expired nor revoked. Only in lists.
    *
    * @generated from field: optional int64 working_keys = 8;
    */
   workingKeys?: bigint | undefined;
 
   /**
-   * Who it is of.
+   * Its kind.
    *
    * @generated from field: parley.console.v1.AccountKind kind = 9;
    */
   kind: AccountKind;
 
   /**
-   * Of the role if that is a custom one, else empty.
+   * ID of a custom role, else empty.
    *
    * @generated from field: string custom_role_id = 10;
    */
   customRoleId: string;
 
   /**
-   * The role that the custom one builds on. Only of the signed-in account, in Session.
+   * The base of the custom role. Only of the signed-in account, in Session.
    *
    * @generated from field: parley.console.v1.AccountRole custom_role_base = 11;
    */
@@ -104,20 +104,20 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
 export declare const AccountSchema: GenMessage<Account>;
 
 /**
- * Which page of the accounts.
+ * A page of the accounts.
  *
  * @generated from message parley.console.v1.ListAccountsRequest
  */
 export declare type ListAccountsRequest = Message<"parley.console.v1.ListAccountsRequest"> & {
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the oldest.
+   * `next_page_token` of the page before. Empty: the first page.
    *
    * @generated from field: string page_token = 1;
    */
   pageToken: string;
 
   /**
-   * How many at most, 1 to 1,000; 0 means 1,000.
+   * Largest number of accounts, 1 to 1,000; 0 means 1,000.
    *
    * @generated from field: int32 limit = 2;
    */
@@ -158,7 +158,7 @@ export declare type ListAccountsResponse = Message<"parley.console.v1.ListAccoun
 export declare const ListAccountsResponseSchema: GenMessage<ListAccountsResponse>;
 
 /**
- * What to change of one account.
+ * Changes of one account.
  *
  * @generated from message parley.console.v1.UpdateAccountRequest
  */
@@ -178,28 +178,28 @@ export declare type UpdateAccountRequest = Message<"parley.console.v1.UpdateAcco
   name?: string | undefined;
 
   /**
-   * Applies at once, also to those who are signed in.
+   * Applies at once, also to open sessions.
    *
    * @generated from field: optional parley.console.v1.AccountRole role = 3;
    */
   role?: AccountRole | undefined;
 
   /**
-   * True ends all its sessions and its keys' use; false gives both back. Keys may go on for five seconds.
+   * True ends its sessions and disables its keys; false enables it again. Keys may work for five more seconds.
    *
    * @generated from field: optional bool disabled = 4;
    */
   disabled?: boolean | undefined;
 
   /**
-   * Takes the place of all its limits: absent fields are then not limited.
+   * Replaces all its limits: absent fields are then not limited.
    *
    * @generated from field: parley.v1.UsageLimits limits = 5;
    */
   limits?: UsageLimits | undefined;
 
   /**
-   * With the role ACCOUNT_ROLE_CUSTOM: which one.
+   * With the role ACCOUNT_ROLE_CUSTOM: ID of the custom role.
    *
    * @generated from field: string custom_role_id = 6;
    */
@@ -233,7 +233,7 @@ export declare type UpdateAccountResponse = Message<"parley.console.v1.UpdateAcc
 export declare const UpdateAccountResponseSchema: GenMessage<UpdateAccountResponse>;
 
 /**
- * Whom to offboard.
+ * The account to offboard.
  *
  * @generated from message parley.console.v1.OffboardAccountRequest
  */
@@ -246,13 +246,13 @@ export declare type OffboardAccountRequest = Message<"parley.console.v1.Offboard
   id: string;
 
   /**
-   * What becomes of the keys. Required.
+   * Whether its keys are transferred or revoked. Required.
    *
    * @generated from oneof parley.console.v1.OffboardAccountRequest.keys
    */
   keys: {
     /**
-     * They belong to this account from now on, and keep working. Needs the permission `keys.write` for both accounts.
+     * Transfers them to this account; they keep working. Needs the permission `keys.write` for both accounts.
      *
      * @generated from field: string transfer_keys_to = 2;
      */
@@ -260,7 +260,7 @@ export declare type OffboardAccountRequest = Message<"parley.console.v1.Offboard
     case: "transferKeysTo";
   } | {
     /**
-     * They end for good. Must be true.
+     * Revokes them. Must be true.
      *
      * @generated from field: bool revoke_keys = 3;
      */
@@ -276,7 +276,7 @@ export declare type OffboardAccountRequest = Message<"parley.console.v1.Offboard
 export declare const OffboardAccountRequestSchema: GenMessage<OffboardAccountRequest>;
 
 /**
- * What the account had.
+ * The offboarded account, with the number of things that ended.
  *
  * @generated from message parley.console.v1.OffboardAccountResponse
  */
@@ -296,14 +296,14 @@ export declare type OffboardAccountResponse = Message<"parley.console.v1.Offboar
   keys: bigint;
 
   /**
-   * Number of teams that it was in.
+   * Number of teams from which it was removed.
    *
    * @generated from field: int64 teams = 3;
    */
   teams: bigint;
 
   /**
-   * Number of its sessions.
+   * Number of sessions that ended.
    *
    * @generated from field: int64 sessions = 4;
    */
@@ -317,34 +317,34 @@ export declare type OffboardAccountResponse = Message<"parley.console.v1.Offboar
 export declare const OffboardAccountResponseSchema: GenMessage<OffboardAccountResponse>;
 
 /**
- * Leave to make one account.
+ * Permission to make one account.
  *
  * @generated from message parley.console.v1.Invitation
  */
 export declare type Invitation = Message<"parley.console.v1.Invitation"> & {
   /**
-   * Not the token.
+   * ID of the invitation, which is not its token.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * The only address that may use it; empty for anybody who has the link.
+   * The only address that may use it; empty for any holder of the link.
    *
    * @generated from field: string email = 2;
    */
   email: string;
 
   /**
-   * What the new account may do.
+   * Role of the new account.
    *
    * @generated from field: parley.console.v1.AccountRole role = 3;
    */
   role: AccountRole;
 
   /**
-   * Who made it: an account's ID.
+   * Account that made it: an ID.
    *
    * @generated from field: string created_by = 4;
    */
@@ -372,7 +372,7 @@ export declare type Invitation = Message<"parley.console.v1.Invitation"> & {
   useTime?: Timestamp | undefined;
 
   /**
-   * Of the role if that is a custom one, else empty.
+   * ID of a custom role, else empty.
    *
    * @generated from field: string custom_role_id = 8;
    */
@@ -400,14 +400,14 @@ export declare type Invitation = Message<"parley.console.v1.Invitation"> & {
 export declare const InvitationSchema: GenMessage<Invitation>;
 
 /**
- * Whom to invite.
+ * The person to invite.
  *
  * @generated from message parley.console.v1.CreateInvitationRequest
  */
 export declare type CreateInvitationRequest = Message<"parley.console.v1.CreateInvitationRequest"> & {
   /**
-   * Empty: anybody who has the link may use it. Required where the setting `sign_in.password` is off. Somebody who signs in at the OpenID
-   * provider for the first time, with this address verified there, uses the invitation without its link.
+   * Empty: any holder of the link may use it. Required where the setting `sign_in.password` is off. A first
+   * sign-in at the OpenID provider, with this address verified there, uses the invitation without its link.
    *
    * @generated from field: string email = 1;
    */
@@ -421,7 +421,7 @@ export declare type CreateInvitationRequest = Message<"parley.console.v1.CreateI
   role: AccountRole;
 
   /**
-   * With the role ACCOUNT_ROLE_CUSTOM: which one.
+   * With the role ACCOUNT_ROLE_CUSTOM: ID of the custom role.
    *
    * @generated from field: string custom_role_id = 3;
    */
@@ -511,7 +511,7 @@ export declare type ListInvitationsResponse = Message<"parley.console.v1.ListInv
 export declare const ListInvitationsResponseSchema: GenMessage<ListInvitationsResponse>;
 
 /**
- * Names one invitation.
+ * The invitation to revoke.
  *
  * @generated from message parley.console.v1.RevokeInvitationRequest
  */
@@ -545,13 +545,13 @@ export declare type RevokeInvitationResponse = Message<"parley.console.v1.Revoke
 export declare const RevokeInvitationResponseSchema: GenMessage<RevokeInvitationResponse>;
 
 /**
- * What an account may do in the console.
+ * Role of an account in the dashboard.
  *
  * @generated from enum parley.console.v1.AccountRole
  */
 export enum AccountRole {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ACCOUNT_ROLE_UNSPECIFIED = 0;
    */
@@ -599,27 +599,27 @@ export enum AccountRole {
 export declare const AccountRoleSchema: GenEnum<AccountRole>;
 
 /**
- * Who an account is of.
+ * Kind of an account.
  *
  * @generated from enum parley.console.v1.AccountKind
  */
 export enum AccountKind {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ACCOUNT_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Somebody who signs in.
+   * A person, who signs in.
    *
    * @generated from enum value: ACCOUNT_KIND_PERSON = 1;
    */
   PERSON = 1,
 
   /**
-   * A team (see TeamService): nobody signs in to it.
+   * A team (see TeamService), without sign-in.
    *
    * @generated from enum value: ACCOUNT_KIND_TEAM = 2;
    */
@@ -639,11 +639,11 @@ export enum AccountKind {
 export declare const AccountKindSchema: GenEnum<AccountKind>;
 
 /**
- * The accounts of this installation, and the invitations to it.
- *
- * All calls need a session (see SessionService) or an administration key (see AdminKeyService): UNAUTHENTICATED without one,
- * PERMISSION_DENIED where it is not enough. Custom roles allow what their permissions say. What changes something needs the password to have been given within the last ten minutes: PERMISSION_DENIED with the
- * `error_code` `reauthentication_required` in ErrorInfo's metadata says that `SessionService.Reauthenticate` is due.
+ * The accounts of this installation, and the invitations to it. All calls need a session (see SessionService) or
+ * an administration key (see AdminKeyService): UNAUTHENTICATED without one, PERMISSION_DENIED where it is not
+ * enough. Custom roles allow what their permissions name. Changes need the password to have been given within the
+ * last ten minutes: PERMISSION_DENIED with the `error_code` `reauthentication_required` in ErrorInfo's metadata
+ * says that `SessionService.Reauthenticate` is due.
  *
  * @generated from service parley.console.v1.AccountService
  */
@@ -659,9 +659,10 @@ export declare const AccountService: GenService<{
     output: typeof ListAccountsResponseSchema;
   },
   /**
-   * Changes an account; what is absent stays. Developers may change the name of their own account, administrators everything
-   * of all, but nobody changes accounts of a role with more permissions than their
-   * own, or gives one: only owners make, change and disable owners. INVALID_ARGUMENT for the last owner, who cannot be disabled or get another role.
+   * Changes an account; absent fields stay. Developers may change the name of their own account, administrators
+   * everything of all, but an account cannot change accounts of a role with more permissions than its own, or
+   * give such a role: only owners make, change and disable owners. INVALID_ARGUMENT for the last owner, who
+   * cannot be disabled or get another role.
    *
    * @generated from rpc parley.console.v1.AccountService.Update
    */
@@ -671,9 +672,10 @@ export declare const AccountService: GenService<{
     output: typeof UpdateAccountResponseSchema;
   },
   /**
-   * Ends what a person has, all or nothing: disables the account, ends its sessions, revokes its unused invitations and
-   * administration keys, removes it from its teams, and transfers or revokes its keys. Its usage stays with it. For administrators; owners are offboarded by owners.
-   * Needs a fresh password. INVALID_ARGUMENT for the last owner, for a team, and for an account that cannot get the keys.
+   * Offboards a person, all or nothing: disables the account, ends its sessions, revokes its unused invitations
+   * and administration keys, removes it from its teams, and transfers or revokes its keys. Its usage stays with
+   * it. For administrators; owners are offboarded by owners. Needs a fresh password. INVALID_ARGUMENT for the
+   * last owner, for a team, and for an account that cannot get the keys.
    *
    * @generated from rpc parley.console.v1.AccountService.Offboard
    */

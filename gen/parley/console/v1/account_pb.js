@@ -118,7 +118,7 @@ export const AccountRoleSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_account, 0);
 
 /**
- * What an account may do in the console.
+ * Role of an account in the dashboard.
  *
  * @generated from enum parley.console.v1.AccountRole
  */
@@ -132,7 +132,7 @@ export const AccountKindSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_account, 1);
 
 /**
- * Who an account is of.
+ * Kind of an account.
  *
  * @generated from enum parley.console.v1.AccountKind
  */
@@ -140,11 +140,11 @@ export const AccountKind = /*@__PURE__*/
   tsEnum(AccountKindSchema);
 
 /**
- * The accounts of this installation, and the invitations to it.
- *
- * All calls need a session (see SessionService) or an administration key (see AdminKeyService): UNAUTHENTICATED without one,
- * PERMISSION_DENIED where it is not enough. Custom roles allow what their permissions say. What changes something needs the password to have been given within the last ten minutes: PERMISSION_DENIED with the
- * `error_code` `reauthentication_required` in ErrorInfo's metadata says that `SessionService.Reauthenticate` is due.
+ * The accounts of this installation, and the invitations to it. All calls need a session (see SessionService) or
+ * an administration key (see AdminKeyService): UNAUTHENTICATED without one, PERMISSION_DENIED where it is not
+ * enough. Custom roles allow what their permissions name. Changes need the password to have been given within the
+ * last ten minutes: PERMISSION_DENIED with the `error_code` `reauthentication_required` in ErrorInfo's metadata
+ * says that `SessionService.Reauthenticate` is due.
  *
  * @generated from service parley.console.v1.AccountService
  */

@@ -25,7 +25,7 @@ export declare type AdminKey = Message<"parley.console.v1.AdminKey"> & {
   id: string;
 
   /**
-   * What it is for, 1 to 100 characters.
+   * Its name, 1 to 100 characters.
    *
    * @generated from field: string name = 2;
    */
@@ -190,7 +190,7 @@ export declare type CreateAdminKeyResponse = Message<"parley.console.v1.CreateAd
 export declare const CreateAdminKeyResponseSchema: GenMessage<CreateAdminKeyResponse>;
 
 /**
- * Names one key.
+ * The key to revoke.
  *
  * @generated from message parley.console.v1.RevokeAdminKeyRequest
  */
@@ -210,7 +210,7 @@ export declare type RevokeAdminKeyRequest = Message<"parley.console.v1.RevokeAdm
 export declare const RevokeAdminKeyRequestSchema: GenMessage<RevokeAdminKeyRequest>;
 
 /**
- * The key after its end.
+ * The revoked key.
  *
  * @generated from message parley.console.v1.RevokeAdminKeyResponse
  */
@@ -236,7 +236,7 @@ export declare const RevokeAdminKeyResponseSchema: GenMessage<RevokeAdminKeyResp
  */
 export enum AdminKeyState {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ADMIN_KEY_STATE_UNSPECIFIED = 0;
    */
@@ -257,7 +257,7 @@ export enum AdminKeyState {
   EXPIRED = 2,
 
   /**
-   * Somebody has ended it.
+   * It was revoked.
    *
    * @generated from enum value: ADMIN_KEY_STATE_REVOKED = 3;
    */
@@ -270,14 +270,12 @@ export enum AdminKeyState {
 export declare const AdminKeyStateSchema: GenEnum<AdminKeyState>;
 
 /**
- * Administration keys: secrets by which programs call the services of this package, with `Authorization: Bearer sk_parley_admin_…` in place
- * of a session. They need no cookie and no fresh password, and are refused from pages.
- *
- * A key allows what is among its permissions and allowed to the account that made it, both at the moment of the call. It cannot sign in,
- * change passwords, end sessions, use the playground, keep filters or make further keys: PERMISSION_DENIED. It is not an API key for
- * completions, and an API key is no administration key: UNAUTHENTICATED.
- *
- * Sessions and the need for a fresh password are as with AccountService.
+ * Administration keys: secrets by which programs call the services of this package, with `Authorization: Bearer
+ * sk_parley_admin_…` in place of a session. They need no cookie and no fresh password, and are refused from
+ * pages. A key has those of its permissions that the account which made it has at the moment of the call. It
+ * cannot sign in, change passwords, end sessions, use the playground, save filters or make further keys:
+ * PERMISSION_DENIED. It is not an API key for completions, and an API key is no administration key:
+ * UNAUTHENTICATED. Sessions and the need for a fresh password are as with AccountService.
  *
  * @generated from service parley.console.v1.AdminKeyService
  */

@@ -75,14 +75,12 @@ export const AdminKeyState = /*@__PURE__*/
   tsEnum(AdminKeyStateSchema);
 
 /**
- * Administration keys: secrets by which programs call the services of this package, with `Authorization: Bearer sk_parley_admin_…` in place
- * of a session. They need no cookie and no fresh password, and are refused from pages.
- *
- * A key allows what is among its permissions and allowed to the account that made it, both at the moment of the call. It cannot sign in,
- * change passwords, end sessions, use the playground, keep filters or make further keys: PERMISSION_DENIED. It is not an API key for
- * completions, and an API key is no administration key: UNAUTHENTICATED.
- *
- * Sessions and the need for a fresh password are as with AccountService.
+ * Administration keys: secrets by which programs call the services of this package, with `Authorization: Bearer
+ * sk_parley_admin_…` in place of a session. They need no cookie and no fresh password, and are refused from
+ * pages. A key has those of its permissions that the account which made it has at the moment of the call. It
+ * cannot sign in, change passwords, end sessions, use the playground, save filters or make further keys:
+ * PERMISSION_DENIED. It is not an API key for completions, and an API key is no administration key:
+ * UNAUTHENTICATED. Sessions and the need for a fresh password are as with AccountService.
  *
  * @generated from service parley.console.v1.AdminKeyService
  */

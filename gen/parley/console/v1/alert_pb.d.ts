@@ -25,14 +25,14 @@ export declare type AlertDelivery = Message<"parley.console.v1.AlertDelivery"> &
   recipient: string;
 
   /**
-   * Whether it says that the alert is resolved.
+   * Whether the message is about the end of the alert.
    *
    * @generated from field: bool about_end = 2;
    */
   aboutEnd: boolean;
 
   /**
-   * Sendings so far.
+   * Number of attempts to send it.
    *
    * @generated from field: int32 attempts = 3;
    */
@@ -46,21 +46,21 @@ export declare type AlertDelivery = Message<"parley.console.v1.AlertDelivery"> &
   sendTime?: Timestamp | undefined;
 
   /**
-   * When it is sent again; absent when it is not.
+   * Time of the next attempt; absent when there is none.
    *
    * @generated from field: google.protobuf.Timestamp next_time = 5;
    */
   nextTime?: Timestamp | undefined;
 
   /**
-   * Why the latest sending failed; empty otherwise.
+   * Why the latest attempt failed; empty otherwise.
    *
    * @generated from field: string problem = 6;
    */
   problem: string;
 
   /**
-   * Its ID, the same for all sendings: `webhook-id` of a webhook.
+   * Its ID, the same for all attempts: `webhook-id` of a webhook.
    *
    * @generated from field: string id = 7;
    */
@@ -87,7 +87,7 @@ export declare type Alert = Message<"parley.console.v1.Alert"> & {
   id: string;
 
   /**
-   * What it is about.
+   * Its rule.
    *
    * @generated from field: parley.console.v1.AlertRule rule = 2;
    */
@@ -101,7 +101,8 @@ export declare type Alert = Message<"parley.console.v1.Alert"> & {
   severity: AlertSeverity;
 
   /**
-   * What it holds for, such as `key:key_1`, `account:acct_1`, `model:alpha-haiku-4.5` or `provider:openai`.
+   * Subject of the condition, such as `key:key_1`, `account:acct_1`, `model:alpha-haiku-4.5` or
+   * `provider:openai`.
    *
    * @generated from field: string subject = 4;
    */
@@ -122,7 +123,7 @@ export declare type Alert = Message<"parley.console.v1.Alert"> & {
   title: string;
 
   /**
-   * The figures as of its beginning.
+   * The figures at the time when it was opened.
    *
    * @generated from field: string detail = 7;
    */
@@ -136,7 +137,7 @@ export declare type Alert = Message<"parley.console.v1.Alert"> & {
   openTime?: Timestamp | undefined;
 
   /**
-   * When it was resolved, which it is by itself; absent while its condition holds.
+   * When it was resolved, which is automatic; absent while its condition holds.
    *
    * @generated from field: google.protobuf.Timestamp resolve_time = 9;
    */
@@ -185,7 +186,7 @@ export declare type Alert = Message<"parley.console.v1.Alert"> & {
 export declare const AlertSchema: GenMessage<Alert>;
 
 /**
- * Which alerts.
+ * Filter and page of alerts.
  *
  * @generated from message parley.console.v1.ListAlertsRequest
  */
@@ -198,7 +199,7 @@ export declare type ListAlertsRequest = Message<"parley.console.v1.ListAlertsReq
   resolved: boolean;
 
   /**
-   * Alerts at most, 1 to 100; 0: 50.
+   * Largest number of alerts, 1 to 100; 0 means 50.
    *
    * @generated from field: int32 limit = 2;
    */
@@ -246,7 +247,7 @@ export declare type ListAlertsResponse = Message<"parley.console.v1.ListAlertsRe
 export declare const ListAlertsResponseSchema: GenMessage<ListAlertsResponse>;
 
 /**
- * Whose: those that the caller sees.
+ * Asks for the number of alerts that the caller sees.
  *
  * @generated from message parley.console.v1.GetAlertCountRequest
  */
@@ -280,7 +281,7 @@ export declare type GetAlertCountResponse = Message<"parley.console.v1.GetAlertC
 export declare const GetAlertCountResponseSchema: GenMessage<GetAlertCountResponse>;
 
 /**
- * Which alert.
+ * The alert to acknowledge.
  *
  * @generated from message parley.console.v1.AcknowledgeAlertRequest
  */
@@ -320,7 +321,7 @@ export declare type AcknowledgeAlertResponse = Message<"parley.console.v1.Acknow
 export declare const AcknowledgeAlertResponseSchema: GenMessage<AcknowledgeAlertResponse>;
 
 /**
- * Which alert, and how long.
+ * The alert to mute, and for how long.
  *
  * @generated from message parley.console.v1.MuteAlertRequest
  */
@@ -333,7 +334,7 @@ export declare type MuteAlertRequest = Message<"parley.console.v1.MuteAlertReque
   id: string;
 
   /**
-   * Hours from now, at most 720; 0: it is not muted any more.
+   * Hours from now, at most 720; 0 ends the mute.
    *
    * @generated from field: int32 hours = 2;
    */
@@ -347,7 +348,7 @@ export declare type MuteAlertRequest = Message<"parley.console.v1.MuteAlertReque
 export declare const MuteAlertRequestSchema: GenMessage<MuteAlertRequest>;
 
 /**
- * The alert is muted, or not any more.
+ * The alert is muted, or its mute has ended.
  *
  * @generated from message parley.console.v1.MuteAlertResponse
  */
@@ -367,7 +368,7 @@ export declare type MuteAlertResponse = Message<"parley.console.v1.MuteAlertResp
 export declare const MuteAlertResponseSchema: GenMessage<MuteAlertResponse>;
 
 /**
- * Where alerts are sent to. Its address and its key are never shown.
+ * A channel to which alerts are sent. Its address and its key are never shown.
  *
  * @generated from message parley.console.v1.AlertChannel
  */
@@ -436,7 +437,7 @@ export declare type AlertChannel = Message<"parley.console.v1.AlertChannel"> & {
 export declare const AlertChannelSchema: GenMessage<AlertChannel>;
 
 /**
- * All.
+ * Asks for all channels.
  *
  * @generated from message parley.console.v1.ListChannelsRequest
  */
@@ -518,7 +519,7 @@ export declare type CreateChannelRequest = Message<"parley.console.v1.CreateChan
   rules: AlertRule[];
 
   /**
-   * Alerts below this severity are not sent to it. Not said: ALERT_SEVERITY_WARNING.
+   * Alerts below this severity are not sent to it. Default: ALERT_SEVERITY_WARNING.
    *
    * @generated from field: parley.console.v1.AlertSeverity least_severity = 6;
    */
@@ -559,7 +560,7 @@ export declare type CreateChannelResponse = Message<"parley.console.v1.CreateCha
 export declare const CreateChannelResponseSchema: GenMessage<CreateChannelResponse>;
 
 /**
- * All that can be changed of a channel. Its receiver and its key stay.
+ * New settings of a channel. Its receiver and its key stay.
  *
  * @generated from message parley.console.v1.UpdateChannelRequest
  */
@@ -586,7 +587,7 @@ export declare type UpdateChannelRequest = Message<"parley.console.v1.UpdateChan
   rules: AlertRule[];
 
   /**
-   * Alerts below this severity are not sent to it. Not said: ALERT_SEVERITY_WARNING.
+   * Alerts below this severity are not sent to it. Default: ALERT_SEVERITY_WARNING.
    *
    * @generated from field: parley.console.v1.AlertSeverity least_severity = 4;
    */
@@ -620,7 +621,7 @@ export declare type UpdateChannelResponse = Message<"parley.console.v1.UpdateCha
 export declare const UpdateChannelResponseSchema: GenMessage<UpdateChannelResponse>;
 
 /**
- * Which channel.
+ * The channel to remove.
  *
  * @generated from message parley.console.v1.RemoveChannelRequest
  */
@@ -654,7 +655,7 @@ export declare type RemoveChannelResponse = Message<"parley.console.v1.RemoveCha
 export declare const RemoveChannelResponseSchema: GenMessage<RemoveChannelResponse>;
 
 /**
- * Which channel.
+ * The channel to test.
  *
  * @generated from message parley.console.v1.TestChannelRequest
  */
@@ -674,13 +675,13 @@ export declare type TestChannelRequest = Message<"parley.console.v1.TestChannelR
 export declare const TestChannelRequestSchema: GenMessage<TestChannelRequest>;
 
 /**
- * The test was sent, or not.
+ * Result of the test.
  *
  * @generated from message parley.console.v1.TestChannelResponse
  */
 export declare type TestChannelResponse = Message<"parley.console.v1.TestChannelResponse"> & {
   /**
-   * Why it was not; empty: it was sent.
+   * Why it was not sent; empty: it was sent.
    *
    * @generated from field: string problem = 1;
    */
@@ -721,7 +722,7 @@ export declare type AlertThresholds = Message<"parley.console.v1.AlertThresholds
   errorPercent: number;
 
   /**
-   * Requests in ten minutes from which error rate and latency are looked at.
+   * Requests in ten minutes from which error rate and latency are evaluated.
    *
    * @generated from field: int32 min_requests = 4;
    */
@@ -756,7 +757,7 @@ export declare type AlertThresholds = Message<"parley.console.v1.AlertThresholds
 export declare const AlertThresholdsSchema: GenMessage<AlertThresholds>;
 
 /**
- * Those in force.
+ * Asks for the thresholds in force.
  *
  * @generated from message parley.console.v1.GetThresholdsRequest
  */
@@ -844,13 +845,13 @@ export declare type SetThresholdsResponse = Message<"parley.console.v1.SetThresh
 export declare const SetThresholdsResponseSchema: GenMessage<SetThresholdsResponse>;
 
 /**
- * What an alert is about.
+ * Rule of an alert.
  *
  * @generated from enum parley.console.v1.AlertRule
  */
 export enum AlertRule {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ALERT_RULE_UNSPECIFIED = 0;
    */
@@ -932,14 +933,14 @@ export declare const AlertRuleSchema: GenEnum<AlertRule>;
  */
 export enum AlertSeverity {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ALERT_SEVERITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * To be looked at.
+   * It needs attention.
    *
    * @generated from enum value: ALERT_SEVERITY_WARNING = 1;
    */
@@ -965,7 +966,7 @@ export declare const AlertSeveritySchema: GenEnum<AlertSeverity>;
  */
 export enum ChannelKind {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: CHANNEL_KIND_UNSPECIFIED = 0;
    */
@@ -999,10 +1000,9 @@ export enum ChannelKind {
 export declare const ChannelKindSchema: GenEnum<ChannelKind>;
 
 /**
- * Alerts about budgets, errors, latency, providers, keys and spending, and where they are sent to.
- *
- * All calls need a session (see SessionService). Members see the alerts of their own account; channels, thresholds and mutes are for
- * administrators: PERMISSION_DENIED otherwise.
+ * Alerts about budgets, errors, latency, providers, keys and spending, and the channels to which they are sent.
+ * All calls need a session (see SessionService). Members see the alerts of their own account; channels,
+ * thresholds and mutes are for administrators: PERMISSION_DENIED otherwise.
  *
  * @generated from service parley.console.v1.AlertService
  */
@@ -1028,8 +1028,8 @@ export declare const AlertService: GenService<{
     output: typeof GetAlertCountResponseSchema;
   },
   /**
-   * Notes that the caller looks after an open alert. Changes nothing for one that is acknowledged or resolved.
-   * INVALID_ARGUMENT for an unknown alert, and for that of another account.
+   * Acknowledges an open alert: the caller takes care of it. Changes nothing for one that is acknowledged or
+   * resolved. INVALID_ARGUMENT for an unknown alert, and for that of another account.
    *
    * @generated from rpc parley.console.v1.AlertService.Acknowledge
    */

@@ -200,7 +200,7 @@ export const AlertRuleSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_alert, 0);
 
 /**
- * What an alert is about.
+ * Rule of an alert.
  *
  * @generated from enum parley.console.v1.AlertRule
  */
@@ -236,10 +236,9 @@ export const ChannelKind = /*@__PURE__*/
   tsEnum(ChannelKindSchema);
 
 /**
- * Alerts about budgets, errors, latency, providers, keys and spending, and where they are sent to.
- *
- * All calls need a session (see SessionService). Members see the alerts of their own account; channels, thresholds and mutes are for
- * administrators: PERMISSION_DENIED otherwise.
+ * Alerts about budgets, errors, latency, providers, keys and spending, and the channels to which they are sent.
+ * All calls need a session (see SessionService). Members see the alerts of their own account; channels,
+ * thresholds and mutes are for administrators: PERMISSION_DENIED otherwise.
  *
  * @generated from service parley.console.v1.AlertService
  */

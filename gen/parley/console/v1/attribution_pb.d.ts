@@ -12,8 +12,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_parley_console_v1_attribution: GenFile;
 
 /**
- * What one end user or session has used of its budget, with the key and those that rotations made before and after it. In millionths
- * of a US dollar.
+ * Use of the budget of one end user or session, by all keys of the key family. In millionths of a US dollar.
  *
  * @generated from message parley.console.v1.AttributedBudget
  */
@@ -26,14 +25,14 @@ export declare type AttributedBudget = Message<"parley.console.v1.AttributedBudg
   name: string;
 
   /**
-   * What its requests have cost.
+   * Cost of its requests.
    *
    * @generated from field: int64 spent_micro_usd = 2;
    */
   spentMicroUsd: bigint;
 
   /**
-   * What is held for its requests under way: the most that they may cost.
+   * Reserved for its requests in flight: the most that they may cost.
    *
    * @generated from field: int64 held_micro_usd = 3;
    */
@@ -47,7 +46,7 @@ export declare type AttributedBudget = Message<"parley.console.v1.AttributedBudg
   budgetMicroUsd: bigint;
 
   /**
-   * What is left of it: 0 where it is spent, or was lowered below what is spent and held.
+   * Rest of the budget: 0 where it is spent, or was lowered below the money spent and reserved.
    *
    * @generated from field: int64 left_micro_usd = 5;
    */
@@ -68,7 +67,7 @@ export declare type AttributedBudget = Message<"parley.console.v1.AttributedBudg
 export declare const AttributedBudgetSchema: GenMessage<AttributedBudget>;
 
 /**
- * Which end users or sessions.
+ * Filter and page of end users or sessions.
  *
  * @generated from message parley.console.v1.ListBudgetsRequest
  */
@@ -95,14 +94,14 @@ export declare type ListBudgetsRequest = Message<"parley.console.v1.ListBudgetsR
   search: string;
 
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the first page.
+   * `next_page_token` of the page before. Empty: the first page.
    *
    * @generated from field: string page_token = 20;
    */
   pageToken: string;
 
   /**
-   * How many at most, 1 to 100; 0 means 50.
+   * Largest number of rows, 1 to 100; 0 means 50.
    *
    * @generated from field: int32 limit = 21;
    */
@@ -129,14 +128,14 @@ export declare type ListBudgetsResponse = Message<"parley.console.v1.ListBudgets
   budgets: AttributedBudget[];
 
   /**
-   * How many match, of all pages.
+   * Number of matches on all pages.
    *
    * @generated from field: int64 count = 2;
    */
   count: bigint;
 
   /**
-   * What the key gives to each; absent where it gives no budget.
+   * The budget that the key gives to each; absent where it gives none.
    *
    * @generated from field: optional int64 budget_micro_usd = 3;
    */
@@ -157,7 +156,7 @@ export declare type ListBudgetsResponse = Message<"parley.console.v1.ListBudgets
   resetTime?: Timestamp | undefined;
 
   /**
-   * For the next page; empty on the last one. What has been spent meanwhile may move a row from one page to another.
+   * For the next page; empty on the last one. Requests between two calls may move a row from one page to another.
    *
    * @generated from field: string next_page_token = 20;
    */
@@ -171,7 +170,7 @@ export declare type ListBudgetsResponse = Message<"parley.console.v1.ListBudgets
 export declare const ListBudgetsResponseSchema: GenMessage<ListBudgetsResponse>;
 
 /**
- * Whose budget, and how much.
+ * An end user or session, and its budget.
  *
  * @generated from message parley.console.v1.SetBudgetRequest
  */
@@ -232,7 +231,7 @@ export declare type SetBudgetResponse = Message<"parley.console.v1.SetBudgetResp
 export declare const SetBudgetResponseSchema: GenMessage<SetBudgetResponse>;
 
 /**
- * What has a budget.
+ * Kind of a holder of a budget.
  *
  * @generated from enum parley.console.v1.BudgetHolder
  */

@@ -53,7 +53,7 @@ export const BudgetHolderSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_attribution, 0);
 
 /**
- * What has a budget.
+ * Kind of a holder of a budget.
  *
  * @generated from enum parley.console.v1.BudgetHolder
  */

@@ -12,13 +12,14 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_parley_console_v1_audit: GenFile;
 
 /**
- * Who has acted.
+ * Actor of an entry.
  *
  * @generated from message parley.console.v1.AuditActor
  */
 export declare type AuditActor = Message<"parley.console.v1.AuditActor"> & {
   /**
-   * `account`, `admin_key`, `api_key`, `command_line`, `nobody` for somebody who had not signed in, or `gateway` for the program itself.
+   * `account`, `admin_key`, `api_key`, `command_line`, `nobody` for a caller without a session, or `gateway` for
+   * the program itself.
    *
    * @generated from field: string kind = 1;
    */
@@ -39,7 +40,7 @@ export declare type AuditActor = Message<"parley.console.v1.AuditActor"> & {
 export declare const AuditActorSchema: GenMessage<AuditActor>;
 
 /**
- * What an entry is about.
+ * Object of an entry.
  *
  * @generated from message parley.console.v1.AuditObject
  */
@@ -94,15 +95,15 @@ export declare type AuditEntry = Message<"parley.console.v1.AuditEntry"> & {
   action: string;
 
   /**
-   * Who did it.
+   * Its actor.
    *
    * @generated from field: parley.console.v1.AuditActor actor = 4;
    */
   actor?: AuditActor | undefined;
 
   /**
-   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for others than owners and administrators where
-   * somebody else acted.
+   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for others than owners and
+   * administrators where another account acted.
    *
    * @generated from field: string network = 5;
    */
@@ -116,7 +117,7 @@ export declare type AuditEntry = Message<"parley.console.v1.AuditEntry"> & {
   client: string;
 
   /**
-   * What it is about; absent for nothing in particular.
+   * Its object; absent without one.
    *
    * @generated from field: parley.console.v1.AuditObject object = 7;
    */
@@ -172,7 +173,7 @@ export declare type AuditEntry = Message<"parley.console.v1.AuditEntry"> & {
 export declare const AuditEntrySchema: GenMessage<AuditEntry>;
 
 /**
- * Which entries. What is left out does not narrow.
+ * A filter of entries; absent conditions match all.
  *
  * @generated from message parley.console.v1.AuditFilter
  */
@@ -227,14 +228,14 @@ export declare type AuditFilter = Message<"parley.console.v1.AuditFilter"> & {
   failed: boolean;
 
   /**
-   * Those of then or later.
+   * Entries of this time or later.
    *
    * @generated from field: google.protobuf.Timestamp since = 8;
    */
   since?: Timestamp | undefined;
 
   /**
-   * Those before.
+   * Entries before this time.
    *
    * @generated from field: google.protobuf.Timestamp until = 9;
    */
@@ -248,27 +249,27 @@ export declare type AuditFilter = Message<"parley.console.v1.AuditFilter"> & {
 export declare const AuditFilterSchema: GenMessage<AuditFilter>;
 
 /**
- * Which page of which entries.
+ * Filter and page of entries.
  *
  * @generated from message parley.console.v1.ListAuditEntriesRequest
  */
 export declare type ListAuditEntriesRequest = Message<"parley.console.v1.ListAuditEntriesRequest"> & {
   /**
-   * Which entries.
+   * Filter.
    *
    * @generated from field: parley.console.v1.AuditFilter filter = 1;
    */
   filter?: AuditFilter | undefined;
 
   /**
-   * How many at most, 1 to 100; 0 means 50.
+   * Largest number of entries, 1 to 100; 0 means 50.
    *
    * @generated from field: int32 limit = 2;
    */
   limit: number;
 
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the newest.
+   * `next_page_token` of the page before. Empty: the newest entries.
    *
    * @generated from field: string page_token = 3;
    */
@@ -309,20 +310,20 @@ export declare type ListAuditEntriesResponse = Message<"parley.console.v1.ListAu
 export declare const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse>;
 
 /**
- * What to export.
+ * Filter and format of an export.
  *
  * @generated from message parley.console.v1.ExportAuditEntriesRequest
  */
 export declare type ExportAuditEntriesRequest = Message<"parley.console.v1.ExportAuditEntriesRequest"> & {
   /**
-   * Which entries.
+   * Filter.
    *
    * @generated from field: parley.console.v1.AuditFilter filter = 1;
    */
   filter?: AuditFilter | undefined;
 
   /**
-   * How.
+   * Format.
    *
    * @generated from field: parley.console.v1.AuditExportFormat format = 2;
    */
@@ -404,14 +405,14 @@ export declare type AuditStream = Message<"parley.console.v1.AuditStream"> & {
   sendTime?: Timestamp | undefined;
 
   /**
-   * Why the latest sending failed; empty otherwise.
+   * Why the latest attempt to send failed; empty otherwise.
    *
    * @generated from field: string problem = 7;
    */
   problem: string;
 
   /**
-   * When it is sent again after a failure; absent otherwise.
+   * Time of the next attempt after a failure; absent otherwise.
    *
    * @generated from field: google.protobuf.Timestamp next_time = 8;
    */
@@ -506,7 +507,7 @@ export declare type CreateAuditStreamResponse = Message<"parley.console.v1.Creat
 export declare const CreateAuditStreamResponseSchema: GenMessage<CreateAuditStreamResponse>;
 
 /**
- * Names one receiver.
+ * The receiver to remove.
  *
  * @generated from message parley.console.v1.RemoveAuditStreamRequest
  */
@@ -540,7 +541,7 @@ export declare type RemoveAuditStreamResponse = Message<"parley.console.v1.Remov
 export declare const RemoveAuditStreamResponseSchema: GenMessage<RemoveAuditStreamResponse>;
 
 /**
- * How an export is written.
+ * Format of an export.
  *
  * @generated from enum parley.console.v1.AuditExportFormat
  */

@@ -123,7 +123,7 @@ export const AuditExportFormatSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_audit, 0);
 
 /**
- * How an export is written.
+ * Format of an export.
  *
  * @generated from enum parley.console.v1.AuditExportFormat
  */

@@ -75,29 +75,29 @@ export declare type NamedEntry = Message<"parley.console.v1.NamedEntry"> & {
   section: ConfigurationSection;
 
   /**
-   * Its name.
+   * Its name in the section.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Where it is from.
+   * Its origin.
    *
    * @generated from field: parley.console.v1.EntryOrigin origin = 3;
    */
   origin: EntryOrigin;
 
   /**
-   * What has become of it.
+   * Its state.
    *
    * @generated from field: parley.console.v1.EntryState state = 4;
    */
   state: EntryState;
 
   /**
-   * What the configuration file says, or would say, below its name, in YAML. A secret of the file is `…`. Empty for a provider of the
-   * environment, and for a model that is built in or imported.
+   * The entry in YAML, as it is or would be in the configuration file below its name. A secret of the file is
+   * `…`. Empty for a provider of the environment, and for a model that is built in or imported.
    *
    * @generated from field: string entry = 5;
    */
@@ -111,14 +111,14 @@ export declare type NamedEntry = Message<"parley.console.v1.NamedEntry"> & {
   problems: string[];
 
   /**
-   * Of a stored provider that has a credential, or needs one; absent for others.
+   * Credential of a stored provider that has one, or needs one; absent for others.
    *
    * @generated from field: parley.console.v1.ProviderCredential credential = 7;
    */
   credential?: ProviderCredential | undefined;
 
   /**
-   * Of a provider: how many models it serves now.
+   * Number of models that a provider serves now.
    *
    * @generated from field: int32 models = 8;
    */
@@ -221,8 +221,8 @@ export declare type EntryChange = Message<"parley.console.v1.EntryChange"> & {
   name: string;
 
   /**
-   * The entry in YAML, as the configuration file would say it below its name. Empty: the entry is removed, a provider's credential with
-   * it. Absent: it stays as it is, for a change of its credential alone.
+   * The entry in YAML, as it would be in the configuration file below its name. Empty: the entry is removed, a
+   * provider's credential with it. Absent: it stays as it is, for a change of its credential alone.
    *
    * @generated from field: optional string entry = 3;
    */
@@ -250,7 +250,7 @@ export declare type EntryChange = Message<"parley.console.v1.EntryChange"> & {
 export declare const EntryChangeSchema: GenMessage<EntryChange>;
 
 /**
- * What to change.
+ * Changes of entries.
  *
  * @generated from message parley.console.v1.ChangeEntriesRequest
  */
@@ -263,7 +263,7 @@ export declare type ChangeEntriesRequest = Message<"parley.console.v1.ChangeEntr
   expectedVersion: bigint;
 
   /**
-   * Why, for the list of versions. At most 500 characters.
+   * Reason, for the list of versions. At most 500 characters.
    *
    * @generated from field: string comment = 2;
    */
@@ -277,7 +277,7 @@ export declare type ChangeEntriesRequest = Message<"parley.console.v1.ChangeEntr
   changes: EntryChange[];
 
   /**
-   * Only says whether the change would be valid, and changes nothing.
+   * Only checks the change, and changes nothing.
    *
    * @generated from field: bool validate_only = 4;
    */
@@ -291,7 +291,7 @@ export declare type ChangeEntriesRequest = Message<"parley.console.v1.ChangeEntr
 export declare const ChangeEntriesRequestSchema: GenMessage<ChangeEntriesRequest>;
 
 /**
- * What came of a change.
+ * Result of a change.
  *
  * @generated from message parley.console.v1.ChangeConfigurationResponse
  */
@@ -311,7 +311,7 @@ export declare type ChangeConfigurationResponse = Message<"parley.console.v1.Cha
   applied: boolean;
 
   /**
-   * What is allowed but will not work, such as a provider without its credential.
+   * Accepted settings that will not work, such as a provider without its credential.
    *
    * @generated from field: repeated string warnings = 3;
    */
@@ -352,7 +352,7 @@ export declare type ConfigurationVersion = Message<"parley.console.v1.Configurat
   createdBy: string;
 
   /**
-   * Why, in the author's words.
+   * Reason, in the author's words.
    *
    * @generated from field: string comment = 4;
    */
@@ -448,7 +448,7 @@ export declare type ImportConfigurationRequest = Message<"parley.console.v1.Impo
 export declare const ImportConfigurationRequestSchema: GenMessage<ImportConfigurationRequest>;
 
 /**
- * Which page.
+ * A page of versions.
  *
  * @generated from message parley.console.v1.ListConfigurationVersionsRequest
  */
@@ -495,7 +495,7 @@ export declare type ListConfigurationVersionsResponse = Message<"parley.console.
 export declare const ListConfigurationVersionsResponseSchema: GenMessage<ListConfigurationVersionsResponse>;
 
 /**
- * Which version.
+ * The version to return.
  *
  * @generated from message parley.console.v1.GetConfigurationVersionRequest
  */
@@ -522,7 +522,7 @@ export declare type GetConfigurationVersionRequest = Message<"parley.console.v1.
 export declare const GetConfigurationVersionRequestSchema: GenMessage<GetConfigurationVersionRequest>;
 
 /**
- * What has become of one entry between two versions.
+ * Difference of one entry between two versions.
  *
  * @generated from message parley.console.v1.EntryDifference
  */
@@ -549,7 +549,7 @@ export declare type EntryDifference = Message<"parley.console.v1.EntryDifference
   before: string;
 
   /**
-   * The same.
+   * The entry in YAML; empty where it does not exist any more.
    *
    * @generated from field: string after = 4;
    */
@@ -597,7 +597,7 @@ export declare type GetConfigurationVersionResponse = Message<"parley.console.v1
 export declare const GetConfigurationVersionResponseSchema: GenMessage<GetConfigurationVersionResponse>;
 
 /**
- * Which version to go back to.
+ * The version to go back to.
  *
  * @generated from message parley.console.v1.RollBackConfigurationRequest
  */
@@ -693,7 +693,7 @@ export declare type ProviderPreset = Message<"parley.console.v1.ProviderPreset">
   needsCredential: boolean;
 
   /**
-   * How its own documents call the credential, such as `OPENAI_API_KEY`; empty where none is needed.
+   * Name of the credential in its own documents, such as `OPENAI_API_KEY`; empty where none is needed.
    *
    * @generated from field: string credential_name = 6;
    */
@@ -734,7 +734,7 @@ export declare type ListPresetsResponse = Message<"parley.console.v1.ListPresets
 export declare const ListPresetsResponseSchema: GenMessage<ListPresetsResponse>;
 
 /**
- * Which provider to test.
+ * The provider to test.
  *
  * @generated from message parley.console.v1.TestProviderRequest
  */
@@ -775,7 +775,7 @@ export declare type TestProviderRequest = Message<"parley.console.v1.TestProvide
 export declare const TestProviderRequestSchema: GenMessage<TestProviderRequest>;
 
 /**
- * What came of it.
+ * Result of a test.
  *
  * @generated from message parley.console.v1.TestProviderResponse
  */
@@ -829,21 +829,21 @@ export declare type OfferedModel = Message<"parley.console.v1.OfferedModel"> & {
   name: string;
 
   /**
-   * The most tokens that request and answer may have together; 0 when the list does not say.
+   * The most tokens that request and answer may have together; 0 when the list does not have it.
    *
    * @generated from field: int32 context_window = 2;
    */
   contextWindow: number;
 
   /**
-   * The most tokens that an answer may have; 0 when the list does not say.
+   * The most tokens that an answer may have; 0 when the list does not have it.
    *
    * @generated from field: int32 max_output_tokens = 3;
    */
   maxOutputTokens: number;
 
   /**
-   * What its answers may hold; empty when the list does not say.
+   * What its answers may hold; empty when the list does not have it.
    *
    * @generated from field: repeated parley.v1.Modality output_modalities = 4;
    */
@@ -857,13 +857,13 @@ export declare type OfferedModel = Message<"parley.console.v1.OfferedModel"> & {
 export declare const OfferedModelSchema: GenMessage<OfferedModel>;
 
 /**
- * Which kind of entry.
+ * Section of an entry.
  *
  * @generated from enum parley.console.v1.ConfigurationSection
  */
 export enum ConfigurationSection {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: CONFIGURATION_SECTION_UNSPECIFIED = 0;
    */
@@ -925,20 +925,20 @@ export enum ConfigurationSection {
 export declare const ConfigurationSectionSchema: GenEnum<ConfigurationSection>;
 
 /**
- * Where an entry is from.
+ * Origin of an entry.
  *
  * @generated from enum parley.console.v1.EntryOrigin
  */
 export enum EntryOrigin {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ENTRY_ORIGIN_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The configuration file. Not to be changed here.
+   * The configuration file. It cannot be changed here.
    *
    * @generated from enum value: ENTRY_ORIGIN_FILE = 1;
    */
@@ -952,7 +952,7 @@ export enum EntryOrigin {
   STORED = 2,
 
   /**
-   * An environment variable. Not to be changed here.
+   * An environment variable. It cannot be changed here.
    *
    * @generated from enum value: ENTRY_ORIGIN_ENVIRONMENT = 3;
    */
@@ -979,13 +979,13 @@ export enum EntryOrigin {
 export declare const EntryOriginSchema: GenEnum<EntryOrigin>;
 
 /**
- * What has become of an entry in this process.
+ * State of an entry in this process.
  *
  * @generated from enum parley.console.v1.EntryState
  */
 export enum EntryState {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: ENTRY_STATE_UNSPECIFIED = 0;
    */
@@ -1032,7 +1032,7 @@ export declare const EntryStateSchema: GenEnum<EntryState>;
  */
 export enum CredentialState {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: CREDENTIAL_STATE_UNSPECIFIED = 0;
    */
@@ -1073,23 +1073,20 @@ export enum CredentialState {
 export declare const CredentialStateSchema: GenEnum<CredentialState>;
 
 /**
- * The stored configuration: providers, models, aliases, timeouts, default limits, retries and circuit breakers that are kept in the
- * database beside the configuration file, in the same form. An entry of the file, and what environment variables set, goes before a
- * stored entry of the same name.
- *
- * All replicas apply a change within a second; requests in flight finish with what they began with. Every change makes a new version.
- * A change names the version that it was made from: ABORTED when there is a newer one.
- *
- * Credentials are apart from the document and from its versions, encrypted, and never shown. They are sent to the address only for
- * which they were given: a provider whose address changes needs its credential again.
- *
- * For administrators. Changes and tests need the password to have been given within the last ten minutes.
+ * The stored configuration: providers, models, aliases, timeouts, default limits, retries and circuit breakers
+ * that are kept in the database beside the configuration file, in the same form. An entry of the file, or of an
+ * environment variable, overrides a stored entry of the same name. All replicas apply a change within a second;
+ * requests in flight finish with the configuration with which they began. Every change makes a new version. A
+ * change names the version that it was made from: ABORTED when there is a newer one. Credentials are apart from
+ * the document and from its versions, encrypted, and never shown. They are sent to the address only for which
+ * they were given: a provider whose address changes needs its credential again. For administrators. Changes and
+ * tests need the password to have been given within the last ten minutes.
  *
  * @generated from service parley.console.v1.ConfigurationService
  */
 export declare const ConfigurationService: GenService<{
   /**
-   * Lists all entries with where they are from, and the state of the stored ones.
+   * Lists all entries with their origin, and the state of the stored ones.
    *
    * @generated from rpc parley.console.v1.ConfigurationService.ListEntries
    */

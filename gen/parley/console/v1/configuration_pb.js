@@ -181,7 +181,7 @@ export const ConfigurationSectionSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_configuration, 0);
 
 /**
- * Which kind of entry.
+ * Section of an entry.
  *
  * @generated from enum parley.console.v1.ConfigurationSection
  */
@@ -195,7 +195,7 @@ export const EntryOriginSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_configuration, 1);
 
 /**
- * Where an entry is from.
+ * Origin of an entry.
  *
  * @generated from enum parley.console.v1.EntryOrigin
  */
@@ -209,7 +209,7 @@ export const EntryStateSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_configuration, 2);
 
 /**
- * What has become of an entry in this process.
+ * State of an entry in this process.
  *
  * @generated from enum parley.console.v1.EntryState
  */
@@ -231,17 +231,14 @@ export const CredentialState = /*@__PURE__*/
   tsEnum(CredentialStateSchema);
 
 /**
- * The stored configuration: providers, models, aliases, timeouts, default limits, retries and circuit breakers that are kept in the
- * database beside the configuration file, in the same form. An entry of the file, and what environment variables set, goes before a
- * stored entry of the same name.
- *
- * All replicas apply a change within a second; requests in flight finish with what they began with. Every change makes a new version.
- * A change names the version that it was made from: ABORTED when there is a newer one.
- *
- * Credentials are apart from the document and from its versions, encrypted, and never shown. They are sent to the address only for
- * which they were given: a provider whose address changes needs its credential again.
- *
- * For administrators. Changes and tests need the password to have been given within the last ten minutes.
+ * The stored configuration: providers, models, aliases, timeouts, default limits, retries and circuit breakers
+ * that are kept in the database beside the configuration file, in the same form. An entry of the file, or of an
+ * environment variable, overrides a stored entry of the same name. All replicas apply a change within a second;
+ * requests in flight finish with the configuration with which they began. Every change makes a new version. A
+ * change names the version that it was made from: ABORTED when there is a newer one. Credentials are apart from
+ * the document and from its versions, encrypted, and never shown. They are sent to the address only for which
+ * they were given: a provider whose address changes needs its credential again. For administrators. Changes and
+ * tests need the password to have been given within the last ten minutes.
  *
  * @generated from service parley.console.v1.ConfigurationService
  */

@@ -26,7 +26,7 @@ export declare type Passkey = Message<"parley.console.v1.Passkey"> & {
   id: string;
 
   /**
-   * What its owner calls it, 1 to 100 characters.
+   * Its name, chosen by its owner, 1 to 100 characters.
    *
    * @generated from field: string name = 2;
    */
@@ -128,7 +128,7 @@ export declare type SignInByPasskeyResponse = Message<"parley.console.v1.SignInB
 export declare const SignInByPasskeyResponseSchema: GenMessage<SignInByPasskeyResponse>;
 
 /**
- * Asks for one's own factors.
+ * Asks for the account's factors.
  *
  * @generated from message parley.console.v1.ListFactorsRequest
  */
@@ -142,7 +142,7 @@ export declare type ListFactorsRequest = Message<"parley.console.v1.ListFactorsR
 export declare const ListFactorsRequestSchema: GenMessage<ListFactorsRequest>;
 
 /**
- * One's own factors.
+ * The account's factors.
  *
  * @generated from message parley.console.v1.ListFactorsResponse
  */
@@ -162,7 +162,7 @@ export declare type ListFactorsResponse = Message<"parley.console.v1.ListFactors
   totpTime?: Timestamp | undefined;
 
   /**
-   * How many recovery codes are left.
+   * Number of recovery codes that are left.
    *
    * @generated from field: int32 recovery_codes = 3;
    */
@@ -176,7 +176,7 @@ export declare type ListFactorsResponse = Message<"parley.console.v1.ListFactors
   required: boolean;
 
   /**
-   * Factors can be added: false in a session by the OpenID provider, and where passwords are off.
+   * Factors can be added: false in a session that began at the OpenID provider, and where passwords are off.
    *
    * @generated from field: bool available = 5;
    */
@@ -277,7 +277,7 @@ export declare const AddPasskeyResponseSchema: GenMessage<AddPasskeyResponse>;
  */
 export declare type RemovePasskeyRequest = Message<"parley.console.v1.RemovePasskeyRequest"> & {
   /**
-   * Required.
+   * ID of the passkey. Required.
    *
    * @generated from field: string id = 1;
    */
@@ -359,14 +359,14 @@ export declare const BeginTotpResponseSchema: GenMessage<BeginTotpResponse>;
  */
 export declare type ConfirmTotpRequest = Message<"parley.console.v1.ConfirmTotpRequest"> & {
   /**
-   * Required. As `BeginTotp` has answered it.
+   * Required. The `enrolment` of `BeginTotp`.
    *
    * @generated from field: string enrolment = 1;
    */
   enrolment: string;
 
   /**
-   * Required. What the app shows: six digits.
+   * Required. The code that the app shows: six digits.
    *
    * @generated from field: string code = 2;
    */
@@ -428,7 +428,7 @@ export declare type RemoveTotpResponse = Message<"parley.console.v1.RemoveTotpRe
 export declare const RemoveTotpResponseSchema: GenMessage<RemoveTotpResponse>;
 
 /**
- * Asks for other recovery codes.
+ * Asks for new recovery codes.
  *
  * @generated from message parley.console.v1.RenewRecoveryCodesRequest
  */
@@ -442,7 +442,7 @@ export declare type RenewRecoveryCodesRequest = Message<"parley.console.v1.Renew
 export declare const RenewRecoveryCodesRequestSchema: GenMessage<RenewRecoveryCodesRequest>;
 
 /**
- * Other recovery codes; the ones before are no longer valid.
+ * New recovery codes; the earlier ones are no longer valid.
  *
  * @generated from message parley.console.v1.RenewRecoveryCodesResponse
  */
@@ -462,7 +462,7 @@ export declare type RenewRecoveryCodesResponse = Message<"parley.console.v1.Rene
 export declare const RenewRecoveryCodesResponseSchema: GenMessage<RenewRecoveryCodesResponse>;
 
 /**
- * Whose factors to remove.
+ * The person whose factors are removed.
  *
  * @generated from message parley.console.v1.ResetFactorsRequest
  */
@@ -509,16 +509,17 @@ export declare type ResetFactorsResponse = Message<"parley.console.v1.ResetFacto
 export declare const ResetFactorsResponseSchema: GenMessage<ResetFactorsResponse>;
 
 /**
- * Passkeys, authenticator apps and recovery codes: one's own, where a call does not say else. What changes something needs a
- * session with a fresh proof; sessions that were begun at the OpenID provider have no factors here: PERMISSION_DENIED.
+ * Passkeys, authenticator apps and recovery codes of the signed-in account, except for `Reset`. Changes need a
+ * session with a fresh proof; sessions that were begun at the OpenID provider have no factors here:
+ * PERMISSION_DENIED.
  *
  * @generated from service parley.console.v1.FactorService
  */
 export declare const FactorService: GenService<{
   /**
-   * Makes the options for the use of a passkey, for the browser's `navigator.credentials.get`: of one's own passkeys in a session,
-   * else of whichever the person chooses. They are valid for five minutes. Needs no session. INVALID_ARGUMENT where passkeys cannot
-   * be used at this address.
+   * Makes the options for the use of a passkey, for the browser's `navigator.credentials.get`: in a session they
+   * allow the account's own passkeys, otherwise any. They are valid for five minutes. Needs no session.
+   * INVALID_ARGUMENT where passkeys cannot be used at this address.
    *
    * @generated from rpc parley.console.v1.FactorService.GetPasskeyOptions
    */
@@ -539,7 +540,7 @@ export declare const FactorService: GenService<{
     output: typeof SignInByPasskeyResponseSchema;
   },
   /**
-   * Lists what one has. Needs a session.
+   * Lists the account's factors. Needs a session.
    *
    * @generated from rpc parley.console.v1.FactorService.List
    */
@@ -582,8 +583,8 @@ export declare const FactorService: GenService<{
     output: typeof RemovePasskeyResponseSchema;
   },
   /**
-   * Makes the secret of an authenticator app (TOTP, RFC 6238). Nothing is kept until it is confirmed, within ten minutes.
-   * INVALID_ARGUMENT for an account that has one, and where secrets cannot be encrypted.
+   * Makes the secret of an authenticator app (TOTP, RFC 6238). It is stored when it is confirmed, within ten
+   * minutes. INVALID_ARGUMENT for an account that has one, and where secrets cannot be encrypted.
    *
    * @generated from rpc parley.console.v1.FactorService.BeginTotp
    */

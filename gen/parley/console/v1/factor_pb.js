@@ -174,8 +174,9 @@ export const ResetFactorsResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_factor, 22);
 
 /**
- * Passkeys, authenticator apps and recovery codes: one's own, where a call does not say else. What changes something needs a
- * session with a fresh proof; sessions that were begun at the OpenID provider have no factors here: PERMISSION_DENIED.
+ * Passkeys, authenticator apps and recovery codes of the signed-in account, except for `Reset`. Changes need a
+ * session with a fresh proof; sessions that were begun at the OpenID provider have no factors here:
+ * PERMISSION_DENIED.
  *
  * @generated from service parley.console.v1.FactorService
  */

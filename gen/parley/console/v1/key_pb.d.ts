@@ -34,8 +34,8 @@ export declare type CapabilitySelection = Message<"parley.console.v1.CapabilityS
 export declare const CapabilitySelectionSchema: GenMessage<CapabilitySelection>;
 
 /**
- * The provider options of a key's requests. What is not allowed is left out of requests, and reported; strict requests are
- * refused.
+ * The provider options of a key's requests. Options that are not allowed are left out of requests, and reported;
+ * strict requests with them are refused.
  *
  * @generated from message parley.console.v1.ProviderOptionSelection
  */
@@ -103,7 +103,7 @@ export declare type AttributionLimits = Message<"parley.console.v1.AttributionLi
   endUserTokensPerMinute?: bigint | undefined;
 
   /**
-   * What completions and embeddings of each end user may cost in the period, in millionths of a US dollar, 0 to
+   * Cost of completions and embeddings of each end user in the period, in millionths of a US dollar, 0 to
    * 1,000,000,000,000,000.
    *
    * @generated from field: optional int64 end_user_budget_micro_usd = 3;
@@ -118,8 +118,8 @@ export declare type AttributionLimits = Message<"parley.console.v1.AttributionLi
   endUserBudgetPeriod: BudgetPeriod;
 
   /**
-   * What completions and embeddings of each session may cost, in millionths of a US dollar, 0 to 1,000,000,000,000,000. A session
-   * without a request for 30 days begins anew.
+   * Cost of completions and embeddings of each session, in millionths of a US dollar, 0 to 1,000,000,000,000,000.
+   * A session without a request for 30 days begins anew.
    *
    * @generated from field: optional int64 session_budget_micro_usd = 5;
    */
@@ -153,14 +153,14 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   id: string;
 
   /**
-   * Whose it is.
+   * Account that owns it: an ID.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * What it is for. Need not be unique.
+   * Its name. Need not be unique.
    *
    * @generated from field: string name = 3;
    */
@@ -188,7 +188,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   models?: ModelSelection | undefined;
 
   /**
-   * What it may be used for.
+   * Its capabilities.
    *
    * @generated from field: repeated parley.v1.KeyCapability capabilities = 7;
    */
@@ -216,7 +216,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * When somebody ended it.
+   * When it was revoked; absent if it was not.
    *
    * @generated from field: google.protobuf.Timestamp revoke_time = 11;
    */
@@ -237,8 +237,8 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   lastUseTime?: Timestamp | undefined;
 
   /**
-   * What was spent in this calendar month (UTC) with the key and all those that rotations made before and after it, which
-   * share its budget; in millionths of a US dollar. Only `List` says it.
+   * Cost in this calendar month (UTC) of all keys of its family (its rotations, which share the budget), in
+   * millionths of a US dollar. Only in `List`.
    *
    * @generated from field: optional int64 month_spent_micro_usd = 14;
    */
@@ -252,7 +252,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   limitedByAdministrator: boolean;
 
   /**
-   * What its requests may ask of providers beside tokens.
+   * Provider options that its requests may use.
    *
    * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 16;
    */
@@ -294,27 +294,27 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
 export declare const KeySchema: GenMessage<Key>;
 
 /**
- * Whose keys.
+ * Filter and page of keys.
  *
  * @generated from message parley.console.v1.ListKeysRequest
  */
 export declare type ListKeysRequest = Message<"parley.console.v1.ListKeysRequest"> & {
   /**
-   * Empty: all that the caller may see.
+   * Keys of this account. Empty: all that the caller may see.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the oldest.
+   * `next_page_token` of the page before. Empty: the oldest keys.
    *
    * @generated from field: string page_token = 20;
    */
   pageToken: string;
 
   /**
-   * How many at most, 1 to 1,000; 0 means 1,000.
+   * Largest number of keys, 1 to 1,000; 0 means 1,000.
    *
    * @generated from field: int32 limit = 21;
    */
@@ -389,21 +389,22 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   limits?: UsageLimits | undefined;
 
   /**
-   * How long it lives: 1 minute to 10 years. Absent: until it is revoked.
+   * Its lifetime: 1 minute to 10 years. Absent: until it is revoked.
    *
    * @generated from field: google.protobuf.Duration lifetime = 5;
    */
   lifetime?: Duration | undefined;
 
   /**
-   * Whose it is to be; empty: the caller's own. A team in which the caller may change keys; others for administrators.
+   * Account that owns it; empty: the caller's own. A team in which the caller may change keys; others for
+   * administrators.
    *
    * @generated from field: string account_id = 6;
    */
   accountId: string;
 
   /**
-   * Absent: by budget. Only administrators may say it: PERMISSION_DENIED.
+   * Absent: by budget. Only administrators may set it: PERMISSION_DENIED.
    *
    * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 7;
    */
@@ -417,7 +418,7 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   requiredLabels?: LabelRequirements | undefined;
 
   /**
-   * Absent: none. Only administrators may say it: PERMISSION_DENIED.
+   * Absent: none. Only administrators may set it: PERMISSION_DENIED.
    *
    * @generated from field: parley.console.v1.TagSelection tags = 9;
    */
@@ -431,8 +432,8 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   attributionLimits?: AttributionLimits | undefined;
 
   /**
-   * Whether prompts and answers of its completions are stored. Absent: no. Only administrators may say it: PERMISSION_DENIED.
-   * INVALID_ARGUMENT for true where `content.store_days` is not configured.
+   * Whether prompts and answers of its completions are stored. Absent: no. Only administrators may set it:
+   * PERMISSION_DENIED. INVALID_ARGUMENT for true where `content.store_days` is not configured.
    *
    * @generated from field: optional bool store_content = 11;
    */
@@ -446,7 +447,7 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
 export declare const CreateKeyRequestSchema: GenMessage<CreateKeyRequest>;
 
 /**
- * The key at the only moment its secret is known.
+ * The key with its secret, which is shown only here.
  *
  * @generated from message parley.console.v1.CreateKeyResponse
  */
@@ -473,7 +474,7 @@ export declare type CreateKeyResponse = Message<"parley.console.v1.CreateKeyResp
 export declare const CreateKeyResponseSchema: GenMessage<CreateKeyResponse>;
 
 /**
- * What to change of one key.
+ * Changes of one key.
  *
  * @generated from message parley.console.v1.UpdateKeyRequest
  */
@@ -514,21 +515,21 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
   limits?: UsageLimits | undefined;
 
   /**
-   * In place of its provider options. Only administrators may say it: PERMISSION_DENIED.
+   * In place of its provider options. Only administrators may set it: PERMISSION_DENIED.
    *
    * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 6;
    */
   providerOptions?: ProviderOptionSelection | undefined;
 
   /**
-   * In place of all that it requires of labels.
+   * In place of all its required labels.
    *
    * @generated from field: parley.v1.LabelRequirements required_labels = 7;
    */
   requiredLabels?: LabelRequirements | undefined;
 
   /**
-   * In place of its tags. Only administrators may say it: PERMISSION_DENIED.
+   * In place of its tags. Only administrators may set it: PERMISSION_DENIED.
    *
    * @generated from field: parley.console.v1.TagSelection tags = 8;
    */
@@ -542,8 +543,9 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
   attributionLimits?: AttributionLimits | undefined;
 
   /**
-   * Whether prompts and answers of later completions are stored. What is stored stays until its time is over. Only administrators may
-   * say it: PERMISSION_DENIED. INVALID_ARGUMENT for true where `content.store_days` is not configured.
+   * Whether prompts and answers of later completions are stored. Stored content stays until the end of its
+   * retention. Only administrators may set it: PERMISSION_DENIED. INVALID_ARGUMENT for true where
+   * `content.store_days` is not configured.
    *
    * @generated from field: optional bool store_content = 10;
    */
@@ -577,7 +579,7 @@ export declare type UpdateKeyResponse = Message<"parley.console.v1.UpdateKeyResp
 export declare const UpdateKeyResponseSchema: GenMessage<UpdateKeyResponse>;
 
 /**
- * Which key to make anew.
+ * The key to rotate.
  *
  * @generated from message parley.console.v1.RotateKeyRequest
  */
@@ -590,7 +592,7 @@ export declare type RotateKeyRequest = Message<"parley.console.v1.RotateKeyReque
   id: string;
 
   /**
-   * How long the old one goes on working, if it would not have expired before.
+   * Time for which the old one keeps working, unless it expires before.
    *
    * @generated from field: parley.console.v1.RotationGrace grace = 2;
    */
@@ -604,7 +606,7 @@ export declare type RotateKeyRequest = Message<"parley.console.v1.RotateKeyReque
 export declare const RotateKeyRequestSchema: GenMessage<RotateKeyRequest>;
 
 /**
- * The key in place of the old one, at the only moment its secret is known.
+ * The successor with its secret, which is shown only here.
  *
  * @generated from message parley.console.v1.RotateKeyResponse
  */
@@ -631,7 +633,7 @@ export declare type RotateKeyResponse = Message<"parley.console.v1.RotateKeyResp
 export declare const RotateKeyResponseSchema: GenMessage<RotateKeyResponse>;
 
 /**
- * Which key to end.
+ * The key to revoke.
  *
  * @generated from message parley.console.v1.RevokeKeyRequest
  */
@@ -644,7 +646,7 @@ export declare type RevokeKeyRequest = Message<"parley.console.v1.RevokeKeyReque
   id: string;
 
   /**
-   * What ends with it. Default: its predecessors.
+   * The keys that end with it. Default: its predecessors.
    *
    * @generated from field: parley.console.v1.RevocationScope scope = 2;
    */
@@ -685,7 +687,7 @@ export declare type RevokeKeyResponse = Message<"parley.console.v1.RevokeKeyResp
 export declare const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse>;
 
 /**
- * Which key to give to whom.
+ * The key to transfer, and its new owner.
  *
  * @generated from message parley.console.v1.TransferKeyRequest
  */
@@ -732,13 +734,13 @@ export declare type TransferKeyResponse = Message<"parley.console.v1.TransferKey
 export declare const TransferKeyResponseSchema: GenMessage<TransferKeyResponse>;
 
 /**
- * What a request may ask of a provider beside tokens: it costs extra, or lets the provider keep data.
+ * Options of a request beside tokens: they cost extra, or let the provider keep data.
  *
  * @generated from enum parley.console.v1.ProviderOption
  */
 export enum ProviderOption {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: PROVIDER_OPTION_UNSPECIFIED = 0;
    */
@@ -793,13 +795,13 @@ export enum ProviderOption {
 export declare const ProviderOptionSchema: GenEnum<ProviderOption>;
 
 /**
- * What has become of a key.
+ * State of a key.
  *
  * @generated from enum parley.console.v1.KeyState
  */
 export enum KeyState {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: KEY_STATE_UNSPECIFIED = 0;
    */
@@ -820,7 +822,7 @@ export enum KeyState {
   EXPIRED = 2,
 
   /**
-   * Somebody ended it.
+   * It was revoked.
    *
    * @generated from enum value: KEY_STATE_REVOKED = 3;
    */
@@ -833,7 +835,7 @@ export enum KeyState {
 export declare const KeyStateSchema: GenEnum<KeyState>;
 
 /**
- * How long a rotated key goes on working.
+ * Time for which a rotated key keeps working.
  *
  * @generated from enum parley.console.v1.RotationGrace
  */
@@ -880,7 +882,7 @@ export enum RotationGrace {
 export declare const RotationGraceSchema: GenEnum<RotationGrace>;
 
 /**
- * What a revocation ends.
+ * The keys that a revocation ends.
  *
  * @generated from enum parley.console.v1.RevocationScope
  */
@@ -946,9 +948,9 @@ export enum BudgetPeriod {
 export declare const BudgetPeriodSchema: GenEnum<BudgetPeriod>;
 
 /**
- * API keys. Callers see those of their own account and their teams, administrators all; who may change them depends on the role. A key of somebody else is answered
- * like one that does not exist: INVALID_ARGUMENT.
- *
+ * API keys. Callers see those of their own account and their teams, administrators all; the role decides which
+ * callers may change them. A key that the caller may not see is answered like one that does not exist:
+ * INVALID_ARGUMENT.
  * Sessions and the need for a fresh password are as with AccountService.
  *
  * @generated from service parley.console.v1.KeyService
@@ -976,8 +978,9 @@ export declare const KeyService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a developer who
-   * changes the models, capabilities, limits or required labels of a key that is `limited_by_administrator`.
+   * Changes a key that was not revoked; absent fields stay. Needs a fresh password. PERMISSION_DENIED for a
+   * developer who changes the models, capabilities, limits or required labels of a key that is
+   * `limited_by_administrator`.
    *
    * @generated from rpc parley.console.v1.KeyService.Update
    */
@@ -987,8 +990,8 @@ export declare const KeyService: GenService<{
     output: typeof UpdateKeyResponseSchema;
   },
   /**
-   * Makes a key in place of another one, which goes on working for a while. Needs a fresh password. With a grace,
-   * INVALID_ARGUMENT as with Create.
+   * Makes a key in place of another one, which keeps working for a grace period. Needs a fresh password. With a
+   * grace, INVALID_ARGUMENT as with Create.
    *
    * @generated from rpc parley.console.v1.KeyService.Rotate
    */

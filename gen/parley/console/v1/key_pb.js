@@ -139,7 +139,7 @@ export const ProviderOptionSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_key, 0);
 
 /**
- * What a request may ask of a provider beside tokens: it costs extra, or lets the provider keep data.
+ * Options of a request beside tokens: they cost extra, or let the provider keep data.
  *
  * @generated from enum parley.console.v1.ProviderOption
  */
@@ -153,7 +153,7 @@ export const KeyStateSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_key, 1);
 
 /**
- * What has become of a key.
+ * State of a key.
  *
  * @generated from enum parley.console.v1.KeyState
  */
@@ -167,7 +167,7 @@ export const RotationGraceSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_key, 2);
 
 /**
- * How long a rotated key goes on working.
+ * Time for which a rotated key keeps working.
  *
  * @generated from enum parley.console.v1.RotationGrace
  */
@@ -181,7 +181,7 @@ export const RevocationScopeSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_key, 3);
 
 /**
- * What a revocation ends.
+ * The keys that a revocation ends.
  *
  * @generated from enum parley.console.v1.RevocationScope
  */
@@ -203,9 +203,9 @@ export const BudgetPeriod = /*@__PURE__*/
   tsEnum(BudgetPeriodSchema);
 
 /**
- * API keys. Callers see those of their own account and their teams, administrators all; who may change them depends on the role. A key of somebody else is answered
- * like one that does not exist: INVALID_ARGUMENT.
- *
+ * API keys. Callers see those of their own account and their teams, administrators all; the role decides which
+ * callers may change them. A key that the caller may not see is answered like one that does not exist:
+ * INVALID_ARGUMENT.
  * Sessions and the need for a fresh password are as with AccountService.
  *
  * @generated from service parley.console.v1.KeyService

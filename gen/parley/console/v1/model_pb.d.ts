@@ -22,21 +22,21 @@ export declare const file_parley_console_v1_model: GenFile;
  */
 export declare type Breaker = Message<"parley.console.v1.Breaker"> & {
   /**
-   * Whether it is called.
+   * Its state.
    *
    * @generated from field: parley.console.v1.BreakerState state = 1;
    */
   state: BreakerState;
 
   /**
-   * Since when it has not worked; absent while it does.
+   * Time at which it opened; absent while it is closed.
    *
    * @generated from field: google.protobuf.Timestamp rest_start_time = 2;
    */
   restStartTime?: Timestamp | undefined;
 
   /**
-   * When it may be probed; past while it is, absent while it works.
+   * Time from which a probe is allowed; past while one is, absent while it is closed.
    *
    * @generated from field: google.protobuf.Timestamp rest_end_time = 3;
    */
@@ -57,13 +57,13 @@ export declare type Breaker = Message<"parley.console.v1.Breaker"> & {
 export declare const BreakerSchema: GenMessage<Breaker>;
 
 /**
- * How long something took, in milliseconds. Percentiles are taken from the latest 64 of each minute.
+ * Durations in milliseconds. Percentiles are taken from the latest 64 of each minute.
  *
  * @generated from message parley.console.v1.Latency
  */
 export declare type Latency = Message<"parley.console.v1.Latency"> & {
   /**
-   * How many there were; 0: the rest says nothing.
+   * Number of durations; 0: there are no percentiles.
    *
    * @generated from field: int64 count = 1;
    */
@@ -104,7 +104,7 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   id: string;
 
   /**
-   * What it is good for, in one line.
+   * Its description, in one line.
    *
    * @generated from field: string description = 2;
    */
@@ -132,21 +132,21 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   shutdownTime?: Timestamp | undefined;
 
   /**
-   * What messages to it may hold.
+   * Modalities of messages to it.
    *
    * @generated from field: repeated parley.v1.Modality input_modalities = 5;
    */
   inputModalities: Modality[];
 
   /**
-   * What its answers may hold.
+   * Modalities of its answers.
    *
    * @generated from field: repeated parley.v1.Modality output_modalities = 6;
    */
   outputModalities: Modality[];
 
   /**
-   * What it can do.
+   * Its capabilities.
    *
    * @generated from field: parley.v1.ModelCapabilities capabilities = 7;
    */
@@ -167,21 +167,21 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   maxOutputTokens: number;
 
   /**
-   * What it costs; absent when nobody said.
+   * Its price; absent when it is not known.
    *
    * @generated from field: parley.v1.ModelPrice price = 10;
    */
   price?: ModelPrice | undefined;
 
   /**
-   * What it costs in place of `price` when the prompt is long, the shortest prompts first.
+   * Prices in place of `price` for long prompts, the shortest prompts first.
    *
    * @generated from field: repeated parley.v1.PriceTier price_tiers = 16;
    */
   priceTiers: PriceTier[];
 
   /**
-   * Whether its upstream model is called now.
+   * Circuit breaker of its upstream model.
    *
    * @generated from field: parley.console.v1.Breaker breaker = 11;
    */
@@ -195,22 +195,22 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   firstContent?: Latency | undefined;
 
   /**
-   * How often its upstream model was called.
+   * Number of calls of its upstream model.
    *
    * @generated from field: int64 attempts = 13;
    */
   attempts: bigint;
 
   /**
-   * Of them: those that it failed. Requests that it has rejected, and callers who left, are not its failures.
+   * Number of calls that the upstream model failed, without rejected requests and callers that left.
    *
    * @generated from field: int64 failures = 14;
    */
   failures: bigint;
 
   /**
-   * IDs of the models behind it, of which one serves each request. Empty for an ordinary model; otherwise what is said of an upstream
-   * model is absent.
+   * IDs of the models behind it, of which one serves each request. Empty for an ordinary model; otherwise the
+   * fields about an upstream model are absent.
    *
    * @generated from field: repeated string targets = 17;
    */
@@ -258,7 +258,7 @@ export declare type ListModelsResponse = Message<"parley.console.v1.ListModelsRe
 export declare const ListModelsResponseSchema: GenMessage<ListModelsResponse>;
 
 /**
- * How often attempts have ended in one way.
+ * Number of attempts with one outcome.
  *
  * @generated from message parley.console.v1.OutcomeCount
  */
@@ -271,7 +271,7 @@ export declare type OutcomeCount = Message<"parley.console.v1.OutcomeCount"> & {
   outcome: string;
 
   /**
-   * How often.
+   * Number of attempts.
    *
    * @generated from field: int64 count = 2;
    */
@@ -312,7 +312,7 @@ export declare type UpstreamFailure = Message<"parley.console.v1.UpstreamFailure
   httpStatusCode?: number | undefined;
 
   /**
-   * Why, in words.
+   * Description of the failure.
    *
    * @generated from field: string reason = 4;
    */
@@ -367,28 +367,28 @@ export declare type Upstream = Message<"parley.console.v1.Upstream"> & {
   modelIds: string[];
 
   /**
-   * Whether it is called now.
+   * Its circuit breaker.
    *
    * @generated from field: parley.console.v1.Breaker breaker = 4;
    */
   breaker?: Breaker | undefined;
 
   /**
-   * How often it was called.
+   * Number of calls.
    *
    * @generated from field: int64 attempts = 5;
    */
   attempts: bigint;
 
   /**
-   * How often it was passed over, because it rested or could not take the request.
+   * Number of times that it was skipped, because its circuit breaker was open or it could not take the request.
    *
    * @generated from field: int64 skipped = 6;
    */
   skipped: bigint;
 
   /**
-   * Of the attempts: those that it failed, as with `Model.failures`.
+   * Number of calls that failed, as with `Model.failures`.
    *
    * @generated from field: int64 failures = 7;
    */
@@ -457,14 +457,14 @@ export declare type ListUpstreamsResponse = Message<"parley.console.v1.ListUpstr
   upstreams: Upstream[];
 
   /**
-   * Since when this process has counted: at most 15 minutes ago.
+   * Beginning of the figures: at most 15 minutes ago.
    *
    * @generated from field: google.protobuf.Timestamp since = 2;
    */
   since?: Timestamp | undefined;
 
   /**
-   * When this was so.
+   * Time of the figures.
    *
    * @generated from field: google.protobuf.Timestamp time = 3;
    */
@@ -478,7 +478,7 @@ export declare type ListUpstreamsResponse = Message<"parley.console.v1.ListUpstr
 export declare const ListUpstreamsResponseSchema: GenMessage<ListUpstreamsResponse>;
 
 /**
- * Which request to explain, and for which key.
+ * A request to explain, and its key.
  *
  * @generated from message parley.console.v1.ExplainRouteRequest
  */
@@ -491,7 +491,7 @@ export declare type ExplainRouteRequest = Message<"parley.console.v1.ExplainRout
   keyId: string;
 
   /**
-   * Required. As a client of `CompletionService` would ask.
+   * Required. The request, as a client of `CompletionService` would send it.
    *
    * @generated from field: parley.v1.CompletionRequest completion = 2;
    */
@@ -512,7 +512,7 @@ export declare type ExplainRouteRequest = Message<"parley.console.v1.ExplainRout
 export declare const ExplainRouteRequestSchema: GenMessage<ExplainRouteRequest>;
 
 /**
- * What would happen to it.
+ * The explanation.
  *
  * @generated from message parley.console.v1.ExplainRouteResponse
  */
@@ -532,7 +532,7 @@ export declare type ExplainRouteResponse = Message<"parley.console.v1.ExplainRou
 export declare const ExplainRouteResponseSchema: GenMessage<ExplainRouteResponse>;
 
 /**
- * Which model to test.
+ * The model to test.
  *
  * @generated from message parley.console.v1.TestModelRequest
  */
@@ -552,7 +552,7 @@ export declare type TestModelRequest = Message<"parley.console.v1.TestModelReque
 export declare const TestModelRequestSchema: GenMessage<TestModelRequest>;
 
 /**
- * What came of it.
+ * Result of the test.
  *
  * @generated from message parley.console.v1.TestModelResponse
  */
@@ -599,14 +599,14 @@ export declare type TestFailure = Message<"parley.console.v1.TestFailure"> & {
   httpStatusCode?: number | undefined;
 
   /**
-   * Why, in words.
+   * Description of the failure.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * What to look at; empty where nothing is known to help.
+   * Advice; empty where there is none.
    *
    * @generated from field: string advice = 4;
    */
@@ -620,13 +620,13 @@ export declare type TestFailure = Message<"parley.console.v1.TestFailure"> & {
 export declare const TestFailureSchema: GenMessage<TestFailure>;
 
 /**
- * Whether an upstream model is called.
+ * State of a circuit breaker.
  *
  * @generated from enum parley.console.v1.BreakerState
  */
 export enum BreakerState {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: BREAKER_STATE_UNSPECIFIED = 0;
    */
@@ -660,14 +660,14 @@ export enum BreakerState {
 export declare const BreakerStateSchema: GenEnum<BreakerState>;
 
 /**
- * The models of this installation as people need them, and how their providers are doing. What is said of now is the view
- * of the process that answers, over its last 15 minutes: other processes may see something else. Needs a session.
+ * The models of this installation for people, and the health of their providers. Figures of the present are those
+ * of the process that answers, over its last 15 minutes: other processes may have others. Needs a session.
  *
  * @generated from service parley.console.v1.ModelService
  */
 export declare const ModelService: GenService<{
   /**
-   * Lists all models, in the order of the registry. A provider's address and credential are nowhere in it.
+   * Lists all models, in the order of the registry. It contains no addresses and credentials of providers.
    *
    * @generated from rpc parley.console.v1.ModelService.List
    */

@@ -127,7 +127,7 @@ export const BreakerStateSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_model, 0);
 
 /**
- * Whether an upstream model is called.
+ * State of a circuit breaker.
  *
  * @generated from enum parley.console.v1.BreakerState
  */
@@ -135,8 +135,8 @@ export const BreakerState = /*@__PURE__*/
   tsEnum(BreakerStateSchema);
 
 /**
- * The models of this installation as people need them, and how their providers are doing. What is said of now is the view
- * of the process that answers, over its last 15 minutes: other processes may see something else. Needs a session.
+ * The models of this installation for people, and the health of their providers. Figures of the present are those
+ * of the process that answers, over its last 15 minutes: other processes may have others. Needs a session.
  *
  * @generated from service parley.console.v1.ModelService
  */

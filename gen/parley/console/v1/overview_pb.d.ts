@@ -13,13 +13,14 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_parley_console_v1_overview: GenFile;
 
 /**
- * Names what to look at.
+ * The account of the overview.
  *
  * @generated from message parley.console.v1.GetOverviewRequest
  */
 export declare type GetOverviewRequest = Message<"parley.console.v1.GetOverviewRequest"> & {
   /**
-   * Whose. Empty: one's own account, and for administrators all. Others than administrators may name their own and their teams.
+   * Empty: the caller's own account, and for administrators all. Others than administrators may name their own
+   * and their teams.
    *
    * @generated from field: string account_id = 1;
    */
@@ -67,7 +68,7 @@ export declare type SpendingOverview = Message<"parley.console.v1.SpendingOvervi
   monthMicroUsd: bigint;
 
   /**
-   * What the whole month comes to if the rest of it goes on like the last seven days.
+   * Forecast for the whole month, if it goes on like the last seven days.
    *
    * @generated from field: int64 forecast_micro_usd = 4;
    */
@@ -163,7 +164,7 @@ export declare type UnhealthyTarget = Message<"parley.console.v1.UnhealthyTarget
   provider: string;
 
   /**
-   * What the provider calls it.
+   * The provider's own name of the model.
    *
    * @generated from field: string name = 2;
    */
@@ -177,7 +178,7 @@ export declare type UnhealthyTarget = Message<"parley.console.v1.UnhealthyTarget
   modelIds: string[];
 
   /**
-   * How it is.
+   * Its state.
    *
    * @generated from field: parley.console.v1.TargetState state = 4;
    */
@@ -212,7 +213,7 @@ export declare type UnhealthyTarget = Message<"parley.console.v1.UnhealthyTarget
 export declare const UnhealthyTargetSchema: GenMessage<UnhealthyTarget>;
 
 /**
- * What to look at in a key.
+ * A key that needs attention.
  *
  * @generated from message parley.console.v1.KeyNotice
  */
@@ -232,7 +233,7 @@ export declare type KeyNotice = Message<"parley.console.v1.KeyNotice"> & {
   name: string;
 
   /**
-   * Whose it is.
+   * Account that owns it: an ID.
    *
    * @generated from field: string account_id = 3;
    */
@@ -274,7 +275,7 @@ export declare type KeyNotice = Message<"parley.console.v1.KeyNotice"> & {
 export declare const KeyNoticeSchema: GenMessage<KeyNotice>;
 
 /**
- * What is to be done on the first day.
+ * Steps of the first day.
  *
  * @generated from message parley.console.v1.SetupChecklist
  */
@@ -370,13 +371,13 @@ export declare type GetOverviewResponse = Message<"parley.console.v1.GetOverview
 export declare const GetOverviewResponseSchema: GenMessage<GetOverviewResponse>;
 
 /**
- * How an upstream model is.
+ * State of an upstream model.
  *
  * @generated from enum parley.console.v1.TargetState
  */
 export enum TargetState {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: TARGET_STATE_UNSPECIFIED = 0;
    */
@@ -423,7 +424,7 @@ export declare const TargetStateSchema: GenEnum<TargetState>;
  */
 export declare const OverviewService: GenService<{
   /**
-   * Returns it. Others than administrators see that of their own account, administrators that of all accounts or of one.
+   * Returns the overview. Administrators see that of all accounts or of one, others that of their own account.
    *
    * @generated from rpc parley.console.v1.OverviewService.Get
    */

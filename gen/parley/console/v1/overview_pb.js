@@ -68,7 +68,7 @@ export const TargetStateSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_overview, 0);
 
 /**
- * How an upstream model is.
+ * State of an upstream model.
  *
  * @generated from enum parley.console.v1.TargetState
  */

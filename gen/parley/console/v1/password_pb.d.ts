@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_parley_console_v1_password: GenFile;
 
 /**
- * Whose password was lost.
+ * Address of the account whose password was lost.
  *
  * @generated from message parley.console.v1.RequestPasswordResetRequest
  */

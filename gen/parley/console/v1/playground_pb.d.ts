@@ -12,7 +12,7 @@ import type { CompletionChunk, CompletionRequest } from "../../v1/completion_pb.
 export declare const file_parley_console_v1_playground: GenFile;
 
 /**
- * What to ask, and as whom.
+ * A request and the key to use.
  *
  * @generated from message parley.console.v1.StreamPlaygroundRequest
  */
@@ -25,7 +25,7 @@ export declare type StreamPlaygroundRequest = Message<"parley.console.v1.StreamP
   keyId: string;
 
   /**
-   * As a client of `CompletionService` would ask.
+   * The request, as a client of `CompletionService` would send it.
    *
    * @generated from field: parley.v1.CompletionRequest completion = 2;
    */
@@ -39,14 +39,14 @@ export declare type StreamPlaygroundRequest = Message<"parley.console.v1.StreamP
 export declare const StreamPlaygroundRequestSchema: GenMessage<StreamPlaygroundRequest>;
 
 /**
- * Some of the answer.
+ * A chunk of the answer, or a heartbeat.
  *
  * @generated from message parley.console.v1.StreamPlaygroundResponse
  */
 export declare type StreamPlaygroundResponse = Message<"parley.console.v1.StreamPlaygroundResponse"> & {
   /**
-   * As `CompletionService.Stream` sends it, but an image's bytes are in its `part_start`; absent in a sign of life, of which one comes after each 15 seconds without a
-   * word from the model.
+   * As `CompletionService.Stream` sends it, but an image's bytes are in its `part_start`; absent in a heartbeat,
+   * which is sent after every 15 seconds without a chunk.
    *
    * @generated from field: parley.v1.CompletionChunk chunk = 1;
    */
@@ -60,18 +60,18 @@ export declare type StreamPlaygroundResponse = Message<"parley.console.v1.Stream
 export declare const StreamPlaygroundResponseSchema: GenMessage<StreamPlaygroundResponse>;
 
 /**
- * Completions that people try out in the console. They are like any others: under the permissions, limits and budget of
- * the key, and in the ledger, with the entrance `console`. Needs a session.
+ * Completions that people try out in the dashboard. They are ordinary completions: under the permissions, limits
+ * and budget of the key, and in the ledger, with the entrance `console`. Needs a session.
  *
  * @generated from service parley.console.v1.PlaygroundService
  */
 export declare const PlaygroundService: GenService<{
   /**
    * One completion with the permissions of one of the caller's keys, in chunks by the grammar of
-   * `parley.v1.CompletionService.Stream`, with the same errors. INVALID_ARGUMENT for an unknown key, that of somebody else
-   * and one that has ended. The request may have 16 MiB. Ends when the caller leaves, and when the session does
-   * (UNAUTHENTICATED). RESOURCE_EXHAUSTED also for more than eight streams at once by one account, `RequestService.Watch`
-   * included.
+   * `parley.v1.CompletionService.Stream`, with the same errors. INVALID_ARGUMENT for an unknown key, one that the
+   * caller may not use and one that has ended. The request may have 16 MiB. Ends when the caller leaves, and when
+   * the session does (UNAUTHENTICATED). RESOURCE_EXHAUSTED also for more than eight streams at once by one
+   * account, `RequestService.Watch` included.
    *
    * @generated from rpc parley.console.v1.PlaygroundService.Stream
    */

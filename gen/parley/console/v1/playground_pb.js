@@ -26,8 +26,8 @@ export const StreamPlaygroundResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_playground, 1);
 
 /**
- * Completions that people try out in the console. They are like any others: under the permissions, limits and budget of
- * the key, and in the ledger, with the entrance `console`. Needs a session.
+ * Completions that people try out in the dashboard. They are ordinary completions: under the permissions, limits
+ * and budget of the key, and in the ledger, with the entrance `console`. Needs a session.
  *
  * @generated from service parley.console.v1.PlaygroundService
  */

@@ -14,27 +14,27 @@ import type { Choice, CompletionRequest, FinishReason } from "../../v1/completio
 export declare const file_parley_console_v1_request: GenFile;
 
 /**
- * Which requests. What is left out does not narrow.
+ * A filter of requests; absent conditions match all.
  *
  * @generated from message parley.console.v1.RequestFilter
  */
 export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> & {
   /**
-   * Whose. Others than administrators may name their own and their teams.
+   * Requests of this account. Others than administrators may name their own and their teams.
    *
    * @generated from field: string account_id = 1;
    */
   accountId: string;
 
   /**
-   * Of which key; `none`: refused without a valid one.
+   * Requests with this key; `none`: refused without a valid one.
    *
    * @generated from field: string key_id = 2;
    */
   keyId: string;
 
   /**
-   * Of which model: the requested one or the one that answered.
+   * Requests of this model: the requested one or the one that answered.
    *
    * @generated from field: string model = 3;
    */
@@ -48,42 +48,43 @@ export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> &
   outcome: string;
 
   /**
-   * Those that ended then or later.
+   * Requests that ended at this time or later.
    *
    * @generated from field: google.protobuf.Timestamp since = 5;
    */
   since?: Timestamp | undefined;
 
   /**
-   * Those that ended before.
+   * Requests that ended before this time.
    *
    * @generated from field: google.protobuf.Timestamp until = 6;
    */
   until?: Timestamp | undefined;
 
   /**
-   * Of which end user. Requests that were refused before they became completions are not found by this and those that follow.
+   * Requests of this end user. Requests that were refused before they became completions are not found by this
+   * condition and the following ones.
    *
    * @generated from field: string end_user = 7;
    */
   endUser: string;
 
   /**
-   * Of which session.
+   * Requests of this session.
    *
    * @generated from field: string session = 8;
    */
   session: string;
 
   /**
-   * Of which agent: the program that calls.
+   * Requests of this agent: the program that calls.
    *
    * @generated from field: string agent = 9;
    */
   agent: string;
 
   /**
-   * With this tag.
+   * Requests with this tag.
    *
    * @generated from field: string tag = 10;
    */
@@ -97,8 +98,9 @@ export declare type RequestFilter = Message<"parley.console.v1.RequestFilter"> &
 export declare const RequestFilterSchema: GenMessage<RequestFilter>;
 
 /**
- * Times within an attempt, and what its provider said. Times are milliseconds since the request arrived, as `Attempt.start_offset` is; absent
- * where the attempt did not come so far, and for entries from before they were kept.
+ * Times within an attempt, and the error of its provider. Times are milliseconds since the request arrived, as
+ * `Attempt.start_offset` is; absent where the attempt did not come so far, and for entries from before they were
+ * kept.
  *
  * @generated from message parley.console.v1.AttemptDetails
  */
@@ -125,8 +127,8 @@ export declare type AttemptDetails = Message<"parley.console.v1.AttemptDetails">
   firstContentMs?: number | undefined;
 
   /**
-   * What the provider or the connection to it said of the failure, without credentials, where callers are told less. Only for
-   * administrators; empty without it.
+   * The error of the provider or of the connection to it, without credentials, where callers get a shorter
+   * message. Only for administrators; empty without it.
    *
    * @generated from field: string provider_error = 4;
    */
@@ -140,28 +142,27 @@ export declare type AttemptDetails = Message<"parley.console.v1.AttemptDetails">
 export declare const AttemptDetailsSchema: GenMessage<AttemptDetails>;
 
 /**
- * What one side of the limits was like when the request was let in: that of the key or of its account, whichever was
- * nearer to its end.
+ * State of a limit when the request was admitted: that of the key or of its account, whichever had less left.
  *
  * @generated from message parley.console.v1.LimitSnapshot
  */
 export declare type LimitSnapshot = Message<"parley.console.v1.LimitSnapshot"> & {
   /**
-   * How much there is at most.
+   * The limit.
    *
    * @generated from field: int64 limit = 1;
    */
   limit: bigint;
 
   /**
-   * How much of it was left, this request already taken.
+   * Rest of it after this request.
    *
    * @generated from field: int64 remaining = 2;
    */
   remaining: bigint;
 
   /**
-   * Until all of it would have been there again, in milliseconds.
+   * Time until all of it would have been available again, in milliseconds.
    *
    * @generated from field: int64 reset_ms = 3;
    */
@@ -195,14 +196,14 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   requestId: string;
 
   /**
-   * Whose key it was; `none` when it was refused without a valid one.
+   * Account of its key: an ID; `none` when it was refused without a valid key.
    *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
-   * Which key it was; `none` likewise.
+   * ID of its key; `none` likewise.
    *
    * @generated from field: string key_id = 4;
    */
@@ -265,8 +266,8 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   outcome: string;
 
   /**
-   * What the caller was told; empty for one that was served, and for failed ones that are known from the ledger alone: this process
-   * remembers it for a while.
+   * Error message that the caller got; empty for a served request, and for failed ones that are known from the
+   * ledger alone: this process remembers it for a while.
    *
    * @generated from field: string message = 13;
    */
@@ -336,14 +337,14 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   firstContentMs?: number | undefined;
 
   /**
-   * It ended before its answer did, after some of it had reached the caller.
+   * The answer broke off after a part of it had reached the caller.
    *
    * @generated from field: bool partial = 23;
    */
   partial: boolean;
 
   /**
-   * The provider said nothing about tokens: they are counted from the texts.
+   * The provider sent no usage: tokens are estimated from the texts.
    *
    * @generated from field: bool estimated = 24;
    */
@@ -497,7 +498,7 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   format: string;
 
   /**
-   * What the caller's program says it is (`User-Agent`), at most 120 characters; empty for the playground.
+   * The caller's `User-Agent`, at most 120 characters; empty for the playground.
    *
    * @generated from field: string client = 46;
    */
@@ -518,7 +519,8 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   traceUrl: string;
 
   /**
-   * Whom the caller named as its end user; empty without one. This and those that follow are empty for entries from before they were kept.
+   * The end user that the caller named; empty without one. This and the following fields are empty for entries
+   * from before they were kept.
    *
    * @generated from field: string end_user = 49;
    */
@@ -532,7 +534,7 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   session: string;
 
   /**
-   * The program that called; empty when it said nothing.
+   * The program that called; empty when it is not known.
    *
    * @generated from field: string agent = 51;
    */
@@ -553,42 +555,43 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
 export declare const LoggedRequestSchema: GenMessage<LoggedRequest>;
 
 /**
- * Which page of which requests.
+ * Filter and page of requests.
  *
  * @generated from message parley.console.v1.ListRequestsRequest
  */
 export declare type ListRequestsRequest = Message<"parley.console.v1.ListRequestsRequest"> & {
   /**
-   * Which.
+   * Filter.
    *
    * @generated from field: parley.console.v1.RequestFilter filter = 1;
    */
   filter?: RequestFilter | undefined;
 
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the newest.
+   * `next_page_token` of the page before. Empty: the first page.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * How many at most, 1 to 100; 0 means 50.
+   * Largest number of requests, 1 to 100; 0 means 50.
    *
    * @generated from field: int32 limit = 3;
    */
   limit: number;
 
   /**
-   * By what they are sorted. By anything but time, the latest 50,000 of the time, account or key of the filter are looked through, and
-   * refused requests, which have nothing to sort by, are left out.
+   * Order. With an order other than time, only the latest 50,000 requests of the filter's time, account or key
+   * are sorted, and refused requests, which have no values to sort by, are left out.
    *
    * @generated from field: parley.console.v1.RequestOrder order = 4;
    */
   order: RequestOrder;
 
   /**
-   * The reverse: the lowest value first, or the earliest end, which then is an order by anything but time as well.
+   * The reverse: the lowest value first, or the earliest end, which is then handled like an order other than
+   * time.
    *
    * @generated from field: bool ascending = 5;
    */
@@ -608,7 +611,7 @@ export declare const ListRequestsRequestSchema: GenMessage<ListRequestsRequest>;
  */
 export declare type ListRequestsResponse = Message<"parley.console.v1.ListRequestsResponse"> & {
   /**
-   * In the order that was asked for.
+   * In the requested order.
    *
    * @generated from field: repeated parley.console.v1.LoggedRequest requests = 1;
    */
@@ -622,7 +625,8 @@ export declare type ListRequestsResponse = Message<"parley.console.v1.ListReques
   nextPageToken: string;
 
   /**
-   * Where only the latest were sorted: those that ended earlier are not among them. Absent: all were.
+   * Where only the latest were sorted: requests that ended before this time are left out. Absent: all were
+   * sorted.
    *
    * @generated from field: google.protobuf.Timestamp sorted_since = 3;
    */
@@ -636,7 +640,7 @@ export declare type ListRequestsResponse = Message<"parley.console.v1.ListReques
 export declare const ListRequestsResponseSchema: GenMessage<ListRequestsResponse>;
 
 /**
- * Names a request.
+ * A request to look up.
  *
  * @generated from message parley.console.v1.GetRequestRequest
  */
@@ -676,7 +680,7 @@ export declare type GetRequestResponse = Message<"parley.console.v1.GetRequestRe
 export declare const GetRequestResponseSchema: GenMessage<GetRequestResponse>;
 
 /**
- * Names a completion.
+ * A completion to look up.
  *
  * @generated from message parley.console.v1.GetContentRequest
  */
@@ -696,7 +700,7 @@ export declare type GetContentRequest = Message<"parley.console.v1.GetContentReq
 export declare const GetContentRequestSchema: GenMessage<GetContentRequest>;
 
 /**
- * What is stored of a completion.
+ * Stored content of a completion.
  *
  * @generated from message parley.console.v1.StoredContent
  */
@@ -758,13 +762,13 @@ export declare type GetContentResponse = Message<"parley.console.v1.GetContentRe
 export declare const GetContentResponseSchema: GenMessage<GetContentResponse>;
 
 /**
- * Which requests to send.
+ * Filter of the requests to send.
  *
  * @generated from message parley.console.v1.WatchRequestsRequest
  */
 export declare type WatchRequestsRequest = Message<"parley.console.v1.WatchRequestsRequest"> & {
   /**
-   * Which; `since` and `until` may not be set.
+   * Filter; `since` and `until` may not be set.
    *
    * @generated from field: parley.console.v1.RequestFilter filter = 1;
    */
@@ -784,14 +788,15 @@ export declare const WatchRequestsRequestSchema: GenMessage<WatchRequestsRequest
  */
 export declare type WatchRequestsResponse = Message<"parley.console.v1.WatchRequestsResponse"> & {
   /**
-   * In the order in which they became known; none in a sign of life.
+   * In the order in which they became known; none in a heartbeat.
    *
    * @generated from field: repeated parley.console.v1.LoggedRequest requests = 1;
    */
   requests: LoggedRequest[];
 
   /**
-   * At least how many more there were than could be sent: the list has them, of refused ones samples.
+   * Number of requests, at least, that were not sent because there were too many: the list has them, of refused
+   * ones samples.
    *
    * @generated from field: int64 skipped = 2;
    */
@@ -805,27 +810,27 @@ export declare type WatchRequestsResponse = Message<"parley.console.v1.WatchRequ
 export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsResponse>;
 
 /**
- * Which requests to export, and how.
+ * Filter, format and order of an export.
  *
  * @generated from message parley.console.v1.ExportRequestsRequest
  */
 export declare type ExportRequestsRequest = Message<"parley.console.v1.ExportRequestsRequest"> & {
   /**
-   * Which.
+   * Filter.
    *
    * @generated from field: parley.console.v1.RequestFilter filter = 1;
    */
   filter?: RequestFilter | undefined;
 
   /**
-   * The form of the file.
+   * Format of the file.
    *
    * @generated from field: parley.console.v1.ExportFormat format = 2;
    */
   format: ExportFormat;
 
   /**
-   * By what they are sorted, as in a list.
+   * Order, as in a list.
    *
    * @generated from field: parley.console.v1.RequestOrder order = 3;
    */
@@ -859,7 +864,7 @@ export declare type ExportRequestsResponse = Message<"parley.console.v1.ExportRe
   data: Uint8Array;
 
   /**
-   * How many requests these are; 0 in a sign of life.
+   * Number of requests in this piece; 0 in a heartbeat.
    *
    * @generated from field: int32 count = 2;
    */
@@ -941,7 +946,7 @@ export declare type ListSavedFiltersResponse = Message<"parley.console.v1.ListSa
 export declare const ListSavedFiltersResponseSchema: GenMessage<ListSavedFiltersResponse>;
 
 /**
- * What to save.
+ * A filter to save.
  *
  * @generated from message parley.console.v1.SaveFilterRequest
  */
@@ -975,7 +980,7 @@ export declare type SaveFilterResponse = Message<"parley.console.v1.SaveFilterRe
 export declare const SaveFilterResponseSchema: GenMessage<SaveFilterResponse>;
 
 /**
- * Which one to remove.
+ * The filter to remove.
  *
  * @generated from message parley.console.v1.RemoveSavedFilterRequest
  */
@@ -1009,13 +1014,13 @@ export declare type RemoveSavedFilterResponse = Message<"parley.console.v1.Remov
 export declare const RemoveSavedFilterResponseSchema: GenMessage<RemoveSavedFilterResponse>;
 
 /**
- * By what a list is sorted.
+ * Order of a list.
  *
  * @generated from enum parley.console.v1.RequestOrder
  */
 export enum RequestOrder {
   /**
-   * The latest to end first.
+   * The latest end first.
    *
    * @generated from enum value: REQUEST_ORDER_UNSPECIFIED = 0;
    */
@@ -1083,17 +1088,18 @@ export enum ExportFormat {
 export declare const ExportFormatSchema: GenEnum<ExportFormat>;
 
 /**
- * Single requests for completions: what became of each, and why. Prompts and answers are kept for keys with `store_content` only, where
- * `content.store_days` is configured. Callers see requests of their own account and their teams, administrators all. Needs a session.
+ * Single requests for completions, with their outcomes. Prompts and answers are kept for keys with
+ * `store_content` only, where `content.store_days` is configured. Callers see requests of their own account and
+ * their teams, administrators all. Needs a session.
  *
  * @generated from service parley.console.v1.RequestService
  */
 export declare const RequestService: GenService<{
   /**
-   * Lists every request that was let in, which the ledger has, and samples of those that were refused, the latest to end first. In
-   * each minute a process keeps up to 5 refused requests of a key and failure code, 100 in all; the usage counts them all. For a model or an outcome a page
-   * looks through a bounded number of requests: it may then have fewer of them than `limit`, or none, and a
-   * `next_page_token` with which the search goes on.
+   * Lists all requests that were admitted, from the ledger, and samples of refused ones, the latest end first. In
+   * each minute a process keeps up to 5 refused requests of a key and failure code, 100 in all; the usage counts
+   * them all. With a filter by model or outcome a page searches a bounded number of requests: it may have fewer
+   * than `limit`, or none, and a `next_page_token` that continues the search.
    *
    * @generated from rpc parley.console.v1.RequestService.List
    */
@@ -1103,8 +1109,8 @@ export declare const RequestService: GenService<{
     output: typeof ListRequestsResponseSchema;
   },
   /**
-   * Finds one: in the ledger, among the samples of refused requests, or among the latest that this process has refused.
-   * INVALID_ARGUMENT for an unknown one, and for that of somebody else.
+   * Finds one: in the ledger, among the samples of refused requests, or among the latest that this process has
+   * refused. INVALID_ARGUMENT for an unknown one, and for one that the caller may not see.
    *
    * @generated from rpc parley.console.v1.RequestService.Get
    */
@@ -1125,10 +1131,11 @@ export declare const RequestService: GenService<{
     output: typeof GetContentResponseSchema;
   },
   /**
-   * Sends requests as they end, in batches: at once those that this process has answered or refused, and within about a
-   * second those that other processes have stored. Begins with a response that has the last of those that this process has refused,
-   * at most 100: the list has only samples of them. One comes at least every 15 seconds. Ends when the session does
-   * (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE), and after an hour. RESOURCE_EXHAUSTED for more than eight streams at once by one account, the playground's included.
+   * Sends requests as they end, in batches: at once those that this process has answered or refused, and within
+   * about a second those that other processes have stored. The first response has the latest requests that this
+   * process has refused, at most 100: the list has only samples of them. A response is sent at least every 15
+   * seconds. Ends when the session does (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE), and after
+   * an hour. RESOURCE_EXHAUSTED for more than eight streams at once by one account, the playground's included.
    *
    * @generated from rpc parley.console.v1.RequestService.Watch
    */
@@ -1138,8 +1145,9 @@ export declare const RequestService: GenService<{
     output: typeof WatchRequestsResponseSchema;
   },
   /**
-   * Sends what `List` lists, the latest to end first, as the pieces of a file: at most 50,000 requests. RESOURCE_EXHAUSTED for more
-   * than eight streams at once by one account, live pages and the playground's included.
+   * Sends the requests of `List`, the latest end first, as the pieces of a file: at most 50,000 requests.
+   * RESOURCE_EXHAUSTED for more than eight streams at once by one account, live pages and the playground's
+   * included.
    *
    * @generated from rpc parley.console.v1.RequestService.Export
    */

@@ -174,7 +174,7 @@ export const RequestOrderSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_request, 0);
 
 /**
- * By what a list is sorted.
+ * Order of a list.
  *
  * @generated from enum parley.console.v1.RequestOrder
  */
@@ -196,8 +196,9 @@ export const ExportFormat = /*@__PURE__*/
   tsEnum(ExportFormatSchema);
 
 /**
- * Single requests for completions: what became of each, and why. Prompts and answers are kept for keys with `store_content` only, where
- * `content.store_days` is configured. Callers see requests of their own account and their teams, administrators all. Needs a session.
+ * Single requests for completions, with their outcomes. Prompts and answers are kept for keys with
+ * `store_content` only, where `content.store_days` is configured. Callers see requests of their own account and
+ * their teams, administrators all. Needs a session.
  *
  * @generated from service parley.console.v1.RequestService
  */

@@ -122,7 +122,7 @@ export declare type CreateRoleRequest = Message<"parley.console.v1.CreateRoleReq
   permissions: string[];
 
   /**
-   * Not said: developer.
+   * Default: developer.
    *
    * @generated from field: parley.console.v1.AccountRole base = 3;
    */
@@ -156,7 +156,7 @@ export declare type CreateRoleResponse = Message<"parley.console.v1.CreateRoleRe
 export declare const CreateRoleResponseSchema: GenMessage<CreateRoleResponse>;
 
 /**
- * What a role is to be.
+ * New fields of a role.
  *
  * @generated from message parley.console.v1.UpdateRoleRequest
  */
@@ -183,7 +183,7 @@ export declare type UpdateRoleRequest = Message<"parley.console.v1.UpdateRoleReq
   permissions: string[];
 
   /**
-   * Not said: developer.
+   * Default: developer.
    *
    * @generated from field: parley.console.v1.AccountRole base = 4;
    */
@@ -217,7 +217,7 @@ export declare type UpdateRoleResponse = Message<"parley.console.v1.UpdateRoleRe
 export declare const UpdateRoleResponseSchema: GenMessage<UpdateRoleResponse>;
 
 /**
- * Names one role.
+ * The role to remove.
  *
  * @generated from message parley.console.v1.RemoveRoleRequest
  */
@@ -252,9 +252,8 @@ export declare const RemoveRoleResponseSchema: GenMessage<RemoveRoleResponse>;
 
 /**
  * Custom roles: names for sets of permissions, which accounts and invitations have as `custom_role_id`.
- *
- * Nobody makes, changes or gives a role that has more than their own; a viewer in the own account none whose base is developer. Sessions
- * and the need for a fresh password are as with AccountService.
+ * A caller cannot make, change or give a role with permissions that it does not have; a viewer in the own
+ * account, none whose base is developer. Sessions and the need for a fresh password are as with AccountService.
  *
  * @generated from service parley.console.v1.RoleService
  */
@@ -280,7 +279,8 @@ export declare const RoleService: GenService<{
     output: typeof CreateRoleResponseSchema;
   },
   /**
-   * Replaces what a role is, at once for everybody who has it. For owners. Needs a fresh password. INVALID_ARGUMENT as for Create.
+   * Replaces the fields of a role, at once for all accounts that have it. For owners. Needs a fresh password.
+   * INVALID_ARGUMENT as for Create.
    *
    * @generated from rpc parley.console.v1.RoleService.Update
    */

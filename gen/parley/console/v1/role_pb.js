@@ -77,9 +77,8 @@ export const RemoveRoleResponseSchema = /*@__PURE__*/
 
 /**
  * Custom roles: names for sets of permissions, which accounts and invitations have as `custom_role_id`.
- *
- * Nobody makes, changes or gives a role that has more than their own; a viewer in the own account none whose base is developer. Sessions
- * and the need for a fresh password are as with AccountService.
+ * A caller cannot make, change or give a role with permissions that it does not have; a viewer in the own
+ * account, none whose base is developer. Sessions and the need for a fresh password are as with AccountService.
  *
  * @generated from service parley.console.v1.RoleService
  */

@@ -32,7 +32,7 @@ export declare type OwnCredential = Message<"parley.console.v1.OwnCredential"> &
   setTime?: Timestamp | undefined;
 
   /**
-   * Who set it: an account's ID; empty for the command line.
+   * Account that set it: an ID; empty for the command line.
    *
    * @generated from field: string set_by = 3;
    */
@@ -80,7 +80,7 @@ export declare type AccountAlias = Message<"parley.console.v1.AccountAlias"> & {
 export declare const AccountAliasSchema: GenMessage<AccountAlias>;
 
 /**
- * Whose.
+ * The account to read.
  *
  * @generated from message parley.console.v1.GetRoutingRequest
  */
@@ -100,7 +100,7 @@ export declare type GetRoutingRequest = Message<"parley.console.v1.GetRoutingReq
 export declare const GetRoutingRequestSchema: GenMessage<GetRoutingRequest>;
 
 /**
- * What the account has set.
+ * The account's settings.
  *
  * @generated from message parley.console.v1.GetRoutingResponse
  */
@@ -188,7 +188,7 @@ export declare type SetCredentialResponse = Message<"parley.console.v1.SetCreden
 export declare const SetCredentialResponseSchema: GenMessage<SetCredentialResponse>;
 
 /**
- * Which credential.
+ * The credential to remove.
  *
  * @generated from message parley.console.v1.RemoveCredentialRequest
  */
@@ -276,17 +276,16 @@ export declare type SetAliasesResponse = Message<"parley.console.v1.SetAliasesRe
 export declare const SetAliasesResponseSchema: GenMessage<SetAliasesResponse>;
 
 /**
- * What an account has set for the requests of its keys: its own credentials at providers, and names of its own for models.
- *
- * All calls need a session (see SessionService). Others than administrators see and change what is of their own account, administrators that of
- * all: PERMISSION_DENIED otherwise. Changes need the password to have been given within the last ten minutes, and hold for
- * requests that begin within five seconds, at most replicas within one.
+ * An account's settings for the requests of its keys: its own credentials at providers, and its own aliases of
+ * models. All calls need a session (see SessionService). Administrators see and change the settings of all
+ * accounts, others those of their own: PERMISSION_DENIED otherwise. Changes need the password to have been given
+ * within the last ten minutes, and apply to new requests within five seconds, at most replicas within one.
  *
  * @generated from service parley.console.v1.RoutingService
  */
 export declare const RoutingService: GenService<{
   /**
-   * What the account has set. INVALID_ARGUMENT for an unknown account.
+   * Returns the account's settings. INVALID_ARGUMENT for an unknown account.
    *
    * @generated from rpc parley.console.v1.RoutingService.GetRouting
    */

@@ -82,11 +82,10 @@ export const SetAliasesResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_routing, 9);
 
 /**
- * What an account has set for the requests of its keys: its own credentials at providers, and names of its own for models.
- *
- * All calls need a session (see SessionService). Others than administrators see and change what is of their own account, administrators that of
- * all: PERMISSION_DENIED otherwise. Changes need the password to have been given within the last ten minutes, and hold for
- * requests that begin within five seconds, at most replicas within one.
+ * An account's settings for the requests of its keys: its own credentials at providers, and its own aliases of
+ * models. All calls need a session (see SessionService). Administrators see and change the settings of all
+ * accounts, others those of their own: PERMISSION_DENIED otherwise. Changes need the password to have been given
+ * within the last ten minutes, and apply to new requests within five seconds, at most replicas within one.
  *
  * @generated from service parley.console.v1.RoutingService
  */

@@ -14,20 +14,20 @@ import type { TeamMembership } from "./team_pb.js";
 export declare const file_parley_console_v1_session: GenFile;
 
 /**
- * Somebody who is signed in.
+ * A session of a signed-in account.
  *
  * @generated from message parley.console.v1.Session
  */
 export declare type Session = Message<"parley.console.v1.Session"> & {
   /**
-   * Who.
+   * The account.
    *
    * @generated from field: parley.console.v1.Account account = 1;
    */
   account?: Account | undefined;
 
   /**
-   * Until when acts that need a fresh password can be done without asking for it; may be past.
+   * Time until which calls that need a fresh password do not ask for it; may be past.
    *
    * @generated from field: google.protobuf.Timestamp fresh_until = 2;
    */
@@ -55,7 +55,7 @@ export declare type Session = Message<"parley.console.v1.Session"> & {
   byProvider: boolean;
 
   /**
-   * What the account may do in all accounts and for the installation, such as `audit.read`.
+   * Permissions of the account in all accounts and for the installation, such as `audit.read`.
    *
    * @generated from field: repeated string permissions = 6;
    */
@@ -154,7 +154,7 @@ export declare type SignUpResponse = Message<"parley.console.v1.SignUpResponse">
 export declare const SignUpResponseSchema: GenMessage<SignUpResponse>;
 
 /**
- * Who wants to sign in.
+ * Credentials of a sign-in.
  *
  * @generated from message parley.console.v1.SignInRequest
  */
@@ -174,7 +174,7 @@ export declare type SignInRequest = Message<"parley.console.v1.SignInRequest"> &
   password: string;
 
   /**
-   * Of the authenticator app, or a recovery code; for an account that has the app.
+   * Code of the authenticator app, or a recovery code; for an account that has the app.
    *
    * @generated from field: string code = 3;
    */
@@ -282,7 +282,7 @@ export declare type SignOutResponse = Message<"parley.console.v1.SignOutResponse
 export declare const SignOutResponseSchema: GenMessage<SignOutResponse>;
 
 /**
- * Asks who is signed in.
+ * Asks for the session.
  *
  * @generated from message parley.console.v1.GetSessionRequest
  */
@@ -296,35 +296,35 @@ export declare type GetSessionRequest = Message<"parley.console.v1.GetSessionReq
 export declare const GetSessionRequestSchema: GenMessage<GetSessionRequest>;
 
 /**
- * Who is signed in, and who may sign up.
+ * The session, and the rules for signing up.
  *
  * @generated from message parley.console.v1.GetSessionResponse
  */
 export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionResponse"> & {
   /**
-   * Absent when nobody is signed in.
+   * Absent without a session.
    *
    * @generated from field: parley.console.v1.Session session = 1;
    */
   session?: Session | undefined;
 
   /**
-   * Who may make an account.
+   * Rules for making an account.
    *
    * @generated from field: parley.console.v1.SignUpMode sign_up_mode = 2;
    */
   signUpMode: SignUpMode;
 
   /**
-   * Nobody has an account yet: whoever signs up next becomes the owner. Where the mode is closed, that is done with
-   * the command line.
+   * There is no account yet: the next person who signs up becomes the owner. Where the mode is closed, the
+   * command line makes the account.
    *
    * @generated from field: bool needs_owner = 3;
    */
   needsOwner: boolean;
 
   /**
-   * The first owner has to give a setup token, because people on other machines may reach the console: the
+   * The first owner has to give a setup token, because people on other machines may reach the dashboard: the
    * configuration says so, or this request came through a proxy.
    *
    * @generated from field: bool needs_setup_token = 4;
@@ -367,7 +367,7 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
 export declare const GetSessionResponseSchema: GenMessage<GetSessionResponse>;
 
 /**
- * Asks about an invitation.
+ * An invitation to check.
  *
  * @generated from message parley.console.v1.GetInvitationRequest
  */
@@ -414,7 +414,7 @@ export declare type GetInvitationResponse = Message<"parley.console.v1.GetInvita
 export declare const GetInvitationResponseSchema: GenMessage<GetInvitationResponse>;
 
 /**
- * A proof of whoever is signed in.
+ * A proof of the signed-in person.
  *
  * @generated from message parley.console.v1.ReauthenticateRequest
  */
@@ -427,7 +427,7 @@ export declare type ReauthenticateRequest = Message<"parley.console.v1.Reauthent
   password: string;
 
   /**
-   * One's own passkey in place of the password: `AuthenticationResponseJSON`.
+   * A passkey of the account in place of the password: `AuthenticationResponseJSON`.
    *
    * @generated from field: string passkey_json = 2;
    */
@@ -481,7 +481,7 @@ export declare type ChangePasswordRequest = Message<"parley.console.v1.ChangePas
   newPassword: string;
 
   /**
-   * One's own passkey in place of the current password: `AuthenticationResponseJSON`.
+   * A passkey of the account in place of the current password: `AuthenticationResponseJSON`.
    *
    * @generated from field: string passkey_json = 3;
    */
@@ -515,7 +515,7 @@ export declare type ChangePasswordResponse = Message<"parley.console.v1.ChangePa
 export declare const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse>;
 
 /**
- * Asks for one's own sessions.
+ * Asks for the account's sessions.
  *
  * @generated from message parley.console.v1.ListSessionsRequest
  */
@@ -529,7 +529,7 @@ export declare type ListSessionsRequest = Message<"parley.console.v1.ListSession
 export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest>;
 
 /**
- * One place where somebody is signed in.
+ * An open session of the account.
  *
  * @generated from message parley.console.v1.OpenSession
  */
@@ -549,21 +549,22 @@ export declare type OpenSession = Message<"parley.console.v1.OpenSession"> & {
   lastUseTime?: Timestamp | undefined;
 
   /**
-   * The network that it began from, such as `192.0.2.0/24`; empty for one from before it was kept.
+   * The network that it began from, such as `192.0.2.0/24`; empty for a session from before it was recorded.
    *
    * @generated from field: string network = 3;
    */
   network: string;
 
   /**
-   * The browser that it began in, such as `Firefox on Linux`, or what a client says of itself; empty when it says nothing.
+   * The browser that it began in, such as `Firefox on Linux`, or the `User-Agent` of another client; empty
+   * without one.
    *
    * @generated from field: string browser = 4;
    */
   browser: string;
 
   /**
-   * The session that asks.
+   * Whether it is the session of this call.
    *
    * @generated from field: bool current = 5;
    */
@@ -577,7 +578,7 @@ export declare type OpenSession = Message<"parley.console.v1.OpenSession"> & {
 export declare const OpenSessionSchema: GenMessage<OpenSession>;
 
 /**
- * One's own sessions.
+ * The account's sessions.
  *
  * @generated from message parley.console.v1.ListSessionsResponse
  */
@@ -611,13 +612,13 @@ export declare type SignOutElsewhereRequest = Message<"parley.console.v1.SignOut
 export declare const SignOutElsewhereRequestSchema: GenMessage<SignOutElsewhereRequest>;
 
 /**
- * There is only this session any more.
+ * All other sessions have ended.
  *
  * @generated from message parley.console.v1.SignOutElsewhereResponse
  */
 export declare type SignOutElsewhereResponse = Message<"parley.console.v1.SignOutElsewhereResponse"> & {
   /**
-   * How many have ended.
+   * Number of ended sessions.
    *
    * @generated from field: int32 ended = 1;
    */
@@ -631,34 +632,34 @@ export declare type SignOutElsewhereResponse = Message<"parley.console.v1.SignOu
 export declare const SignOutElsewhereResponseSchema: GenMessage<SignOutElsewhereResponse>;
 
 /**
- * Who may make an account.
+ * Rules for making an account.
  *
  * @generated from enum parley.console.v1.SignUpMode
  */
 export enum SignUpMode {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: SIGN_UP_MODE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Everybody who reaches the console.
+   * Any person who reaches the dashboard.
    *
    * @generated from enum value: SIGN_UP_MODE_OPEN = 1;
    */
   OPEN = 1,
 
   /**
-   * Who has an invitation.
+   * People with an invitation.
    *
    * @generated from enum value: SIGN_UP_MODE_INVITED = 2;
    */
   INVITED = 2,
 
   /**
-   * Nobody: accounts are made with the command line.
+   * No person: accounts are made with the command line.
    *
    * @generated from enum value: SIGN_UP_MODE_CLOSED = 3;
    */
@@ -671,17 +672,15 @@ export enum SignUpMode {
 export declare const SignUpModeSchema: GenEnum<SignUpMode>;
 
 /**
- * Who is at the console. A session is a cookie, which a script cannot read; it ends after two hours without a call and 24
- * hours after the sign-in at the latest, where the configuration sets no other times. Sign-in at an OpenID provider is not a
- * call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no session and a session is no API key; an
- * administration key (see AdminKeyService) takes the place of a session except here, where a person is needed.
- *
- * All calls of this package are POST with `application/json` or `application/proto` of at most 64 KiB, from pages of the
- * console itself: PERMISSION_DENIED for calls from pages of other origins.
- *
- * Passwords have 12 to 128 characters. Composed and decomposed forms of the same character are the same (Unicode NFC);
- * everything else counts, spaces and case too. Those known from leaks, and those that are only an e-mail address or the
- * product's name, are refused.
+ * Sign-in and sessions. A session is a cookie, which a script cannot read; it ends after two hours without a call
+ * and 24 hours after the sign-in at the latest, where the configuration sets no other times. Sign-in at an OpenID
+ * provider is not a call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no
+ * session and a session is no API key; an administration key (see AdminKeyService) takes the place of a session
+ * except here, where a person is needed. All calls of this package are POST with `application/json` or
+ * `application/proto` of at most 64 KiB, from pages of the dashboard itself: PERMISSION_DENIED for calls from
+ * pages of other origins. Passwords have 12 to 128 characters. Composed and decomposed forms of the same
+ * character are the same (Unicode NFC); everything else counts, spaces and case too. Those known from leaks, and
+ * those that are only an e-mail address or the product's name, are refused.
  *
  * @generated from service parley.console.v1.SessionService
  */
@@ -715,8 +714,8 @@ export declare const SessionService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * Signs in with a link of the command line, which is valid once, for ten minutes. INVALID_ARGUMENT for a text that is no token, UNAUTHENTICATED for any other;
-   * RESOURCE_EXHAUSTED after too many attempts.
+   * Signs in with a link that the command line has made, which is valid once, for ten minutes. INVALID_ARGUMENT
+   * for a text that is no token, UNAUTHENTICATED for any other; RESOURCE_EXHAUSTED after too many attempts.
    *
    * @generated from rpc parley.console.v1.SessionService.SignInByLink
    */
@@ -736,7 +735,7 @@ export declare const SessionService: GenService<{
     output: typeof SignOutResponseSchema;
   },
   /**
-   * Tells who is signed in, and what somebody who is not needs to know. Needs no session.
+   * Returns the session, and the facts that a sign-in page needs. Needs no session.
    *
    * @generated from rpc parley.console.v1.SessionService.GetSession
    */
@@ -746,8 +745,8 @@ export declare const SessionService: GenService<{
     output: typeof GetSessionResponseSchema;
   },
   /**
-   * Tells whether an invitation can still be used, so that its link can say so before the form. Needs no session: the token is
-   * the secret.
+   * Returns whether an invitation can still be used, so that its page can show that before the form. Needs no
+   * session: the token is the secret.
    *
    * @generated from rpc parley.console.v1.SessionService.GetInvitation
    */
@@ -757,8 +756,8 @@ export declare const SessionService: GenService<{
     output: typeof GetInvitationResponseSchema;
   },
   /**
-   * Gives the password or a passkey once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT
-   * for a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
+   * Gives the password or a passkey once more, for calls that need it to have been given within the last ten
+   * minutes. INVALID_ARGUMENT for a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
    *
    * @generated from rpc parley.console.v1.SessionService.Reauthenticate
    */
@@ -768,8 +767,8 @@ export declare const SessionService: GenService<{
     output: typeof ReauthenticateResponseSchema;
   },
   /**
-   * Changes one's own password, with the current one or a passkey. All other sessions of the account end, and this one gets a new cookie. INVALID_ARGUMENT for a
-   * wrong current password, and for a new one that may not be.
+   * Changes the account's password, with the current one or a passkey. All other sessions of the account end, and
+   * this one gets a new cookie. INVALID_ARGUMENT for a wrong current password, and for a new one that may not be.
    *
    * @generated from rpc parley.console.v1.SessionService.ChangePassword
    */
@@ -779,7 +778,7 @@ export declare const SessionService: GenService<{
     output: typeof ChangePasswordResponseSchema;
   },
   /**
-   * Lists one's own sessions that have not ended, the latest used first, at most 100. Needs a session.
+   * Lists the account's sessions that have not ended, the latest used first, at most 100. Needs a session.
    *
    * @generated from rpc parley.console.v1.SessionService.ListSessions
    */
@@ -789,8 +788,8 @@ export declare const SessionService: GenService<{
     output: typeof ListSessionsResponseSchema;
   },
   /**
-   * Ends all of one's own sessions but this one. Needs a session, but no fresh password: it takes nothing that a sign-in
-   * does not give back.
+   * Ends all sessions of the account but this one. Needs a session, but no fresh password: a sign-in restores
+   * them.
    *
    * @generated from rpc parley.console.v1.SessionService.SignOutElsewhere
    */

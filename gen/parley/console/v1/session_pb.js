@@ -174,7 +174,7 @@ export const SignUpModeSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_session, 0);
 
 /**
- * Who may make an account.
+ * Rules for making an account.
  *
  * @generated from enum parley.console.v1.SignUpMode
  */
@@ -182,17 +182,15 @@ export const SignUpMode = /*@__PURE__*/
   tsEnum(SignUpModeSchema);
 
 /**
- * Who is at the console. A session is a cookie, which a script cannot read; it ends after two hours without a call and 24
- * hours after the sign-in at the latest, where the configuration sets no other times. Sign-in at an OpenID provider is not a
- * call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no session and a session is no API key; an
- * administration key (see AdminKeyService) takes the place of a session except here, where a person is needed.
- *
- * All calls of this package are POST with `application/json` or `application/proto` of at most 64 KiB, from pages of the
- * console itself: PERMISSION_DENIED for calls from pages of other origins.
- *
- * Passwords have 12 to 128 characters. Composed and decomposed forms of the same character are the same (Unicode NFC);
- * everything else counts, spaces and case too. Those known from leaks, and those that are only an e-mail address or the
- * product's name, are refused.
+ * Sign-in and sessions. A session is a cookie, which a script cannot read; it ends after two hours without a call
+ * and 24 hours after the sign-in at the latest, where the configuration sets no other times. Sign-in at an OpenID
+ * provider is not a call: it begins with the page `/auth/oidc/start`, to which a browser goes. An API key is no
+ * session and a session is no API key; an administration key (see AdminKeyService) takes the place of a session
+ * except here, where a person is needed. All calls of this package are POST with `application/json` or
+ * `application/proto` of at most 64 KiB, from pages of the dashboard itself: PERMISSION_DENIED for calls from
+ * pages of other origins. Passwords have 12 to 128 characters. Composed and decomposed forms of the same
+ * character are the same (Unicode NFC); everything else counts, spaces and case too. Those known from leaks, and
+ * those that are only an e-mail address or the product's name, are refused.
  *
  * @generated from service parley.console.v1.SessionService
  */

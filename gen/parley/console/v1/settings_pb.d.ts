@@ -67,28 +67,28 @@ export declare const ModelSettingSchema: GenMessage<ModelSetting>;
  */
 export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettingsResponse"> & {
   /**
-   * Who may make an account.
+   * Rules for making an account.
    *
    * @generated from field: parley.console.v1.SignUpMode sign_up_mode = 1;
    */
   signUpMode: SignUpMode;
 
   /**
-   * In short, in the order of the registry; `ModelService.List` says more of them.
+   * Short facts, in the order of the registry; `ModelService.List` has more.
    *
    * @generated from field: repeated parley.console.v1.ModelSetting models = 2;
    */
   models: ModelSetting[];
 
   /**
-   * The version that answers.
+   * Version of the process that answers.
    *
    * @generated from field: string version = 3;
    */
   version: string;
 
   /**
-   * What accounts are held to where they have no limit of their own.
+   * Limits of accounts without their own.
    *
    * @generated from field: parley.v1.UsageLimits account_limits = 4;
    */
@@ -136,7 +136,7 @@ export declare type ConfigurationEntry = Message<"parley.console.v1.Configuratio
   key: string;
 
   /**
-   * As the file would say it; empty when it is not set. What is secret is `…`.
+   * Its value as in the file; empty when it is not set. A secret is `…`.
    *
    * @generated from field: string value = 2;
    */
@@ -163,7 +163,7 @@ export declare type ConfiguredProvider = Message<"parley.console.v1.ConfiguredPr
   name: string;
 
   /**
-   * What it speaks, such as `openai`.
+   * Its dialect, such as `openai`.
    *
    * @generated from field: string dialect = 2;
    */
@@ -177,7 +177,7 @@ export declare type ConfiguredProvider = Message<"parley.console.v1.ConfiguredPr
   simulated: boolean;
 
   /**
-   * How many models it serves.
+   * Number of models that it serves.
    *
    * @generated from field: int32 models = 4;
    */
@@ -191,7 +191,7 @@ export declare type ConfiguredProvider = Message<"parley.console.v1.ConfiguredPr
 export declare const ConfiguredProviderSchema: GenMessage<ConfiguredProvider>;
 
 /**
- * What this installation runs with.
+ * The configuration in force.
  *
  * @generated from message parley.console.v1.GetConfigurationResponse
  */
@@ -239,14 +239,14 @@ export declare type GetConfigurationResponse = Message<"parley.console.v1.GetCon
   database: string;
 
   /**
-   * How many migrations the database has seen.
+   * Number of applied migrations of the database.
    *
    * @generated from field: int32 database_version = 7;
    */
   databaseVersion: number;
 
   /**
-   * Where rates are counted: `memory`, `redis` or `postgres`.
+   * Store of the rates: `memory`, `redis` or `postgres`.
    *
    * @generated from field: string rates = 8;
    */
@@ -260,13 +260,13 @@ export declare type GetConfigurationResponse = Message<"parley.console.v1.GetCon
 export declare const GetConfigurationResponseSchema: GenMessage<GetConfigurationResponse>;
 
 /**
- * What the console shows of the installation. Nothing of it can be changed here: the configuration file says it.
+ * Settings that the dashboard shows. They cannot be changed here: they are those of the configuration file.
  *
  * @generated from service parley.console.v1.SettingsService
  */
 export declare const SettingsService: GenService<{
   /**
-   * Returns what everybody may know. Needs a session.
+   * Returns the settings that every account may see. Needs a session.
    *
    * @generated from rpc parley.console.v1.SettingsService.Get
    */
@@ -276,7 +276,7 @@ export declare const SettingsService: GenService<{
     output: typeof GetSettingsResponseSchema;
   },
   /**
-   * Returns the configuration in force, with nothing secret in it. For administrators.
+   * Returns the configuration in force, without secrets. For administrators.
    *
    * @generated from rpc parley.console.v1.SettingsService.GetConfiguration
    */

@@ -62,7 +62,7 @@ export const GetConfigurationResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_settings, 6);
 
 /**
- * What the console shows of the installation. Nothing of it can be changed here: the configuration file says it.
+ * Settings that the dashboard shows. They cannot be changed here: they are those of the configuration file.
  *
  * @generated from service parley.console.v1.SettingsService
  */

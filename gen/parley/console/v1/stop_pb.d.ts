@@ -25,14 +25,14 @@ export declare type Stop = Message<"parley.console.v1.Stop"> & {
   id: string;
 
   /**
-   * Whose keys it is for.
+   * Account whose keys are stopped for it: an ID.
    *
    * @generated from field: string account_id = 2;
    */
   accountId: string;
 
   /**
-   * What it is for.
+   * Its kind.
    *
    * @generated from field: parley.console.v1.StopKind kind = 3;
    */
@@ -60,7 +60,7 @@ export declare type Stop = Message<"parley.console.v1.Stop"> & {
   expireTime?: Timestamp | undefined;
 
   /**
-   * Who made it: an account's ID.
+   * Account that made it: an ID.
    *
    * @generated from field: string created_by = 7;
    */
@@ -74,7 +74,7 @@ export declare type Stop = Message<"parley.console.v1.Stop"> & {
 export declare const StopSchema: GenMessage<Stop>;
 
 /**
- * Whose.
+ * The account whose stops are listed.
  *
  * @generated from message parley.console.v1.ListStopsRequest
  */
@@ -114,7 +114,7 @@ export declare type ListStopsResponse = Message<"parley.console.v1.ListStopsResp
 export declare const ListStopsResponseSchema: GenMessage<ListStopsResponse>;
 
 /**
- * What to stop.
+ * A stop to make.
  *
  * @generated from message parley.console.v1.CreateStopRequest
  */
@@ -141,7 +141,7 @@ export declare type CreateStopRequest = Message<"parley.console.v1.CreateStopReq
   value: string;
 
   /**
-   * How long: one minute to 366 days. Absent: a day.
+   * Its duration: one minute to 366 days. Absent: a day.
    *
    * @generated from field: google.protobuf.Duration duration = 4;
    */
@@ -175,7 +175,7 @@ export declare type CreateStopResponse = Message<"parley.console.v1.CreateStopRe
 export declare const CreateStopResponseSchema: GenMessage<CreateStopResponse>;
 
 /**
- * Which stop.
+ * The stop to remove.
  *
  * @generated from message parley.console.v1.RemoveStopRequest
  */
@@ -216,7 +216,7 @@ export declare type RemoveStopResponse = Message<"parley.console.v1.RemoveStopRe
 export declare const RemoveStopResponseSchema: GenMessage<RemoveStopResponse>;
 
 /**
- * What a stop is for.
+ * Kind of a stop.
  *
  * @generated from enum parley.console.v1.StopKind
  */
@@ -281,7 +281,7 @@ export declare const StopService: GenService<{
     output: typeof CreateStopResponseSchema;
   },
   /**
-   * Ends a stop: calls are let in again. Changes nothing when there is none with this ID.
+   * Ends a stop: calls are admitted again. Changes nothing when there is none with this ID.
    *
    * @generated from rpc parley.console.v1.StopService.Remove
    */

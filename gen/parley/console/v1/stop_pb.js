@@ -67,7 +67,7 @@ export const StopKindSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_stop, 0);
 
 /**
- * What a stop is for.
+ * Kind of a stop.
  *
  * @generated from enum parley.console.v1.StopKind
  */

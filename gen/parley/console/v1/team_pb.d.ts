@@ -34,14 +34,14 @@ export declare type Team = Message<"parley.console.v1.Team"> & {
   members: bigint;
 
   /**
-   * The caller's role in it; not said for an administrator who is no member.
+   * The caller's role in it; unspecified for an administrator who is no member.
    *
    * @generated from field: parley.console.v1.TeamRole role = 3;
    */
   role: TeamRole;
 
   /**
-   * What all its keys have spent in this calendar month (UTC).
+   * Cost of all its keys in this calendar month (UTC).
    *
    * @generated from field: int64 month_spent_micro_usd = 4;
    */
@@ -137,20 +137,20 @@ export declare type TeamMember = Message<"parley.console.v1.TeamMember"> & {
 export declare const TeamMemberSchema: GenMessage<TeamMember>;
 
 /**
- * Which page of the teams.
+ * A page of the teams.
  *
  * @generated from message parley.console.v1.ListTeamsRequest
  */
 export declare type ListTeamsRequest = Message<"parley.console.v1.ListTeamsRequest"> & {
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the oldest.
+   * `next_page_token` of the page before. Empty: the oldest teams.
    *
    * @generated from field: string page_token = 1;
    */
   pageToken: string;
 
   /**
-   * How many at most, 1 to 1,000; 0 means 1,000.
+   * Largest number of teams, 1 to 1,000; 0 means 1,000.
    *
    * @generated from field: int32 limit = 2;
    */
@@ -191,7 +191,7 @@ export declare type ListTeamsResponse = Message<"parley.console.v1.ListTeamsResp
 export declare const ListTeamsResponseSchema: GenMessage<ListTeamsResponse>;
 
 /**
- * What to make.
+ * A team to make.
  *
  * @generated from message parley.console.v1.CreateTeamRequest
  */
@@ -204,7 +204,7 @@ export declare type CreateTeamRequest = Message<"parley.console.v1.CreateTeamReq
   name: string;
 
   /**
-   * ACCOUNT_KIND_TEAM, also when it is not said, or ACCOUNT_KIND_SERVICE.
+   * ACCOUNT_KIND_TEAM, which is the default, or ACCOUNT_KIND_SERVICE.
    *
    * @generated from field: parley.console.v1.AccountKind kind = 2;
    */
@@ -245,7 +245,7 @@ export declare type CreateTeamResponse = Message<"parley.console.v1.CreateTeamRe
 export declare const CreateTeamResponseSchema: GenMessage<CreateTeamResponse>;
 
 /**
- * Names one team.
+ * The team whose members are listed.
  *
  * @generated from message parley.console.v1.ListTeamMembersRequest
  */
@@ -285,7 +285,7 @@ export declare type ListTeamMembersResponse = Message<"parley.console.v1.ListTea
 export declare const ListTeamMembersResponseSchema: GenMessage<ListTeamMembersResponse>;
 
 /**
- * Whom to add, or which member to change.
+ * The person to add, or the member to change.
  *
  * @generated from message parley.console.v1.SetTeamMemberRequest
  */
@@ -305,7 +305,7 @@ export declare type SetTeamMemberRequest = Message<"parley.console.v1.SetTeamMem
   accountId: string;
 
   /**
-   * The person's address. Whoever may change members learns whether an address has an account.
+   * The person's address. A caller who may change members learns whether an address has an account.
    *
    * @generated from field: string email = 3;
    */
@@ -346,7 +346,7 @@ export declare type SetTeamMemberResponse = Message<"parley.console.v1.SetTeamMe
 export declare const SetTeamMemberResponseSchema: GenMessage<SetTeamMemberResponse>;
 
 /**
- * Whom to remove.
+ * The member to remove.
  *
  * @generated from message parley.console.v1.RemoveTeamMemberRequest
  */
@@ -393,18 +393,17 @@ export declare type RemoveTeamMemberResponse = Message<"parley.console.v1.Remove
 export declare const RemoveTeamMemberResponseSchema: GenMessage<RemoveTeamMemberResponse>;
 
 /**
- * Teams and service accounts: accounts without sign-in, which own keys, limits, usage and requests like any other account. Their
- * members see and manage these by their role in the team, through the other services, with the team's account ID. Name, limits and the
- * end of a team are changed with `AccountService.Update`.
- *
- * Sessions and the need for a fresh password are as with AccountService. A team in which the caller is not is refused with
- * PERMISSION_DENIED, like one that does not exist.
+ * Teams and service accounts: accounts without sign-in, which own keys, limits, usage and requests like any other
+ * account. Their members see and manage these by their role in the team, through the other services, with the
+ * team's account ID. Name, limits and the end of a team are changed with `AccountService.Update`.
+ * Sessions and the need for a fresh password are as with AccountService. A team of which the caller is no member
+ * is refused with PERMISSION_DENIED, like one that does not exist.
  *
  * @generated from service parley.console.v1.TeamService
  */
 export declare const TeamService: GenService<{
   /**
-   * Lists teams, oldest first: all for administrators, for others those in which they are.
+   * Lists teams, oldest first: all for administrators, for others those of which they are members.
    *
    * @generated from rpc parley.console.v1.TeamService.List
    */

@@ -105,12 +105,11 @@ export const RemoveTeamMemberResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_team, 12);
 
 /**
- * Teams and service accounts: accounts without sign-in, which own keys, limits, usage and requests like any other account. Their
- * members see and manage these by their role in the team, through the other services, with the team's account ID. Name, limits and the
- * end of a team are changed with `AccountService.Update`.
- *
- * Sessions and the need for a fresh password are as with AccountService. A team in which the caller is not is refused with
- * PERMISSION_DENIED, like one that does not exist.
+ * Teams and service accounts: accounts without sign-in, which own keys, limits, usage and requests like any other
+ * account. Their members see and manage these by their role in the team, through the other services, with the
+ * team's account ID. Name, limits and the end of a team are changed with `AccountService.Update`.
+ * Sessions and the need for a fresh password are as with AccountService. A team of which the caller is no member
+ * is refused with PERMISSION_DENIED, like one that does not exist.
  *
  * @generated from service parley.console.v1.TeamService
  */

@@ -10,13 +10,14 @@ import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
 export declare const file_parley_console_v1_team_role: GenFile;
 
 /**
- * What a member may do with what a team owns. A viewer of the organisation only sees it, whatever the role in the team.
+ * Role of a member in a team's account. A viewer of the organisation only reads there, whatever the role in the
+ * team.
  *
  * @generated from enum parley.console.v1.TeamRole
  */
 export enum TeamRole {
   /**
-   * Not said.
+   * Not specified.
    *
    * @generated from enum value: TEAM_ROLE_UNSPECIFIED = 0;
    */

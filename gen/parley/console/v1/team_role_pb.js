@@ -17,7 +17,8 @@ export const TeamRoleSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_team_role, 0);
 
 /**
- * What a member may do with what a team owns. A viewer of the organisation only sees it, whatever the role in the team.
+ * Role of a member in a team's account. A viewer of the organisation only reads there, whatever the role in the
+ * team.
  *
  * @generated from enum parley.console.v1.TeamRole
  */

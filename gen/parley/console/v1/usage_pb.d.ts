@@ -12,41 +12,41 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 export declare const file_parley_console_v1_usage: GenFile;
 
 /**
- * Which requests. What is left out does not narrow.
+ * A filter of requests; absent conditions match all.
  *
  * @generated from message parley.console.v1.UsageFilter
  */
 export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
   /**
-   * Those that started (for GetLatency: ended) then or later. Absent: 30 days before `until`.
+   * Requests that started (for GetLatency: ended) at this time or later. Absent: 30 days before `until`.
    *
    * @generated from field: google.protobuf.Timestamp since = 1;
    */
   since?: Timestamp | undefined;
 
   /**
-   * Those that started (for GetLatency: ended) before. Absent: now.
+   * Requests that started (for GetLatency: ended) before this time. Absent: now.
    *
    * @generated from field: google.protobuf.Timestamp until = 2;
    */
   until?: Timestamp | undefined;
 
   /**
-   * Whose. Others than administrators may name their own and their teams.
+   * Requests of this account. Others than administrators may name their own and their teams.
    *
    * @generated from field: string account_id = 3;
    */
   accountId: string;
 
   /**
-   * Of which key; `none`: refused without a valid one.
+   * Requests with this key; `none`: refused without a valid one.
    *
    * @generated from field: string key_id = 4;
    */
   keyId: string;
 
   /**
-   * Of which model, as with USAGE_GROUPING_MODEL.
+   * Requests of this model, as with USAGE_GROUPING_MODEL.
    *
    * @generated from field: string model = 5;
    */
@@ -60,35 +60,36 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
   outcome: string;
 
   /**
-   * What `since` and `until` are rounded to.
+   * Precision to which `since` and `until` are rounded.
    *
    * @generated from field: parley.console.v1.UsageGrain grain = 7;
    */
   grain: UsageGrain;
 
   /**
-   * Of which end user. With this or one of those that follow single completions are added up, as by USAGE_GROUPING_END_USER.
+   * Requests of this end user. With this condition, or a following one, single completions are added up, as by
+   * USAGE_GROUPING_END_USER.
    *
    * @generated from field: string end_user = 8;
    */
   endUser: string;
 
   /**
-   * Of which session.
+   * Requests of this session.
    *
    * @generated from field: string session = 9;
    */
   session: string;
 
   /**
-   * Of which agent.
+   * Requests of this agent.
    *
    * @generated from field: string agent = 10;
    */
   agent: string;
 
   /**
-   * With this tag.
+   * Requests with this tag.
    *
    * @generated from field: string tag = 11;
    */
@@ -102,35 +103,35 @@ export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
 export declare const UsageFilterSchema: GenMessage<UsageFilter>;
 
 /**
- * Which requests to add up, and how.
+ * Filter and grouping of sums.
  *
  * @generated from message parley.console.v1.SummarizeUsageRequest
  */
 export declare type SummarizeUsageRequest = Message<"parley.console.v1.SummarizeUsageRequest"> & {
   /**
-   * Which.
+   * Filter.
    *
    * @generated from field: parley.console.v1.UsageFilter filter = 1;
    */
   filter?: UsageFilter | undefined;
 
   /**
-   * One row for each of these.
+   * Grouping of the rows.
    *
    * @generated from field: parley.console.v1.UsageGrouping by = 2;
    */
   by: UsageGrouping;
 
   /**
-   * And for each of these.
+   * Time steps of the rows.
    *
    * @generated from field: parley.console.v1.UsageStep step = 3;
    */
   step: UsageStep;
 
   /**
-   * How many groups at most, 1 to 1,000; 0 means 100. With steps 1 to 50; 0 means 10. Those of the largest cost have rows of
-   * their own, all others together one whose group is empty.
+   * Largest number of groups, 1 to 1,000; 0 means 100. With steps 1 to 50; 0 means 10. Those of the largest cost
+   * have rows of their own, all others together one whose group is empty.
    *
    * @generated from field: int32 max_groups = 4;
    */
@@ -151,34 +152,34 @@ export declare type SummarizeUsageRequest = Message<"parley.console.v1.Summarize
 export declare const SummarizeUsageRequestSchema: GenMessage<SummarizeUsageRequest>;
 
 /**
- * What requests come to.
+ * Sums of requests.
  *
  * @generated from message parley.console.v1.UsageSums
  */
 export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
   /**
-   * How many completions.
+   * Number of completions.
    *
    * @generated from field: int64 completions = 1;
    */
   completions: bigint;
 
   /**
-   * Of them: those that were not served.
+   * Completions that were not served.
    *
    * @generated from field: int64 failed = 2;
    */
   failed: bigint;
 
   /**
-   * Of them: those that ended before their answer did.
+   * Completions whose answer broke off.
    *
    * @generated from field: int64 partial = 3;
    */
   partial: bigint;
 
   /**
-   * Of them: those whose tokens the provider did not count.
+   * Completions whose tokens the provider did not count.
    *
    * @generated from field: int64 estimated = 4;
    */
@@ -234,8 +235,8 @@ export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
   ownCostMicroUsd: bigint;
 
   /**
-   * How many requests were refused before they became completions: none of `completions` and `failed`. Without addresses that do not
-   * exist, and the dashboard's own calls.
+   * Requests that were refused before they became completions; they are not in `completions` and `failed`. Calls
+   * of addresses that do not exist, and the dashboard's own, are not counted.
    *
    * @generated from field: int64 refused = 12;
    */
@@ -249,14 +250,14 @@ export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
 export declare const UsageSumsSchema: GenMessage<UsageSums>;
 
 /**
- * What the requests of one group and one step come to.
+ * Sums of one group and one step.
  *
  * @generated from message parley.console.v1.UsageRow
  */
 export declare type UsageRow = Message<"parley.console.v1.UsageRow"> & {
   /**
-   * The model, the key's, account's or team's ID, the outcome, the end user, session, agent or tag. Empty for all groups beyond
-   * `max_groups` and what is of no group, and without a grouping.
+   * The model, the key's, account's or team's ID, the outcome, the end user, session, agent or tag. Empty for all
+   * groups beyond `max_groups` together with requests without a group, and without a grouping.
    *
    * @generated from field: string group = 1;
    */
@@ -277,7 +278,7 @@ export declare type UsageRow = Message<"parley.console.v1.UsageRow"> & {
   stepTime?: Timestamp | undefined;
 
   /**
-   * What they come to.
+   * Its sums.
    *
    * @generated from field: parley.console.v1.UsageSums sums = 4;
    */
@@ -297,8 +298,8 @@ export declare const UsageRowSchema: GenMessage<UsageRow>;
  */
 export declare type SummarizeUsageResponse = Message<"parley.console.v1.SummarizeUsageResponse"> & {
   /**
-   * Without steps: largest cost first, the row of all others last. With steps: by time, then in that same order; what
-   * comes to nothing has no row.
+   * Without steps: largest cost first, the row of all others last. With steps: by time, then in that same order;
+   * sums of zero have no row.
    *
    * @generated from field: repeated parley.console.v1.UsageRow rows = 1;
    */
@@ -319,7 +320,7 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
   since?: Timestamp | undefined;
 
   /**
-   * Until where they go; not included.
+   * End of the time; not included.
    *
    * @generated from field: google.protobuf.Timestamp until = 4;
    */
@@ -353,20 +354,20 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
 export declare const SummarizeUsageResponseSchema: GenMessage<SummarizeUsageResponse>;
 
 /**
- * Whose time to look at.
+ * Filter and time steps of durations.
  *
  * @generated from message parley.console.v1.GetLatencyRequest
  */
 export declare type GetLatencyRequest = Message<"parley.console.v1.GetLatencyRequest"> & {
   /**
-   * Which completions.
+   * Filter.
    *
    * @generated from field: parley.console.v1.UsageFilter filter = 1;
    */
   filter?: UsageFilter | undefined;
 
   /**
-   * One point for each of these.
+   * Time steps of the points.
    *
    * @generated from field: parley.console.v1.UsageStep step = 2;
    */
@@ -421,7 +422,7 @@ export declare type Percentiles = Message<"parley.console.v1.Percentiles"> & {
 export declare const PercentilesSchema: GenMessage<Percentiles>;
 
 /**
- * How long the completions of one step took.
+ * Durations of the completions of one step.
  *
  * @generated from message parley.console.v1.LatencyPoint
  */
@@ -434,7 +435,7 @@ export declare type LatencyPoint = Message<"parley.console.v1.LatencyPoint"> & {
   stepTime?: Timestamp | undefined;
 
   /**
-   * How many were served, which alone are counted here.
+   * Number of served completions, which alone are counted here.
    *
    * @generated from field: int64 served = 2;
    */
@@ -462,7 +463,7 @@ export declare type LatencyPoint = Message<"parley.console.v1.LatencyPoint"> & {
 export declare const LatencyPointSchema: GenMessage<LatencyPoint>;
 
 /**
- * How long it took.
+ * Durations of completions.
  *
  * @generated from message parley.console.v1.GetLatencyResponse
  */
@@ -497,13 +498,13 @@ export declare type GetLatencyResponse = Message<"parley.console.v1.GetLatencyRe
 export declare const GetLatencyResponseSchema: GenMessage<GetLatencyResponse>;
 
 /**
- * Whose spending.
+ * The account whose spending is read.
  *
  * @generated from message parley.console.v1.GetSpendingRequest
  */
 export declare type GetSpendingRequest = Message<"parley.console.v1.GetSpendingRequest"> & {
   /**
-   * Empty: one's own. A team of the caller; others for administrators.
+   * Empty: the caller's own. A team of the caller; others for administrators.
    *
    * @generated from field: string account_id = 1;
    */
@@ -517,7 +518,7 @@ export declare type GetSpendingRequest = Message<"parley.console.v1.GetSpendingR
 export declare const GetSpendingRequestSchema: GenMessage<GetSpendingRequest>;
 
 /**
- * What was spent.
+ * Spending of an account.
  *
  * @generated from message parley.console.v1.GetSpendingResponse
  */
@@ -530,7 +531,7 @@ export declare type GetSpendingResponse = Message<"parley.console.v1.GetSpending
   month: string;
 
   /**
-   * In millionths of a US dollar; without what is held for requests under way.
+   * In millionths of a US dollar, without money that is reserved for requests in flight.
    *
    * @generated from field: int64 spent_micro_usd = 2;
    */
@@ -544,7 +545,7 @@ export declare type GetSpendingResponse = Message<"parley.console.v1.GetSpending
 export declare const GetSpendingResponseSchema: GenMessage<GetSpendingResponse>;
 
 /**
- * What usage is added up by.
+ * Grouping of usage.
  *
  * @generated from enum parley.console.v1.UsageGrouping
  */
@@ -585,15 +586,15 @@ export enum UsageGrouping {
   OUTCOME = 4,
 
   /**
-   * By team or service account. What belongs to people is in the row whose group is empty.
+   * By team or service account. Usage of people is in the row whose group is empty.
    *
    * @generated from enum value: USAGE_GROUPING_TEAM = 5;
    */
   TEAM = 5,
 
   /**
-   * By end user. This and all that follow add up single completions, without refused requests: see `cut_since` of the response.
-   * Completions that have none are in the row whose group is empty.
+   * By end user. This and the following groupings add up single completions, without refused requests: see
+   * `cut_since` of the response. Completions that have none are in the row whose group is empty.
    *
    * @generated from enum value: USAGE_GROUPING_END_USER = 6;
    */
@@ -627,13 +628,13 @@ export enum UsageGrouping {
 export declare const UsageGroupingSchema: GenEnum<UsageGrouping>;
 
 /**
- * The pieces of time that sums are made of.
+ * Time steps of sums.
  *
  * @generated from enum parley.console.v1.UsageStep
  */
 export enum UsageStep {
   /**
-   * The whole time is one.
+   * One step for the whole time.
    *
    * @generated from enum value: USAGE_STEP_UNSPECIFIED = 0;
    */
@@ -674,7 +675,7 @@ export enum UsageStep {
 export declare const UsageStepSchema: GenEnum<UsageStep>;
 
 /**
- * What times are rounded to.
+ * Precision of times.
  *
  * @generated from enum parley.console.v1.UsageGrain
  */
@@ -687,7 +688,7 @@ export enum UsageGrain {
   UNSPECIFIED = 0,
 
   /**
-   * Minutes: sums of them are kept for 48 hours. INVALID_ARGUMENT for a `since` before.
+   * Minutes: sums of them are kept for 48 hours. INVALID_ARGUMENT for an earlier `since`.
    *
    * @generated from enum value: USAGE_GRAIN_MINUTE = 1;
    */
@@ -700,13 +701,12 @@ export enum UsageGrain {
 export declare const UsageGrainSchema: GenEnum<UsageGrain>;
 
 /**
- * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Callers see those of
- * their own account and their teams, administrators all. Needs a session.
- *
- * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or
- * minute, `until` on to the end of its own. A completion counts in the one in which it started, a refused request in the one in
- * which it was refused. Sums outlive the single completions, which are kept for a limited time. INVALID_ARGUMENT for more than
- * 366 days, and for more than 1,000 steps.
+ * Usage in sums: completions of the ledger, and requests that were refused before they became completions.
+ * Callers see those of their own account and their teams, administrators all. Needs a session.
+ * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the
+ * beginning of its hour or minute, `until` on to the end of its own. A completion counts in the one in which it
+ * started, a refused request in the one in which it was refused. Sums outlive the single completions, which are
+ * kept for a limited time. INVALID_ARGUMENT for more than 366 days, and for more than 1,000 steps.
  *
  * @generated from service parley.console.v1.UsageService
  */
@@ -722,8 +722,8 @@ export declare const UsageService: GenService<{
     output: typeof SummarizeUsageResponseSchema;
   },
   /**
-   * How long completions took. Looks at the 50,000 single completions of the account or key that were the last to end in
-   * that time, and counts those of them that match: see `since` of the response.
+   * Durations of completions. Reads the 50,000 completions of the account or key that ended last in that time,
+   * and counts those of them that match: see `since` of the response.
    *
    * @generated from rpc parley.console.v1.UsageService.GetLatency
    */
@@ -733,7 +733,7 @@ export declare const UsageService: GenService<{
     output: typeof GetLatencyResponseSchema;
   },
   /**
-   * What an account has spent in this calendar month (UTC), as its budget counts it.
+   * Returns the spending of an account in this calendar month (UTC), as its budget counts it.
    *
    * @generated from rpc parley.console.v1.UsageService.GetSpending
    */

@@ -95,7 +95,7 @@ export const UsageGroupingSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_usage, 0);
 
 /**
- * What usage is added up by.
+ * Grouping of usage.
  *
  * @generated from enum parley.console.v1.UsageGrouping
  */
@@ -109,7 +109,7 @@ export const UsageStepSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_usage, 1);
 
 /**
- * The pieces of time that sums are made of.
+ * Time steps of sums.
  *
  * @generated from enum parley.console.v1.UsageStep
  */
@@ -123,7 +123,7 @@ export const UsageGrainSchema = /*@__PURE__*/
   enumDesc(file_parley_console_v1_usage, 2);
 
 /**
- * What times are rounded to.
+ * Precision of times.
  *
  * @generated from enum parley.console.v1.UsageGrain
  */
@@ -131,13 +131,12 @@ export const UsageGrain = /*@__PURE__*/
   tsEnum(UsageGrainSchema);
 
 /**
- * What was used, in sums: completions of the ledger, and requests that were refused before they became one. Callers see those of
- * their own account and their teams, administrators all. Needs a session.
- *
- * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the beginning of its hour or
- * minute, `until` on to the end of its own. A completion counts in the one in which it started, a refused request in the one in
- * which it was refused. Sums outlive the single completions, which are kept for a limited time. INVALID_ARGUMENT for more than
- * 366 days, and for more than 1,000 steps.
+ * Usage in sums: completions of the ledger, and requests that were refused before they became completions.
+ * Callers see those of their own account and their teams, administrators all. Needs a session.
+ * Times are whole hours, or whole minutes within the last 48 hours (`grain`): `since` is moved back to the
+ * beginning of its hour or minute, `until` on to the end of its own. A completion counts in the one in which it
+ * started, a refused request in the one in which it was refused. Sums outlive the single completions, which are
+ * kept for a limited time. INVALID_ARGUMENT for more than 366 days, and for more than 1,000 steps.
  *
  * @generated from service parley.console.v1.UsageService
  */

@@ -43,9 +43,13 @@ export const answerThinking = z
       ...block,
       type: z.literal("thinking"),
       thinking: text("The reasoning."),
-      signature: text("What proves it."),
+      signature: text("Its signature by the provider."),
     }),
-    z.object({ ...block, type: z.literal("redacted_thinking"), data: text("Reasoning that is shown to nobody.") }),
+    z.object({
+      ...block,
+      type: z.literal("redacted_thinking"),
+      data: text("Reasoning that the provider does not show."),
+    }),
   ])
   .describe("A piece of the model’s reasoning; send it back unchanged to let the model go on from it.");
 
@@ -74,7 +78,7 @@ const audio = z
   .object({
     id: text("The provider’s ID of it, to refer back to."),
     data: text("The recording in base64."),
-    transcript: text("What is said."),
+    transcript: text("Transcript of the recording."),
     expires_at: integer.optional().describe("Until when it can be referred to, in Unix seconds."),
   })
   .describe("Speech.");
@@ -89,7 +93,7 @@ export const answerMessage = z
       ),
     refusal: z.string().nullable().describe("Why the model declined to answer."),
     reasoning_content: z.string().optional().describe("The model’s reasoning as text."),
-    thinking_blocks: z.array(answerThinking).optional().describe("Reasoning with what proves it."),
+    thinking_blocks: z.array(answerThinking).optional().describe("Reasoning with its signatures."),
     tool_calls: z.array(answerCall).optional().describe("The tools that the model wants to be called."),
     extra_content: described(answerExtra.optional(), STATE),
     annotations,
@@ -127,7 +131,7 @@ export const usage = z
       })
       .describe("What the answer’s tokens were."),
   })
-  .describe("What the provider counted.");
+  .describe("Usage by the provider.");
 
 export const attempt = z
   .object({
@@ -171,7 +175,7 @@ export const parley = z
       .array(z.string())
       .optional()
       .describe(
-        "What the answer has in words of another dialect, for which the format has no place: its dialect with a type of block or the name of a field.",
+        "Parts of the answer in another dialect, for which the format has no place: its dialect with a type of block or the name of a field.",
       ),
     targets: z
       .array(z.string())
@@ -181,7 +185,7 @@ export const parley = z
       ),
     cost_usd: z.number().min(0).optional().describe("What it cost, in US dollars. Absent without prices or usage."),
   })
-  .describe("Attempts, omitted fields and cost: what no field of the OpenAI format can say.");
+  .describe("Attempts, omitted fields and cost, for which the OpenAI format has no fields.");
 
 const head = {
   id: text(COMPLETION_ID),
@@ -232,7 +236,7 @@ export const delta = z
     role: z.literal("assistant").optional().describe("Once per choice, first, with an empty `content`."),
     content: z.string().optional().describe("More text. All pieces joined are the whole."),
     reasoning_content: z.string().optional().describe("More of the model’s reasoning."),
-    thinking_blocks: z.array(answerThinking).optional().describe("Reasoning with what proves it, before the finish."),
+    thinking_blocks: z.array(answerThinking).optional().describe("Reasoning with its signatures, before the finish."),
     refusal: z.string().optional().describe("More of why the model declines to answer."),
     tool_calls: z.array(callDelta).optional().describe("A tool call’s beginning, or more of it."),
     images: z
@@ -264,7 +268,7 @@ export const chatCompletionChunk = z
       .union([usage, z.null()])
       .optional()
       .describe(
-        "With `stream_options.include_usage`: null, and in one more chunk at the end what the provider counted.",
+        "With `stream_options.include_usage`: null, and in one more chunk at the end the usage by the provider.",
       ),
     parley: parley.optional().describe("On the chunk with the finish."),
   })
@@ -272,19 +276,19 @@ export const chatCompletionChunk = z
 
 export const model = z
   .object({
-    id: text("What to write into `model`."),
+    id: text("The ID for `model`."),
     object: z.literal("model"),
     created: integer.describe("When it became available, in Unix seconds."),
     owned_by: text("The configured provider that serves it. Empty for a name that models of several providers serve."),
-    description: text("What it is good for, in one line."),
+    description: text("Its description, in one line."),
     context_window: count("The most tokens that request and answer may have together."),
     max_output_tokens: count("The upper bound of `max_tokens`."),
     modalities: z
       .object({
-        input: z.array(z.enum(["text", "image", "audio"])).describe("What messages to it may hold."),
-        output: z.array(z.enum(["text", "image", "audio"])).describe("What its answers may hold."),
+        input: z.array(z.enum(["text", "image", "audio"])).describe("Modalities of messages to it."),
+        output: z.array(z.enum(["text", "image", "audio"])).describe("Modalities of its answers."),
       })
-      .describe("What it takes and makes."),
+      .describe("Its modalities."),
     preview: z.boolean().describe("Whether it is a preview, which may change or go away."),
   })
   .describe("A model that can be asked for completions.");
@@ -313,7 +317,7 @@ export const embeddingList = z
         prompt_tokens: count("Tokens of the texts; 0 when the provider does not count them."),
         total_tokens: count("The same."),
       })
-      .describe("What the provider counted."),
+      .describe("Usage by the provider."),
     parley,
   })
   .describe("Embeddings.");
@@ -327,7 +331,7 @@ const imageUsage = z
     output_tokens: count("Tokens of the answer."),
     total_tokens: count("Both together."),
   })
-  .describe("What the provider counted.");
+  .describe("Usage by the provider.");
 const outputFormat = text("`png`, `jpeg` or `webp`, as the provider made it.");
 
 export const imageList = z
@@ -385,7 +389,7 @@ export const routePlan = z
     object: z.literal("route_plan"),
     model: text("The model, or the name with several models, that is asked for."),
     aliases: z
-      .array(z.object({ name: text("The name in the request."), model: text("What it stands for.") }))
+      .array(z.object({ name: text("The name in the request."), model: text("The model that it stands for.") }))
       .describe("The aliases that were followed."),
     policy: z.string().nullable().describe("How the name chooses among its models. Null for a model."),
     affinity: z.boolean().describe("Whether the name keeps a conversation at one model."),
@@ -401,8 +405,10 @@ export const routePlan = z
       .describe("The models in the order in which they would be tried. What is lost is known for the first 16."),
     left_out: z.array(z.object(leftOut)).describe("The models of the names that would not be tried."),
     prompt_tokens: count("Tokens of the prompt, estimated."),
-    reserved_tokens: count("What rates of tokens would reserve."),
-    reserved_usd: usd("What budgets would hold: the worst case of the dearest model. Null when a model has no price."),
+    reserved_tokens: count("Tokens that rate limits would reserve."),
+    reserved_usd: usd(
+      "Money that budgets would reserve: the worst case of the most expensive model. Null when a model has no price.",
+    ),
     refusals: z
       .array(
         z.object({
@@ -413,4 +419,4 @@ export const routePlan = z
       )
       .describe("The limits that would refuse the request now. Concurrency is not among them."),
   })
-  .describe("What would happen to a request if it were sent now.");
+  .describe("Plan for a request if it were sent now.");

@@ -47,9 +47,9 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     servers: [{ url: "/" }],
     security: [{ key: [] }],
     tags: [
-      { name: "OpenAI format", description: "What clients of the OpenAI format call." },
-      { name: "Gemini format", description: "What Google’s clients call." },
-      { name: "Messages format", description: "What clients of the Messages API call." },
+      { name: "OpenAI format", description: "Routes in the format of OpenAI’s API." },
+      { name: "Gemini format", description: "Routes in the format of Google’s Gemini API." },
+      { name: "Messages format", description: "Routes in the format of the Messages API." },
       {
         name: "Connect",
         description:

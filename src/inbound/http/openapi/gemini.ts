@@ -19,7 +19,7 @@ const usageMetadata = z
     cachedContentTokenCount: count("Tokens read from the provider’s cache.").optional(),
     totalTokenCount: count("All together."),
   })
-  .describe("What the provider counted.");
+  .describe("Usage by the provider.");
 
 const candidate = z
   .looseObject({
@@ -50,10 +50,10 @@ const model = z
   .looseObject({
     name: text("`models/` and the model’s ID."),
     displayName: text("The model’s ID."),
-    description: text("What it is good for, in one line."),
+    description: text("Its description, in one line."),
     inputTokenLimit: count("The most tokens that request and answer may have together.").optional(),
     outputTokenLimit: count("The upper bound of `maxOutputTokens`.").optional(),
-    supportedGenerationMethods: z.array(z.string()).describe("What it can be asked for."),
+    supportedGenerationMethods: z.array(z.string()).describe("Methods that it has."),
   })
   .describe("A model.");
 

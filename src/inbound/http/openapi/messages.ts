@@ -29,10 +29,10 @@ const usage = z
       .optional(),
     server_tool_use: z
       .looseObject({ web_search_requests: count("Searches of the web.") })
-      .describe("What the provider’s own tools did, and is billed apart.")
+      .describe("Calls of the provider’s own tools, which are billed apart.")
       .optional(),
   })
-  .describe("What the provider counted.");
+  .describe("Usage by the provider.");
 
 const stopReason = z.enum([
   "end_turn",

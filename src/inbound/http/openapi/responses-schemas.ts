@@ -58,7 +58,7 @@ const usage = z
       .describe("What the answer’s tokens were."),
     total_tokens: count("Both together."),
   })
-  .describe("What the provider counted.");
+  .describe("Usage by the provider.");
 
 const response = z
   .looseObject({
