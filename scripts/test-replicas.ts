@@ -1,5 +1,5 @@
 // npm run test:replicas [-- [--long] words that the names of test files contain, then flags of vitest]: the tests that need
-// PostgreSQL, redis-server, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves.
+// PostgreSQL, redis-server, nginx, caddy, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves.
 import { type Lanes, runLanes } from "./test-lanes.ts";
 
 const REPLICAS: Lanes = {
