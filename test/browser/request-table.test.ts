@@ -73,18 +73,6 @@ describe("the table of requests", () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   });
 
-  it("is interactive within a second with many requests", async () => {
-    // The quickest of some: whatever else the machine does is not what is measured.
-    let ms = Infinity;
-    for (let visits = 0; visits < 10 && ms >= 1_000; visits += 1) {
-      const beganMs = performance.now();
-      await open();
-      await rows().nth(20).waitFor();
-      ms = Math.min(ms, performance.now() - beganMs);
-    }
-    expect(ms).toBeLessThan(1_000);
-  });
-
   it("shows the columns that were chosen, also after a reload", async () => {
     await page.getByRole("button", { name: "Columns" }).click();
     for (const name of ["Finish reason", "Client"]) await page.getByRole("menuitemcheckbox", { name }).click();
