@@ -162,7 +162,7 @@ describe("the API reference", () => {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     await page.locator(`html[data-theme=${theme}]`).waitFor();
     await page.getByRole("heading", { name: "API reference" }).waitFor();
-    await expect.poll(() => empty().count(), { timeout: 60_000 }).toBe(0);
+    await expect.poll(() => empty().count(), { timeout: 150_000 }).toBe(0);
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     // Only those that were added: sections out of view are looked at, too.
     await page.evaluate(LAY_OUT);
