@@ -1,4 +1,4 @@
-// Builds the Go programs that .ci/run needs, so that no test waits for them.
+// Builds the Go programs that test:packages needs, so that no test waits for them. `.ci/long` runs it first.
 import { goTools } from "./go-tools.ts";
 
 const { helm, composeReader } = goTools;

@@ -34,7 +34,7 @@ const FAULTS: Lanes = {
     "unread-refusals",
   ]),
   alone: new Set(["admission", "crash", "fuzz-http", "hostile-bombs", "overload"]),
-  long: new Set(["admission", "rolling-cores", "soak"]),
+  long: new Set(["admission", "overload", "rolling-cores", "soak"]),
 };
 
 const { values, positionals } = parseArgs({

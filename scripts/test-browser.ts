@@ -1,6 +1,32 @@
-// npm run test:browser: builds the dashboard and tests it in Chromium.
-import { runTests } from "./run-tests.ts";
+// npm run test:browser [-- [--long] words that the names of test files contain, then flags of vitest]: builds the dashboard and
+// tests it in Chromium.
+import { type Lanes, readLaneArguments, runLanes } from "./test-lanes.ts";
 import { runTool } from "./tools.ts";
 
+const BROWSER: Lanes = {
+  folder: "test/browser",
+  config: "vitest.browser.config.ts",
+  waiting: new Set(),
+  alone: new Set(["speed"]),
+  long: new Set([
+    "admin-keys",
+    "alerts",
+    "docs",
+    "downloads",
+    "end-users",
+    "factors",
+    "look",
+    "models",
+    "not-found",
+    "own-credentials",
+    "playground-compare",
+    "requests-restart",
+    "sign-in-provider",
+    "snippets",
+    "speed",
+    "stored-content",
+  ]),
+};
+
 await runTool(process.execPath, ["scripts/build-web-app.mjs"]);
-await runTests(["--config", "vitest.browser.config.ts", ...process.argv.slice(2)]);
+await runLanes(BROWSER, readLaneArguments(process.argv.slice(2)));

@@ -2,10 +2,10 @@ import { globSync } from "node:fs";
 import { basename } from "node:path";
 import { runTests, TWO_AT_A_TIME } from "./run-tests.ts";
 
-/** How the test files of a folder are run. Files are named without `.test.ts`; those in no set run one after the other. */
+/** How the test files of a folder are run. Files are named without `.test.ts`; those in no set run as the configuration says. */
 export interface Lanes {
   readonly folder: string;
-  /** Vitest's configuration, with one worker. */
+  /** Vitest's configuration. */
   readonly config: string;
   /** Files that mostly wait, and measure no times below a second: they run beside the others, two at a time. */
   readonly waiting: ReadonlySet<string>;
@@ -23,6 +23,14 @@ export interface LaneArguments {
   readonly isLong: boolean;
   /** Further arguments of vitest. */
   readonly flags?: readonly string[];
+}
+
+/** Reads `[--long] [word …] [flag of vitest …]`. */
+export function readLaneArguments(given: readonly string[]): LaneArguments {
+  const isLong = given[0] === "--long";
+  const rest = isLong ? given.slice(1) : given;
+  const end = rest.findIndex((argument) => argument.startsWith("-"));
+  return end < 0 ? { words: rest, isLong } : { words: rest.slice(0, end), isLong, flags: rest.slice(end) };
 }
 
 /** Runs the files of a folder: the lanes beside each other, then those that run alone. Prints the failures after each. */

@@ -1,6 +1,6 @@
 // npm run test:replicas [-- [--long] words that the names of test files contain, then flags of vitest]: the tests that need
-// PostgreSQL, redis-server, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves.
-import { type Lanes, runLanes } from "./test-lanes.ts";
+// PostgreSQL, redis-server, nginx, caddy, haproxy, pgbouncer, tinyproxy, prometheus and strace, which they start themselves.
+import { type Lanes, readLaneArguments, runLanes } from "./test-lanes.ts";
 
 const REPLICAS: Lanes = {
   folder: "test/replicas",
@@ -37,9 +37,12 @@ const REPLICAS: Lanes = {
   alone: new Set(["away", "request-log-speed", "usage-speed"]),
   // For `collector` and `restore-sqlite` Go compiles the OpenTelemetry Collector and Litestream for minutes.
   long: new Set([
+    "alerts",
     "away",
     "collector",
+    "proxies",
     "redis-cluster",
+    "redis-sentinel",
     "redis-tls",
     "release",
     "request-log-speed",
@@ -50,9 +53,4 @@ const REPLICAS: Lanes = {
   ]),
 };
 
-const given = process.argv.slice(2);
-const isLong = given[0] === "--long";
-const rest = isLong ? given.slice(1) : given;
-const end = rest.findIndex((argument) => argument.startsWith("-"));
-const words = end < 0 ? rest : rest.slice(0, end);
-await runLanes(REPLICAS, { words, isLong, flags: end < 0 ? [] : rest.slice(end) });
+await runLanes(REPLICAS, readLaneArguments(process.argv.slice(2)));

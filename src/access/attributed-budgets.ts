@@ -1,4 +1,5 @@
-import { type AttributionLimits, MAX_NAME_CHARS } from "../core/attribution.ts";
+import type { AttributionLimits } from "../core/attribution.ts";
+import { readName } from "../core/attribution-names.ts";
 import { type BudgetPeriod, periodAt } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
 import type { StopKind } from "../core/stops.ts";
@@ -89,10 +90,9 @@ const MAX_MICRO_USD = 1e15;
 export async function setOwnBudget(
   { budgets, clock, log }: AttributedBudgetContext,
   key: KeyRecord,
-  { kind, name, limitMicroUsd, by, actor }: OwnBudget,
+  { kind, name: asked, limitMicroUsd, by, actor }: OwnBudget,
 ): Promise<AttributedBudget> {
-  if (name === "" || name.length > MAX_NAME_CHARS)
-    throw invalidField("name", `must have 1 to ${MAX_NAME_CHARS} characters`);
+  const name = readName("name", asked);
   if (
     limitMicroUsd !== undefined &&
     !(Number.isSafeInteger(limitMicroUsd) && limitMicroUsd >= 0 && limitMicroUsd <= MAX_MICRO_USD)

@@ -16,10 +16,12 @@ import {
 import { adminKeyCreate, adminKeyList, adminKeyRevoke } from "./admin-key-commands.ts";
 import { alertsAdd, alertsChannels, alertsList, alertsRemove, alertsTest } from "./alerts-commands.ts";
 import { auditExport, auditList, auditVerify } from "./audit-commands.ts";
+import { budgetsList, budgetsSet } from "./budgets-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
 import { configConvert } from "./convert-command.ts";
 import { health } from "./health-command.ts";
+import { invitationsList, invitationsRevoke, teamsInvite } from "./invitations-commands.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysTransfer, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
@@ -104,6 +106,8 @@ const COMMANDS: readonly Command[] = [
   keysRotate,
   keysTransfer,
   keysRevoke,
+  budgetsList,
+  budgetsSet,
   adminKeyCreate,
   adminKeyList,
   adminKeyRevoke,
@@ -124,6 +128,9 @@ const COMMANDS: readonly Command[] = [
   teamsMembers,
   teamsAdd,
   teamsRemove,
+  teamsInvite,
+  invitationsList,
+  invitationsRevoke,
   rolesList,
   rolesCreate,
   rolesRemove,

@@ -22,7 +22,7 @@ export const ATTRIBUTION_LIMIT_FLAGS = {
   "require-end-user": { value: "yes|no", help: "whether requests that name no end user are refused (default: no)" },
 } as const satisfies Record<string, Flag>;
 
-const MICRO_USD = 1_000_000;
+export const MICRO_USD = 1_000_000;
 const MAX_COUNT = 1_000_000_000;
 const MAX_USD = 1_000_000;
 
@@ -32,7 +32,7 @@ export function readLimits(flags: Readonly<Record<string, string>>, before: Limi
     requestsPerMinute: readCount(flags["rpm"], "--rpm", before.requestsPerMinute),
     tokensPerMinute: readCount(flags["tpm"], "--tpm", before.tokensPerMinute),
     concurrentRequests: readCount(flags["concurrency"], "--concurrency", before.concurrentRequests),
-    monthlyBudgetMicroUsd: readUsd(flags["budget"], "--budget", before.monthlyBudgetMicroUsd),
+    monthlyBudgetMicroUsd: readBudget(flags["budget"], "--budget", before.monthlyBudgetMicroUsd),
   };
 }
 
@@ -46,7 +46,7 @@ export function readAttributionLimits(
     endUserRequestsPerMinute: readCount(flags["end-user-rpm"], "--end-user-rpm", endUserRequestsPerMinute),
     endUserTokensPerMinute: readCount(flags["end-user-tpm"], "--end-user-tpm", endUserTokensPerMinute),
     ...readEndUserBudget(flags["end-user-budget"], before),
-    sessionBudgetMicroUsd: readUsd(flags["session-budget"], "--session-budget", sessionBudgetMicroUsd),
+    sessionBudgetMicroUsd: readBudget(flags["session-budget"], "--session-budget", sessionBudgetMicroUsd),
     requiresEndUser: readYes(flags["require-end-user"], before.requiresEndUser),
   };
 }
@@ -60,7 +60,7 @@ function readEndUserBudget(
   const [amount = "", period] = text.split("/");
   if (period !== "day" && period !== "month")
     throw new UsageError("--end-user-budget is an amount for a period, such as 0.50/day or 10/month, or none");
-  return { endUserBudgetMicroUsd: readUsd(amount, "--end-user-budget", undefined), endUserBudgetPeriod: period };
+  return { endUserBudgetMicroUsd: readUsd(amount, "--end-user-budget"), endUserBudgetPeriod: period };
 }
 
 function readYes(text: string | undefined, before: boolean | undefined): boolean | undefined {
@@ -87,12 +87,16 @@ function readCount(text: string | undefined, flag: string, before: number | unde
   throw new UsageError(`${flag} is a whole number from 1 to ${MAX_COUNT}, or none`);
 }
 
-function readUsd(text: string | undefined, flag: string, before: number | undefined): number | undefined {
-  if (text === undefined) return before;
+function readBudget(text: string | undefined, flag: string, before: number | undefined): number | undefined {
+  return text === undefined ? before : readUsd(text, flag);
+}
+
+/** Returns an amount in micro-USD; undefined for `none`. `what`: its name for an error. Throws UsageError. */
+export function readUsd(text: string, what: string): number | undefined {
   if (text === "none") return undefined;
   const usd = /^\d{1,7}(\.\d{1,6})?$/.test(text) ? Number(text) : NaN;
   if (usd <= MAX_USD) return Math.round(usd * MICRO_USD);
-  throw new UsageError(`${flag} is a number of US dollars such as 25 or 0.50, at most ${MAX_USD}, or none`);
+  throw new UsageError(`${what} is a number of US dollars such as 25 or 0.50, at most ${MAX_USD}, or none`);
 }
 
 /** Limits as JSON, with the names of the configuration: null for no limit. */

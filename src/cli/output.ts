@@ -1,4 +1,4 @@
-import type { AccountRecord } from "../access/account-store.ts";
+import type { AccountRecord, InvitationRecord } from "../access/account-store.ts";
 import type { CreatedInvitation } from "../access/invitations.ts";
 import type { SignInRules } from "../access/sign-in-rules.ts";
 import type { KeyRecord } from "../access/key-store.ts";
@@ -37,7 +37,8 @@ export function writeInvitation(
 ): void {
   const atProvider = `sign in with ${provider?.name} and this address`;
   const until = toIso(record.expiresAtMs);
-  const invited = `Invited ${record.email} as ${record.role}. To get the account`;
+  const joining = record.team === undefined ? "" : ` and ${record.team.role} of ${record.team.teamId}`;
+  const invited = `Invited ${record.email} as ${record.role}${joining}. To get the account`;
   if (!password) return void stderr.write(`${invited}, ${atProvider} until ${until}.\n`);
   stderr.write(
     `${invited}, sign up with this token and this address${provider === undefined ? "" : `, or ${atProvider}`}; ` +
@@ -48,8 +49,18 @@ export function writeInvitation(
 
 /** A new invitation as JSON, its token included. */
 export function toInvitationJson({ token, record }: CreatedInvitation): object {
-  const { id, email, role, expiresAtMs } = record;
-  return { id, email, role, token, expires_at: toIso(expiresAtMs) };
+  return { ...toInvitationFacts(record), token };
+}
+
+/** An invitation as JSON. */
+export function toInvitationFacts({ id, email, role, team, expiresAtMs }: InvitationRecord) {
+  return {
+    id,
+    email: email ?? null,
+    role,
+    team: team === undefined ? null : { id: team.teamId, role: team.role },
+    expires_at: new Date(expiresAtMs).toISOString(),
+  };
 }
 
 /** An account as JSON, without its password's hash. */

@@ -7,7 +7,7 @@ import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson } from "./c
 import { formatTable } from "./output.ts";
 
 /** The command line has the permissions of an owner. */
-const BY_COMMAND = {
+export const BY_COMMAND = {
   holder: { account: { id: DEFAULT_ACCOUNT_ID, role: "owner" }, memberships: [] },
   actor: ACTOR,
 } as const;

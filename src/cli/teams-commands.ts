@@ -98,7 +98,7 @@ export const teamsRemove: Command = {
     }),
 };
 
-function readRole(word: string): TeamRole {
+export function readRole(word: string): TeamRole {
   const role = TEAM_ROLES.find((known) => known === word);
   if (role !== undefined) return role;
   throw new UsageError(`--role is one of ${TEAM_ROLES.join(", ")}`);

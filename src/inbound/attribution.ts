@@ -1,9 +1,8 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
-import { type Attribution, MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS } from "../core/attribution.ts";
-import { Failure, invalidField } from "../core/failure.ts";
-import { hideKeys } from "../encoding/hide-keys.ts";
-import { ownCopy } from "../encoding/own-copy.ts";
+import { type Attribution, MAX_TAG_CHARS, MAX_TAGS } from "../core/attribution.ts";
+import { MAX_READ_CHARS, toName, toText } from "../core/attribution-names.ts";
+import { Failure } from "../core/failure.ts";
 
 /**
  * Request headers with the attribution of a request, which are read before its body. Other texts than visible ASCII are
@@ -176,36 +175,5 @@ function toTags(texts: readonly string[]): readonly string[] | undefined {
   return tags.size === 0 ? undefined : [...tags];
 }
 
-/** An end user, session or agent as it is stored; undefined when nothing is left. */
-export function toName(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : toText(text, MAX_NAME_CHARS);
-}
-
-/** A name as calls have it, from a field. Throws `invalid_request` for one that no call can have. */
-export function readName(field: string, text: string): string {
-  const kept = toName(text);
-  if (kept === text) return text;
-  throw invalidField(field, kept === undefined ? "is empty" : `is stored as ${JSON.stringify(kept)}; write that`);
-}
-
-/** Most texts: nothing to change. */
-const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
-
-/** Characters of a text that are read, and tags of a header, of which some may be empty or the same. */
-const MAX_READ_CHARS = 1_000;
+/** Tags of a header that are read, of which some may be empty or the same. */
 const MAX_READ_TAGS = 4 * MAX_TAGS;
-
-/** Shortened, without control characters and API keys; undefined when nothing is left. */
-function toText(text: string, maxChars: number): string | undefined {
-  const isLong = text.length > MAX_READ_CHARS;
-  const read = isLong ? text.slice(0, MAX_READ_CHARS) : text;
-  const shown = hideKeys(read);
-  if (shown.length <= maxChars && PLAIN.test(shown)) return shown;
-  // Such a character within a key would hide its rest from the search.
-  const clean = hideKeys(read.replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, ""))
-    .slice(0, maxChars)
-    .toWellFormed()
-    .trim();
-  // A slice would keep all of a long text in memory.
-  return clean === "" ? undefined : ownCopy(clean);
-}

@@ -71,7 +71,7 @@ describe("in Administration an owner", () => {
     await page.getByLabel("Role").selectOption("Auditor");
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
-    await page.getByRole("listitem").filter({ hasText: "Bob" }).getByText("Auditor").waitFor();
+    await page.getByRole("row").filter({ hasText: "Bob" }).getByText("Auditor").waitFor();
 
     await bob.page.reload();
     await bob.page.getByRole("link", { name: "Administration", exact: true }).click();

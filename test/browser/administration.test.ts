@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { findBarriersEverywhere, TABLE_SIZES } from "./support/accessibility.ts";
 import { createKey, openKeys, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 /** Text that would execute, or close an element, if it were not escaped. */
@@ -45,6 +45,21 @@ async function ask(apiKey: string, content = "Write 3 words", model = "alpha-hai
 
 const item = (page: Page, list: string, text: string) =>
   page.getByRole("list", { name: list, exact: true }).getByRole("listitem").filter({ hasText: text });
+
+/** A row of the table of accounts, without its header. */
+const account = (page: Page, text: string) =>
+  page
+    .getByRole("table", { name: "Accounts" })
+    .getByRole("row")
+    .filter({ has: page.getByRole("cell") })
+    .filter({ hasText: text });
+
+/** Number of rows of the table that are wholly in the window, without its header. */
+function rowsInView(page: Page): Promise<number> {
+  return page.evaluate<number>(
+    "[...document.querySelectorAll('[role=row]')].filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length - 1",
+  );
+}
 
 async function closed(page: Page): Promise<void> {
   await page.getByRole("dialog").first().waitFor({ state: "detached" });
@@ -182,10 +197,10 @@ describe("accounts", () => {
     await page.getByRole("heading", { name: "Accounts", exact: true }).waitFor();
     await page.getByLabel("Find an account").fill("BOB@");
     await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
-    await item(page, "Accounts", "Bob").getByText("1 active key", { exact: true }).waitFor();
+    expect(await account(page, "Bob").getByRole("cell").nth(3).innerText()).toMatch(/1$/);
     await page.getByLabel("Find an account").fill("");
     await page.getByLabel("Show").selectOption("Owners");
-    await expect.poll(() => item(page, "Accounts", "").count()).toBe(1);
+    await expect.poll(() => account(page, "").count()).toBe(1);
     await page.getByLabel("Show").selectOption("All");
   });
 
@@ -200,15 +215,15 @@ describe("accounts", () => {
     await page.getByLabel("Requests per minute").fill("30");
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
-    await item(page, "Accounts", "Bob").getByText("30 requests/min").waitFor();
-    await item(page, "Accounts", "Bob").getByText("Administrator").waitFor();
+    await account(page, "Bob").getByText("30 requests/min").waitFor();
+    await account(page, "Bob").getByText("Administrator").waitFor();
     await bob.page.reload();
     await bob.page.getByRole("link", { name: "Administration", exact: true }).waitFor();
     await page.getByRole("button", { name: "Edit Bob" }).click();
     await page.getByLabel("Role").selectOption("Developer");
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
-    await expect.poll(() => item(page, "Accounts", "Bob").innerText()).not.toContain("Administrator");
+    await expect.poll(() => account(page, "Bob").innerText()).not.toContain("Administrator");
   });
 
   it("can be changed while the browser is offline, because the gateway may run on the same machine", async () => {
@@ -219,7 +234,7 @@ describe("accounts", () => {
     await page.getByLabel("Requests per minute").fill("31");
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
-    await expect.poll(() => item(page, "Accounts", "Bob").innerText()).toContain("31 requests/min");
+    await expect.poll(() => account(page, "Bob").innerText()).toContain("31 requests/min");
     await page.evaluate("dispatchEvent(new Event('online'))");
   });
 
@@ -247,7 +262,7 @@ describe("accounts", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "Disable account" }).click();
     await closed(page);
-    await item(page, "Accounts", "Bob").getByText("Disabled just now").waitFor();
+    await account(page, "Bob").getByText("Disabled just now").waitFor();
     await expect.poll(() => ask(bobsKey), { timeout: 5_000 }).toBe(401);
     await bob.page.reload();
     await bob.page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -270,7 +285,7 @@ describe("accounts", () => {
     await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
-    await page.getByRole("heading", { name: HOSTILE }).waitFor();
+    await account(page, HOSTILE).waitFor();
     await page.getByRole("button", { name: `Disable ${HOSTILE}` }).click();
     await page.getByRole("dialog").waitFor();
     await page.getByRole("button", { name: "Cancel" }).click();
@@ -293,13 +308,28 @@ describe("accounts", () => {
     });
     await go(ada, "/admin/accounts", "Accounts");
     await page.getByText("1,202 accounts").waitFor();
-    expect(await item(page, "Accounts", "").count()).toBe(25);
+    expect(await account(page, "").count()).toBe(50);
     await page.getByRole("button", { name: /^Show more/ }).click();
-    await expect.poll(() => item(page, "Accounts", "").count()).toBe(50);
+    await expect.poll(() => account(page, "").count()).toBe(100);
     await page.getByLabel("Find an account").fill("many-1199@");
-    await expect.poll(() => item(page, "Accounts", "").count()).toBe(1);
+    await expect.poll(() => account(page, "").count()).toBe(1);
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
+
+  it("are lines of a table, 20 on a laptop's screen, and sorted by the keyboard", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/accounts", "Accounts");
+    await expect.poll(() => rowsInView(page)).toBeGreaterThanOrEqual(20);
+    await page.getByRole("button", { name: "E-mail", exact: true }).press("Enter");
+    await page
+      .getByRole("columnheader", { name: "E-mail", exact: true })
+      .and(page.locator("[aria-sort=ascending]"))
+      .waitFor();
+    await account(page, "").first().getByText("ada@example.com").waitFor();
+    await page.getByRole("button", { name: "E-mail", exact: true }).press("Enter");
+    await account(page, "").first().getByText("many-9@example.com").waitFor();
+    expect(await findBarriersEverywhere(page, TABLE_SIZES)).toEqual([]);
+  }, 180_000);
 });
 
 describe("the audit log", () => {
@@ -412,10 +442,8 @@ describe("providers", () => {
   it("show a failing model, its circuit breaker and errors, and its recovery", async () => {
     const { page } = ada;
     await go(ada, "/admin/providers", "Provider health");
-    const opus = page
-      .getByRole("list", { name: "Upstream models" })
-      .getByRole("listitem")
-      .filter({ hasText: "alpha-opus-4.5" });
+    const rows = page.getByRole("table", { name: "Targets" }).getByRole("row");
+    const opus = rows.filter({ hasText: "alpha-opus-4.5" }).first();
     await opus.getByText("Healthy").waitFor();
     await opus.getByRole("button", { name: /^Test connection to alpha/ }).click();
     await opus.getByText(/^Answered in [\d.]+ m?s\.$/).waitFor();
@@ -424,18 +452,37 @@ describe("providers", () => {
       expect(await ask(bobsKey, `[[fault: status=529; id=${index}]]`, "alpha-opus-4.5")).toBe(503);
     }
     // The page refreshes automatically.
-    await opus.getByText(/^(Circuit open since|Ready to retry \(circuit open since)/).waitFor();
-    await opus.getByText(/Provider unavailable \(5\)/).waitFor();
-    await opus.locator("summary").click();
-    const failure = opus.getByRole("listitem").first();
+    await opus.getByText(/^(Circuit open|Ready to retry)$/).waitFor();
+    await opus.getByRole("button", { expanded: false }).click();
+    await page.getByText(/^Open since \d/).waitFor();
+    await page.getByText(/Provider unavailable \(5\)/).waitFor();
+    const failure = page.getByRole("list", { name: "Recent errors" }).getByRole("listitem").first();
     expect(await failure.innerText()).toMatch(/Provider unavailable\s+HTTP 529/);
     expect(await failure.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/chatcmpl-/);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByLabel("Unhealthy only (1)").check();
-    await expect.poll(() => page.getByRole("heading", { level: 2 }).count()).toBe(1);
+    // The header, the target and its errors.
+    await expect.poll(() => rows.count()).toBe(3);
     await expect.poll(() => ask(bobsKey, "Write 3 words", "alpha-opus-4.5"), { timeout: 10_000 }).toBe(200);
     await opus.getByText("Degraded").waitFor();
   });
+
+  it("are lines of a table, found by name, sorted by the worst health first", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/providers", "Provider health");
+    const targets = page.getByRole("table", { name: "Targets" });
+    const cells = targets.getByRole("cell");
+    await targets.getByRole("button", { name: "Errors", exact: true }).press("Enter");
+    await targets.getByRole("button", { name: "Errors", exact: true }).press("Enter");
+    await expect.poll(() => cells.first().innerText()).toContain("alpha-opus-4.5");
+    await targets.getByRole("button", { name: "Health", exact: true }).press("Enter");
+    await expect.poll(() => cells.first().innerText()).toContain("alpha-opus-4.5");
+    expect(await findBarriersEverywhere(page, TABLE_SIZES)).toEqual([]);
+    await page.getByLabel("Find a target").fill("opus");
+    await expect.poll(() => targets.getByText("alpha-haiku-4.5").count()).toBe(0);
+    await page.getByLabel("Find a target").fill("no such thing");
+    await page.getByText("No targets match.").waitFor();
+  }, 180_000);
 });
 
 describe("sessions", () => {
@@ -480,15 +527,15 @@ describe("keyboard navigation", () => {
     await tabTo(page, "Find an account");
     await page.keyboard.type("many-7@");
     await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
-    await tabTo(page, "Edit");
+    await tabTo(page, "Edit Many 7");
     await page.keyboard.press("Enter");
     await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("name");
     await page.keyboard.press("ControlOrMeta+a");
     await page.keyboard.type("By keyboard");
     await page.keyboard.press("Enter");
     await closed(page);
-    await page.getByRole("heading", { name: "By keyboard" }).waitFor();
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Edit");
+    await account(page, "By keyboard").waitFor();
+    expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Edit By keyboard");
   });
 });
 
@@ -501,7 +548,7 @@ describe("the administration", () => {
 
 /** Presses Tab until the element with this label or text has the focus. */
 async function tabTo(page: Page, name: string): Promise<void> {
-  const label = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`;
+  const label = `document.activeElement.ariaLabel ?? (document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`;
   for (let presses = 0; presses < 60; presses += 1) {
     await page.keyboard.press("Tab");
     if ((await page.evaluate(label)) === name) return;

@@ -29,6 +29,9 @@ const PLANT_BARRIERS = `(() => {
   [...document.querySelectorAll("[data-section-id]")].at(-1).append(document.createElement("img"), text);
 })()`;
 
+/** Lays out the sections that are out of view: until then they have the styles that they had in view last. */
+const LAY_OUT = `document.querySelectorAll(".late-section").forEach(({ style }) => (style.contentVisibility = "visible"))`;
+
 let site: Site;
 let visit: Visit;
 const requestedUrls: string[] = [];
@@ -159,9 +162,10 @@ describe("the API reference", () => {
     await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
     await page.locator(`html[data-theme=${theme}]`).waitFor();
     await page.getByRole("heading", { name: "API reference" }).waitFor();
-    await expect.poll(() => empty().count(), { timeout: 60_000 }).toBe(0);
+    await expect.poll(() => empty().count(), { timeout: 150_000 }).toBe(0);
     expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
     // Only those that were added: sections out of view are looked at, too.
+    await page.evaluate(LAY_OUT);
     await page.evaluate(PLANT_BARRIERS);
     const planted = [/^color-contrast /, /^image-alt /].map((barrier): unknown => expect.stringMatching(barrier));
     expect((await findBarriers(page)).toSorted()).toEqual(planted);

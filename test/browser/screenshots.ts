@@ -12,6 +12,8 @@ const folder = join(import.meta.dirname, "../../screenshots");
 mkdirSync(folder, { recursive: true });
 const site = await startSite({ config: { sign_up: "open" } });
 const { page } = await site.visit("/");
+// Also on a busy machine.
+page.setDefaultTimeout(120_000);
 
 /** Takes screenshots of the page in both sizes and themes. */
 async function shoot(name: string): Promise<void> {
@@ -59,6 +61,29 @@ async function picture(
   await page.setViewportSize({ width: 1440, height: 900 });
 }
 
+/** Takes screenshots of what the end users of a key have spent. */
+async function shootEndUsers(): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  const made = await page.request.post(`${site.product.url}/parley.console.v1.KeyService/Create`, {
+    headers,
+    data: {
+      name: "Shop",
+      attributionLimits: { endUserBudgetMicroUsd: "20000", endUserBudgetPeriod: "BUDGET_PERIOD_MONTH" },
+    },
+  });
+  const { secret, key } = (await made.json()) as { secret: string; key: { id: string } };
+  const client = new OpenAI({ apiKey: secret, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+  for (let index = 0; index < 30; index += 1) {
+    const messages = [{ role: "user", content: "How old is it?" }] as const;
+    const user = `user-${index}@example.com`;
+    await client.chat.completions
+      .create({ model: "alpha-haiku-4.5", messages: [...messages], user, max_tokens: 50 })
+      .catch(() => undefined);
+  }
+  await go(`/keys/${key.id}/end-users`, "End users of Shop");
+  await shoot("end-users");
+}
+
 /** Takes screenshots of the administration with accounts, invitations and a failing model. */
 async function shootAdministration(): Promise<void> {
   await go("/keys", "Keys");
@@ -99,15 +124,24 @@ async function shootAdministration(): Promise<void> {
     ["invitations", "Invitations"],
     ["accounts", "Accounts"],
     ["roles", "Roles"],
+    ["teams", "Teams"],
     ["keys", "Administration keys"],
     ["configuration", "Providers & models"],
+    ["configuration/versions", "Versions"],
     ["providers", "Provider health"],
     ["audit", "Audit log"],
+    ["audit/receivers", "Receivers of the audit log"],
     ["settings", "Settings"],
   ] as const) {
     await go(`/admin/${path}`, heading);
-    await shoot(`admin-${path}`);
+    await shoot(`admin-${path.replace("/", "-")}`);
   }
+  await go("/admin/providers", "Provider health");
+  await page
+    .getByRole("button", { name: /alpha-haiku/ })
+    .first()
+    .click();
+  await shoot("admin-providers-open");
   await go("/admin/configuration", "Providers & models");
   await page.getByRole("button", { name: "Add provider" }).click();
   await page.getByRole("dialog").getByLabel("Service").waitFor();
@@ -233,6 +267,7 @@ try {
   for (const [path, heading] of [
     ["/usage", "Usage"],
     ["/models", "Models"],
+    ["/alerts", "Alerts"],
     ["/account", "Account"],
   ] as const) {
     await go(path, heading);
@@ -266,6 +301,7 @@ try {
   await page.getByRole("heading", { name: "Details" }).waitFor();
   await shoot("request-failed");
   // Followed by the version.
+  await shootEndUsers();
   await go("/docs", /^API reference/);
   await shoot("docs");
   await shootAdministration();

@@ -66,7 +66,7 @@ describe("the sign-in at the provider", () => {
     await page.getByRole("link", { name: "Continue with Acme ID" }).click();
     const tab = await opened;
     await logIn(tab, "grace");
-    await tab.getByRole("heading", { name: "Confirmed" }).waitFor();
+    await tab.getByRole("heading", { name: "Confirmed", exact: true }).waitFor();
     expect(await findBarriersEverywhere(tab)).toEqual([]);
     await tab.close();
     expect(await readSecret(page)).toMatch(/^sk_parley_/);

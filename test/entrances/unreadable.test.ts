@@ -82,7 +82,7 @@ describe("a completion request that cannot be parsed", () => {
   });
 
   it.each([
-    ["application/json", `{"temperature":"hot"}`, "temperature: is not of its type"],
+    ["application/json", `{"temperature":"hot"}`, "temperature: has a value of another type"],
     ["application/json", `{"messages":[{"role":"nobody"}]}`, "is not a parley.v1.CompletionRequest message"],
     ["application/json", `{"unheard_of":1}`, "unheard_of: is not a field"],
     ["application/proto", "\x0f", "is not a parley.v1.CompletionRequest message"],

@@ -91,7 +91,11 @@ async function openCalls(
     for (const call of openHttpCalls(front, asked)) calls.push({ ...call, entrance: `front, ${call.entrance}` });
     if (time < PLAYGROUNDS) calls.push(openPlayground(product, { cookie, keyId, model, image }));
   }
-  await expect.poll(() => upstream.exchanges.length - before, { timeout: 20_000 }).toBe(calls.length);
+  const early: string[] = [];
+  for (const { entrance, ended } of calls)
+    void ended.then(({ code, message }) => early.push(`${entrance}: ${code} ${message}`));
+  const arrived = () => [upstream.exchanges.length - before, ...early];
+  await expect.poll(arrived, { timeout: 20_000 }).toEqual([calls.length]);
   await Promise.all(calls.filter(({ entrance }) => !entrance.endsWith("whole")).map(({ begun }) => begun));
   return { calls, exchanges: upstream.exchanges.slice(before) };
 }
@@ -163,10 +167,10 @@ describe("the calls in flight of a key", () => {
       const others = await openCalls(neighbour, { times: 1, image: image ?? false });
       await make(member);
       const changedMs = performance.now();
-      const cut = new Promise<never>((_, reject) => {
-        setTimeout(reject, 4 * PROMISED_MS, new Error("calls did not end")).unref();
-      });
-      const endings = await Promise.race([Promise.all(calls.map(({ ended }) => ended)), cut]);
+      const open = new Set(calls);
+      for (const call of calls) void call.ended.then(() => open.delete(call));
+      await expect.poll(() => [...open].map(({ entrance }) => entrance), { timeout: 4 * PROMISED_MS }).toEqual([]);
+      const endings = await Promise.all(calls.map(({ ended }) => ended));
       const told = new Set(calls.map(({ entrance }, index) => `${entrance}: ${endings[index]!.code}`));
       expect([...told].filter((text) => !text.endsWith(`: ${code}`))).toEqual([]);
       // The provider's connection stays open for `timeouts.settle_ms` to receive the token counts.

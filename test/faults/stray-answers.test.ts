@@ -15,13 +15,15 @@ import { scale, seed, timeLimit } from "./support/scale.ts";
  * request's answer.
  */
 
-const REQUESTS = scale(100_000, 1_000_000);
+const REQUESTS = scale(30_000, 1_000_000);
 /** Simultaneous callers, and the number of requests per unsolicited response. */
 const CALLERS = 96;
 const STRAY_IN = 20;
 /** Longest delay of a response, and of an unsolicited response after it. */
 const THINK_MS = 25;
 const LATE_MS = 30;
+/** After this time an unsolicited response is not sent: a connection may be reused 50 ms after a response. */
+const TOO_LATE_MS = 45;
 
 const INJECTED = "injected";
 
@@ -48,13 +50,15 @@ async function startStraying(dice: Dice) {
     await delay(thinkMs);
     const write = (bytes: string): void => void (socket.destroyed || socket.write(bytes));
     if (kind === undefined) return write(answerOf(text));
-    counts.stray += 1;
     const denied = ["204 No Content", "205 Reset Content", "304 Not Modified"][kind];
     if (denied !== undefined) write(`HTTP/1.1 ${denied}\r\ncontent-length: ${stray.length}\r\n\r\n`);
     else if (kind === 3) write(answerOf("too much", "429 Too Many Requests"));
     else if (kind === 4) write(`HTTP/1.1 102 Processing\r\n\r\n${answerOf(text)}`);
     else write(answerOf(text));
+    const answeredMs = performance.now();
     await delay(lateMs);
+    if (performance.now() - answeredMs > TOO_LATE_MS) return;
+    counts.stray += 1;
     write(stray);
   };
   const server = createServer((socket) => {

@@ -31,6 +31,36 @@ export const MUTATIONS: readonly Mutation[] = [
     by: "const written = entry && (void ledger.append(entry), ledger.append(entry));",
   },
   {
+    promise: "an end user's completion is charged to its budget",
+    file: "src/limits/limiter.ts",
+    text: "budgets: attributed.holds.map(({ subject, period }) => ({ subject, period })),",
+    by: "budgets: [],",
+  },
+  {
+    promise: "an end user's budget is held before the request is sent",
+    file: "src/limits/limiter.ts",
+    text: "const holds = attributed === undefined ? limited.holds : [...limited.holds, ...attributed.holds];",
+    by: "const holds = limited.holds;",
+  },
+  {
+    promise: "an end user's request counts for its rate",
+    file: "src/limits/limiter.ts",
+    text: "const subjects = attributed === undefined ? limited.subjects : [...limited.subjects, ...attributed.subjects];",
+    by: "const subjects = limited.subjects;",
+  },
+  {
+    promise: "a key's requests name an end user where the key requires it",
+    file: "src/limits/limiter.ts",
+    text: "requiresEndUser === true && attribution?.endUser === undefined)",
+    by: "requiresEndUser === true && attribution === undefined)",
+  },
+  {
+    promise: "an end user's budget is of the key's own period",
+    file: "src/limits/attributed.ts",
+    text: "holds.push({ subject, name: endUser, limitMicroUsd, period });",
+    by: 'holds.push({ subject, name: endUser, limitMicroUsd, period: "month" });',
+  },
+  {
     promise: "an estimate does not exceed the reservation",
     file: "src/core/accounting.ts",
     text: "Math.min(Math.ceil(textTokens), most.text) + image",

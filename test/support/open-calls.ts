@@ -1,5 +1,6 @@
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { Agent, fetch, type Response } from "undici";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { type CompletionChunk, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
@@ -101,11 +102,15 @@ function toWords(reason: unknown): Pick<Ending, "code" | "message"> {
   return { code, message: reason.rawMessage };
 }
 
+/** A connection for each request: one that is reused may be closed just then, some seconds after a failed stream. */
+const dispatcher = new Agent({ pipelining: 0 });
+
 const STATUSES: Readonly<Record<string, number>> = { authentication_error: 401, permission_error: 403 };
 
 async function post(url: string, { key, model, image, endUserId: user }: Asked, stream: boolean): Promise<Response> {
   const messages = [{ role: "user", content: "go on" }];
   const response = await fetch(`${url}/v1/chat/completions`, {
+    dispatcher,
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ model, stream, messages, user, ...(image === true && { modalities: ["text", "image"] }) }),

@@ -1,4 +1,5 @@
 import { lazy, Suspense, useState } from "react";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@tanstack/react-query";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
@@ -9,8 +10,12 @@ import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Loading } from "../components/page.tsx";
+import { type Sorting, sortRows, type SortValues } from "../components/sorting.ts";
+import { Table } from "../components/table.tsx";
+import { formatCount } from "../format/number.ts";
+import { roleName } from "../format/roles.ts";
 import { hasWords } from "../format/search.ts";
-import { AccountItem, type AccountAct } from "./account-item.tsx";
+import { type AccountAct, type AccountColumn, AccountHead, AccountRow } from "./account-row.tsx";
 import { Administration } from "./administration.tsx";
 
 const DIALOGS = {
@@ -21,7 +26,7 @@ const DIALOGS = {
 } as const satisfies Record<AccountAct, unknown>;
 
 /** Number of accounts shown initially, and added per click on "Show more". */
-const SHOWN = 25;
+const SHOWN = 50;
 
 const FILTERS: readonly (readonly [name: string, has: (account: Account) => boolean])[] = [
   ["All", () => true],
@@ -49,18 +54,19 @@ function AccountList() {
   const [searchText, setSearchText] = useState("");
   const [filter, setFilter] = useState("All");
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
+  const [sorting, setSorting] = useState<Sorting<AccountColumn>>();
   const has = FILTERS.find(([name]) => name === filter)![1];
   const found = (list.data ?? []).filter(
     (account) =>
       isPerson(account) && has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
   );
-  const shown = useShown(found, SHOWN);
+  const shown = useShown(sortRows(found, sortValues(roleNames), sorting), SHOWN);
   if (list.isPending) return <Loading what="the accounts" />;
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>
-      <div className="mb-5 grid gap-4 sm:max-w-xl sm:grid-cols-[2fr_1fr]">
+      <div className="mb-4 grid items-end gap-4 sm:grid-cols-[22rem_11rem_1fr]">
         <TextField
           label="Find an account"
           type="search"
@@ -73,14 +79,14 @@ function AccountList() {
             <option key={name}>{name}</option>
           ))}
         </SelectField>
+        <p role="status" className="text-sm text-muted sm:pb-2.5">
+          {found.length === 0 ? "No accounts match." : describeCount(found.length)}
+        </p>
       </div>
-      <p role="status" className={found.length === 0 ? "py-8 text-muted" : "mb-2 text-sm text-muted"}>
-        {found.length === 0 ? "No accounts match." : describeCount(found.length)}
-      </p>
       {found.length > 0 && (
-        <ul aria-label="Accounts" className="divide-y divide-line rounded-xl border border-line bg-surface">
+        <Table label="Accounts" head={<AccountHead sorting={sorting} onSort={setSorting} />}>
           {shown.visible.map((account) => (
-            <AccountItem
+            <AccountRow
               key={account.id}
               account={account}
               roleNames={roleNames}
@@ -88,7 +94,7 @@ function AccountList() {
               onAct={(what) => setAct({ what, target: account, isOpen: true })}
             />
           ))}
-        </ul>
+        </Table>
       )}
       <More {...shown} />
       {ActDialog && (
@@ -105,6 +111,17 @@ function AccountList() {
   );
 }
 
+/** What an account is sorted by. `roleNames`: those of custom roles by ID. */
+function sortValues(roleNames: ReadonlyMap<string, string>): SortValues<Account, AccountColumn> {
+  return {
+    name: ({ name }) => name.toLowerCase(),
+    email: ({ email }) => email.toLowerCase() || undefined,
+    role: (account) => roleName(account, roleNames),
+    keys: ({ workingKeys }) => workingKeys,
+    created: ({ createTime }) => createTime && timestampMs(createTime),
+  };
+}
+
 function describeCount(count: number): string {
-  return count === 1 ? "1 account" : `${count.toLocaleString("en")} accounts`;
+  return count === 1 ? "1 account" : `${formatCount(count)} accounts`;
 }

@@ -29,7 +29,7 @@ export function Administration({ title, description, actions, children }: Admini
   }
   return (
     <Page title={title} description={description} actions={actions} isWide>
-      <nav aria-label="Administration" className="mb-6 border-b border-line">
+      <nav aria-label="Administration" className="mb-4 border-b border-line">
         <ul className="-mb-px flex flex-wrap gap-x-1">
           {ADMIN_PLACES.filter(([, , needs]) => permissions.includes(needs)).map(([path, name]) => (
             <li key={path}>

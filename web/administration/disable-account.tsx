@@ -5,7 +5,7 @@ import { refreshTeams } from "../api/teams.ts";
 import { useAccount } from "../api/session.ts";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { formatCount } from "../format/number.ts";
-import type { AccountDialogProps } from "./account-item.tsx";
+import type { AccountDialogProps } from "./account-row.tsx";
 
 /** Dialog that disables an account, or enables it again. */
 export default function DisableAccount({ target, open, onClose }: AccountDialogProps) {

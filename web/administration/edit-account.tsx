@@ -11,7 +11,7 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { readRoleValue, roleValue } from "../format/roles.ts";
-import type { AccountDialogProps } from "./account-item.tsx";
+import type { AccountDialogProps } from "./account-row.tsx";
 import { RoleField } from "./role-field.tsx";
 
 /** Dialog that changes the name, role and limits of an account. */

@@ -10,7 +10,7 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
 import { formatCount } from "../format/number.ts";
-import type { AccountDialogProps } from "./account-item.tsx";
+import type { AccountDialogProps } from "./account-row.tsx";
 
 /** Value of the choice to revoke the keys. */
 const REVOKE = "revoke";

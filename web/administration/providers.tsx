@@ -3,21 +3,27 @@ import { useQuery } from "@tanstack/react-query";
 import type { ListUpstreamsResponse } from "../../gen/parley/console/v1/model_pb.js";
 import { upstreamsQuery } from "../api/models.ts";
 import { Unavailable } from "../components/alert.tsx";
-import { CheckField } from "../components/field.tsx";
+import { CheckField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading } from "../components/page.tsx";
+import { type Sorting, sortRows } from "../components/sorting.ts";
+import { Table } from "../components/table.tsx";
 import { healthOf } from "../format/health.ts";
+import { hasWords } from "../format/search.ts";
 import { formatTime } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
-import { UpstreamItem } from "./upstream-item.tsx";
+import { SORT_VALUES, type UpstreamColumn, UpstreamHead, UpstreamRow } from "./upstream-row.tsx";
 
-/** Number of upstream models shown initially, and added per click on "Show more". */
+/** Number of targets shown initially, and added per click on "Show more". */
 const SHOWN = 50;
 
 /** Page of provider health, as measured by the process that handles the request. */
 export function Providers() {
   return (
-    <Administration title="Provider health" description="Health, latency and recent errors of each upstream model.">
+    <Administration
+      title="Provider health"
+      description="Health, latency and recent errors of each target: a provider’s model that requests are sent to."
+    >
       {() => <Health />}
     </Administration>
   );
@@ -34,34 +40,53 @@ function Health() {
 }
 
 function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upstreams" | "since" | "time">) {
+  const [searchText, setSearchText] = useState("");
   const [onlyUnhealthy, setOnlyUnhealthy] = useState(false);
+  const [sorting, setSorting] = useState<Sorting<UpstreamColumn>>();
   const unhealthy = upstreams.filter((upstream) => healthOf(upstream) !== "healthy");
-  const shown = useShown(onlyUnhealthy ? unhealthy : upstreams, SHOWN);
+  const found = (onlyUnhealthy ? unhealthy : upstreams).filter(({ provider, name, modelIds }) =>
+    hasWords(`${provider} ${name} ${modelIds.join(" ")}`, searchText),
+  );
+  const shown = useShown(sortRows(found, SORT_VALUES, sorting), SHOWN);
   return (
     <>
-      <div className="mb-5 flex flex-wrap items-center justify-between gap-x-6 gap-y-2">
-        <p className="text-sm text-muted">
-          This process only{since && `, since ${formatTime(since)}`} (at most 15 minutes). Updated{" "}
-          {time && formatTime(time)}; refreshes every 10 s.
+      <div className="mb-4 flex flex-wrap items-end gap-x-6 gap-y-2">
+        <div className="w-full sm:w-80">
+          <TextField
+            label="Find a target"
+            type="search"
+            autoComplete="off"
+            value={searchText}
+            onChange={(event) => setSearchText(event.target.value)}
+          />
+        </div>
+        <div className="sm:pb-0.5">
+          <CheckField
+            label={`Unhealthy only (${unhealthy.length})`}
+            checked={onlyUnhealthy}
+            onChange={(event) => setOnlyUnhealthy(event.target.checked)}
+          />
+        </div>
+        <p className="text-sm text-muted sm:ml-auto sm:pb-2.5">
+          This process{since && ` since ${formatTime(since)}`}, at most 15 min. Updated {time && formatTime(time)}.
         </p>
-        <CheckField
-          label={`Unhealthy only (${unhealthy.length})`}
-          checked={onlyUnhealthy}
-          onChange={(event) => setOnlyUnhealthy(event.target.checked)}
-        />
       </div>
-      {shown.visible.length === 0 ? (
-        <p role="status" className="py-8 text-muted">
-          All upstream models are healthy.
-        </p>
-      ) : (
-        <ul aria-label="Upstream models" className="space-y-3">
+      <p role="status" className={found.length === 0 ? "py-8 text-muted" : "sr-only"}>
+        {describeFound(found.length, upstreams.length, searchText)}
+      </p>
+      {found.length > 0 && (
+        <Table label="Targets" head={<UpstreamHead sorting={sorting} onSort={setSorting} />}>
           {shown.visible.map((upstream) => (
-            <UpstreamItem key={`${upstream.provider}/${upstream.name}`} upstream={upstream} />
+            <UpstreamRow key={`${upstream.provider}/${upstream.name}`} upstream={upstream} />
           ))}
-        </ul>
+        </Table>
       )}
       <More {...shown} />
     </>
   );
+}
+
+function describeFound(found: number, all: number, searchText: string): string {
+  if (found > 0) return `${found} of ${all} targets`;
+  return searchText.trim() === "" ? "All targets are healthy." : "No targets match.";
 }

@@ -2,7 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { factors } from "../api/factors.ts";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { notify } from "../components/notify.ts";
-import type { AccountDialogProps } from "./account-item.tsx";
+import type { AccountDialogProps } from "./account-row.tsx";
 
 /** Dialog that removes the second factors of a person who has lost them. */
 export default function ResetFactors({ target, open, onClose }: AccountDialogProps) {

@@ -89,7 +89,7 @@ function TextCell({ label, text }: { readonly label: string; readonly text: stri
       {text === "" ? (
         <None />
       ) : (
-        <span className="line-clamp-2 lg:line-clamp-1" title={text}>
+        <span className="line-clamp-2 lg:block lg:truncate" title={text}>
           {label !== "" && <span className="lg:hidden">{label} </span>}
           <bdi>{text}</bdi>
         </span>

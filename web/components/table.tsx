@@ -52,6 +52,6 @@ export function None() {
   );
 }
 
-/** Classes of a small button or link that is an icon. */
+/** Classes of a small button or link that is an icon. On wide screens it fits into a row of one line. */
 export const ICON_BUTTON =
-  "flex size-8 shrink-0 items-center justify-center rounded-md text-muted hover:bg-accent-soft hover:text-accent-strong";
+  "flex size-8 shrink-0 lg:size-7 items-center justify-center rounded-md text-muted hover:bg-accent-soft hover:text-accent-strong";

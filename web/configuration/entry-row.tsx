@@ -25,7 +25,7 @@ interface EntryRowProps {
 
 /** Grid columns on wide screens. On phones each entry is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.6fr)_7rem_10rem_minmax(0,1.4fr)_minmax(0,1fr)_7rem] lg:gap-y-0";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.3fr)_7rem_9rem_minmax(0,1fr)_minmax(0,1.6fr)_7rem] lg:gap-y-0";
 
 const COLUMNS = ["Name", "Kind", "From", "State", "Details", "Actions"] as const;
 
@@ -53,7 +53,7 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
   const details = summarize(entry);
   const isShort = section === Section.ALIASES || setting !== undefined;
   return (
-    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-12 lg:items-center lg:py-1.5`}>
+    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-9 lg:items-center lg:py-1`}>
       <Cell className="max-lg:col-span-2">
         <bdi className="font-semibold wrap-anywhere">{name}</bdi>
       </Cell>

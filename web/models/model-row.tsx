@@ -1,6 +1,4 @@
 import {
-  ArrowDown,
-  ArrowUp,
   AudioLines,
   Braces,
   Brain,
@@ -21,6 +19,8 @@ import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
 import { CopyIcon } from "../components/copy-icon.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
+import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
+import type { Sorting } from "../components/sorting.ts";
 import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
 import { formatDuration } from "../format/duration.ts";
 import { formatShare, healthOf } from "../format/health.ts";
@@ -28,23 +28,14 @@ import { formatMicroUsd } from "../format/money.ts";
 import { formatShort } from "../format/number.ts";
 import { formatTime } from "../format/time.ts";
 import { ABILITIES, makes } from "./abilities.ts";
-import { nextSorting, type SortColumn, type Sorting } from "./sorting.ts";
+import type { SortColumn } from "./sorting.ts";
 import { StageBadge } from "./stage-badge.tsx";
 
 /** Grid columns on wide screens. On phones each model is a card. */
 const GRID =
   "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_5.5rem_6rem_6.5rem_5.5rem_10rem_6rem] lg:gap-y-0";
 
-interface ColumnFacts {
-  readonly name: string;
-  /** Sort column of a click on its name. Default: not sortable. */
-  readonly column?: SortColumn;
-  readonly isRight?: true;
-  /** Padding on the left, because the right-aligned numbers of the column before end close to it. */
-  readonly isApart?: true;
-}
-
-const COLUMNS: readonly ColumnFacts[] = [
+const COLUMNS: readonly SortedColumn<SortColumn>[] = [
   { name: "Model", column: "name" },
   { name: "Capabilities" },
   { name: "Context", column: "context", isRight: true },
@@ -57,44 +48,15 @@ const COLUMNS: readonly ColumnFacts[] = [
 
 /** Classes of a cell with a number. */
 const NUMBER = "lg:text-right";
-const APART = "lg:pl-4";
 
 interface ModelHeadProps {
-  readonly sorting: Sorting | undefined;
-  readonly onSort: (sorting: Sorting | undefined) => void;
+  readonly sorting: Sorting<SortColumn> | undefined;
+  readonly onSort: (sorting: Sorting<SortColumn> | undefined) => void;
 }
 
 /** Column headers, by which the table is sorted. */
-export function ModelHead({ sorting, onSort }: ModelHeadProps) {
-  return (
-    <div role="row" className={`${GRID} px-5`}>
-      {COLUMNS.map(({ name, column, isRight, isApart }) => {
-        const isSorted = column !== undefined && sorting?.column === column;
-        const Arrow = sorting?.isDescending === true ? ArrowDown : ArrowUp;
-        return (
-          <div
-            key={name}
-            role="columnheader"
-            aria-sort={isSorted ? (sorting.isDescending ? "descending" : "ascending") : undefined}
-            className={`flex min-h-9 items-center ${isRight ? "justify-end" : ""} ${isApart ? APART : ""}`}
-          >
-            {column === undefined ? (
-              name
-            ) : (
-              <button
-                type="button"
-                className="-mx-2 flex min-h-8 items-center gap-1 rounded-md px-2 hover:bg-sunken hover:text-ink"
-                onClick={() => onSort(nextSorting(sorting, column))}
-              >
-                {name}
-                {isSorted && <Arrow aria-hidden className="size-3.5" />}
-              </button>
-            )}
-          </div>
-        );
-      })}
-    </div>
-  );
+export function ModelHead(props: ModelHeadProps) {
+  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
 }
 
 /** One model of the table. */

@@ -6,13 +6,14 @@ import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
+import { type Sorting, sortRows } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
 import { useFind } from "../components/use-find.ts";
 import { healthOf } from "../format/health.ts";
 import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
 import { ModelHead, ModelRow } from "./model-row.tsx";
-import { type Sorting, sortModels } from "./sorting.ts";
+import { SORT_VALUES, type SortColumn } from "./sorting.ts";
 
 /** Number of models from which search and filter are shown. */
 const MANY = 4;
@@ -47,8 +48,8 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
   const found = models.filter(
     (model) => has(model) && hasWords(`${model.id} ${model.provider} ${model.description}`, searchText),
   );
-  const [sorting, setSorting] = useState<Sorting>();
-  const shown = useShown(sortModels(found, sorting), SHOWN);
+  const [sorting, setSorting] = useState<Sorting<SortColumn>>();
+  const shown = useShown(sortRows(found, SORT_VALUES, sorting), SHOWN);
   return (
     <>
       {models.length >= MANY && (

@@ -6,6 +6,7 @@ import { keyLabel } from "../format/callers.ts";
 import { formatDuration } from "../format/duration.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatCount, formatShort } from "../format/number.ts";
+import { outcomeOf } from "../format/outcomes.ts";
 import { formatClock, formatPreciseMoment } from "../format/time.ts";
 import type { Order } from "./filter.ts";
 import { describeEndpoint } from "./entrances.ts";
@@ -47,8 +48,8 @@ const hasUsage = ({ promptTokens, completionTokens, costMicroUsd }: LoggedReques
 export const COLUMNS = {
   time: {
     name: "Time",
-    track: "8.5rem",
-    minRem: 8.5,
+    track: "minmax(8.25rem, 8.5rem)",
+    minRem: 8.25,
     order: "time",
     isUsual: true,
     phone: "order-3 text-muted lg:font-medium lg:text-ink",
@@ -64,16 +65,16 @@ export const COLUMNS = {
   },
   model: {
     name: "Model",
-    track: "minmax(12rem, 1.6fr)",
-    minRem: 12,
+    track: "minmax(9.5rem, 1.6fr)",
+    minRem: 9.5,
     isUsual: true,
     phone: "order-1",
     cell: ({ request }) => <ModelCell request={request} />,
   },
   key: {
     name: "Key",
-    track: "minmax(7rem, 1fr)",
-    minRem: 7,
+    track: "minmax(6rem, 1fr)",
+    minRem: 6,
     isUsual: true,
     // Limited width, so that a long name leaves room for the model on phones.
     phone:
@@ -95,12 +96,16 @@ export const COLUMNS = {
     minRem: 11,
     isUsual: true,
     phone: "order-2 col-span-2 text-right lg:text-left",
-    cell: ({ request: { outcome, refused } }) => <OutcomeBadge code={outcome} refused={refused} />,
+    cell: ({ request: { outcome, refused } }) => (
+      <span className="lg:flex lg:*:overflow-hidden lg:*:text-ellipsis" title={outcomeOf(outcome).label}>
+        <OutcomeBadge code={outcome} refused={refused} />
+      </span>
+    ),
   },
   tokens: {
     name: "Tokens",
-    track: "5.5rem",
-    minRem: 5.5,
+    track: "minmax(5.25rem, 5.5rem)",
+    minRem: 5.25,
     isRight: true,
     order: "tokens",
     isUsual: true,
@@ -109,8 +114,8 @@ export const COLUMNS = {
   },
   cost: {
     name: "Cost",
-    track: "4.75rem",
-    minRem: 4.75,
+    track: "minmax(4.25rem, 4.75rem)",
+    minRem: 4.25,
     isRight: true,
     order: "cost",
     isUsual: true,
@@ -119,8 +124,8 @@ export const COLUMNS = {
   },
   duration: {
     name: "Duration",
-    track: "5.25rem",
-    minRem: 5.25,
+    track: "minmax(4.75rem, 5.25rem)",
+    minRem: 4.75,
     isRight: true,
     order: "duration",
     isUsual: true,
@@ -130,12 +135,12 @@ export const COLUMNS = {
   ttft: {
     name: "TTFT",
     title: "Time to first token",
-    track: "4.75rem",
-    minRem: 4.75,
+    track: "minmax(4.25rem, 4.75rem)",
+    minRem: 4.25,
     isRight: true,
     order: "ttft",
     isUsual: true,
-    phone: "order-8 text-right text-muted",
+    phone: "order-8 text-right text-muted lg:text-ink",
     cell: ({ request: { firstContentMs } }) =>
       firstContentMs === undefined ? (
         <None />

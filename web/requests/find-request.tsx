@@ -30,7 +30,7 @@ export function FindRequest() {
             <TextField
               label="Find by ID"
               name="id"
-              placeholder="x-request-id or chatcmpl-…"
+              placeholder="Request or chatcmpl ID"
               autoComplete="off"
               spellCheck={false}
               error={errors("id")}

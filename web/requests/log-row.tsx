@@ -14,13 +14,13 @@ export interface Tracks {
 export function tracksOf(columns: readonly ColumnId[]): Tracks {
   const facts = columns.map(columnOf);
   // Gaps and the padding of a row, in rem.
-  const rem = facts.reduce((sum, { minRem }) => sum + minRem + GAP_REM, 2.5 - GAP_REM);
+  const rem = facts.reduce((sum, { minRem }) => sum + minRem + GAP_REM, 2 - GAP_REM);
   const style = { "--tracks": facts.map(({ track }) => track).join(" "), "--room": `${rem}rem` };
   return { columns, style: style as CSSProperties };
 }
 
 const GAP_REM = 0.75;
-const GRID = "grid gap-x-4 px-5 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tracks) lg:items-center lg:gap-y-0";
+const GRID = "grid gap-x-4 px-4 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tracks) lg:items-center lg:gap-y-0";
 
 interface LogHeadProps {
   readonly tracks: Tracks;

@@ -62,6 +62,7 @@ interface Change {
 }
 
 const UNKNOWN: Change = { direction: "none", text: "–" };
+const NOTHING_BEFORE: Change = { direction: "none", text: "No data before" };
 
 interface FigureProps {
   readonly name: string;
@@ -104,7 +105,7 @@ function Figure({ name, value, title, note, change: { direction, text }, length,
 /** Returns the relative change. */
 function changeOf(now: number, before: number): Change {
   if (now === before) return { direction: "none", text: now === 0 ? "–" : "No change" };
-  if (before === 0) return { direction: "none", text: "–" };
+  if (before === 0) return NOTHING_BEFORE;
   const ratio = now / before - 1;
   if (Math.abs(ratio) < 0.005) return { direction: "none", text: "No change" };
   const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)}×` : formatWholePercent(Math.abs(ratio));
@@ -113,7 +114,7 @@ function changeOf(now: number, before: number): Change {
 
 /** Returns the change of the error rate in percentage points. */
 function pointsOf(now: UsageSums, before: UsageSums): Change {
-  if (requestsOf(before) === 0n) return UNKNOWN;
+  if (requestsOf(before) === 0n) return requestsOf(now) === 0n ? UNKNOWN : NOTHING_BEFORE;
   const points = (failedShare(now) - failedShare(before)) * 100;
   if (Math.abs(points) < 0.05) return { direction: "none", text: "No change" };
   return { direction: points > 0 ? "up" : "down", text: `${POINTS.format(Math.abs(points))} points` };

@@ -19,7 +19,6 @@ import { MAX_NAME_CHARS } from "../../core/attribution.ts";
 import { endOfPeriod, periodAt } from "../../core/clock.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { StopKind } from "../../core/stops.ts";
-import { readName } from "../attribution.ts";
 import { toNumber } from "./account-messages.ts";
 import { actorOf, signedInOf } from "./call.ts";
 import { actorFor, keyInView } from "./key-service.ts";
@@ -67,7 +66,7 @@ export function createAttributionService({
       requireIn(signedInOf(context), "keys.write", key.accountId);
       const budget = await setOwnBudget({ budgets, clock, log }, key, {
         kind: readHolder(holder),
-        name: readName("name", name),
+        name,
         limitMicroUsd: toNumber(budgetMicroUsd),
         by: actorFor(context),
         actor: actorOf(context),

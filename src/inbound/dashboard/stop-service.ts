@@ -4,9 +4,9 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { StopKind as KindMessage, type StopSchema, type StopService } from "../../../gen/parley/console/v1/stop_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import { type AccountStop, createStop, listStops, removeStop, type StopStore } from "../../access/stops.ts";
+import { readName } from "../../core/attribution-names.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { StopKind } from "../../core/stops.ts";
-import { readName } from "../attribution.ts";
 import { accountsInView, accountToUse, actorOf, signedInOf } from "./call.ts";
 
 /** Ports of the stop service. */

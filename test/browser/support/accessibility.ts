@@ -28,13 +28,19 @@ export const SIZES = [
   [390, 844],
 ] as const;
 
+/** Also a wide window, and a narrow one that still has tables. */
+export const TABLE_SIZES = [...SIZES, [1920, 1080], [1024, 768]] as const;
+
 /**
  * Returns the axe-core violations of the current page in every size and theme, and horizontal overflow. A theme changes only
  * colours: in the second one only the rules about them run.
  */
-export async function findBarriersEverywhere(page: Page): Promise<string[]> {
+export async function findBarriersEverywhere(
+  page: Page,
+  sizes: readonly (readonly [width: number, height: number])[] = SIZES,
+): Promise<string[]> {
   const found: string[] = [];
-  for (const [width, height] of SIZES) {
+  for (const [width, height] of sizes) {
     await page.setViewportSize({ width, height });
     for (const colorScheme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

@@ -1,15 +1,22 @@
-import { type Clock, monthOf } from "../../../src/core/clock.ts";
+import type { AttributionLimits } from "../../../src/core/attribution.ts";
+import { type BudgetPeriod, type Clock, monthOf, periodAt } from "../../../src/core/clock.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import type { LedgerStore, Note } from "../../../src/ledger/ledger-store.ts";
-import type { BudgetDecision, BudgetDemand, BudgetStore } from "../../../src/limits/budgets.ts";
+import { isAttributed, subjectOf } from "../../../src/limits/attributed.ts";
+import type { BudgetDecision, BudgetDemand, BudgetHold, BudgetStore } from "../../../src/limits/budgets.ts";
 import type { Watch } from "./watch.ts";
 
 /** State of the database: available, unavailable, or executing statements whose response is lost. */
 export type BankState = "well" | "away" | "deaf";
 
+/** What one subject may spend in one period. */
+interface Budget {
+  readonly subject: string;
+  readonly period: string;
+}
+
 interface Hold {
-  readonly subjects: readonly string[];
-  readonly month: string;
+  readonly budgets: readonly Budget[];
   readonly amount: number;
   readonly expiresAtMs: number;
 }
@@ -19,6 +26,8 @@ interface Spending {
   held: number;
   /** The largest limit so far. */
   limit: number;
+  /** In place of the limit that the key gives to all of its end users or sessions. */
+  own: number | undefined;
 }
 
 /** Maximum latency. */
@@ -33,15 +42,26 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
   readonly begun = new Set<string>();
   readonly #clock: Clock;
   readonly #watch: Watch;
+  readonly #limitsOf: (keyId: string) => AttributionLimits;
   /** Entries whose insert was acknowledged: they may not be inserted again. */
   readonly #acknowledged = new Set<string>();
   readonly #holds = new Map<string, Hold>();
   readonly #spending = new Map<string, Spending>();
   readonly #uncancelled = new Set<string>();
 
-  constructor(clock: Clock, watch: Watch) {
+  /** `limitsOf`: those of the end users and sessions of a key, which do not change. */
+  constructor({
+    clock,
+    watch,
+    limitsOf,
+  }: {
+    readonly clock: Clock;
+    readonly watch: Watch;
+    readonly limitsOf: (keyId: string) => AttributionLimits;
+  }) {
     this.#clock = clock;
     this.#watch = watch;
+    this.#limitsOf = limitsOf;
   }
 
   async begin(note: Note | undefined): Promise<void> {
@@ -89,6 +109,11 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
     return reaped;
   }
 
+  /** Gives an end user or a session another budget until its period ends; undefined: that of the key again. */
+  setOwn(subject: string, period: BudgetPeriod, limitMicroUsd: number | undefined): void {
+    this.#spendingOf({ subject, period: periodAt(this.#clock.now(), period) }).own = limitMicroUsd;
+  }
+
   /** IDs of the completions with holds. */
   held(): string[] {
     return [...this.#holds.keys()];
@@ -98,9 +123,9 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
   audit(): void {
     const spent = new Map<string, number>();
     for (const entry of this.entries.values())
-      for (const subject of subjectsOf(entry)) spent.set(subject, (spent.get(subject) ?? 0) + entry.costMicroUsd);
+      for (const { subject } of budgetsOf(entry)) spent.set(subject, (spent.get(subject) ?? 0) + entry.costMicroUsd);
     const booked = new Map<string, number>();
-    const held = [...this.#holds.values()].reduce((sum, { subjects, amount }) => sum + subjects.length * amount, 0);
+    const held = [...this.#holds.values()].reduce((sum, { budgets, amount }) => sum + budgets.length * amount, 0);
     let heldBooked = 0;
     for (const [name, spending] of this.#spending) {
       const [subject] = name.split(" ") as [string];
@@ -128,29 +153,38 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
   }
 
   #decide({ id, holds, amountMicroUsd, lastsMs, extends: extended = false }: BudgetDemand): BudgetDecision {
-    const month = monthOf(this.#clock.now());
+    const nowMs = this.#clock.now();
     const before = this.#holds.get(id);
-    const takenOf = (subject: string): number => {
-      const { spent, held } = this.#spendingOf(subject, month);
-      return spent + held;
-    };
-    const isLost = extended && before?.month !== month;
-    const full = holds.find(
-      ({ subject, limitMicroUsd }) => isLost || takenOf(subject) + amountMicroUsd > limitMicroUsd,
+    const asked = holds.map((hold) => {
+      const budget = { subject: hold.subject, period: periodAt(nowMs, hold.period ?? "month") };
+      const spending = this.#spendingOf(budget);
+      return { hold, budget, spending, limit: spending.own ?? hold.limitMicroUsd };
+    });
+    for (const { hold } of asked) this.#judgeHold(hold);
+    const isHeld = ({ subject, period }: Budget): boolean =>
+      before?.budgets.some((one) => one.subject === subject && one.period === period) === true;
+    const full = asked.find(
+      ({ budget, spending, limit }) =>
+        (extended && !isHeld(budget)) || spending.spent + spending.held + amountMicroUsd > limit,
     );
-    if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: takenOf(full.subject) };
+    if (full !== undefined) {
+      const { hold, spending, limit } = full;
+      const kind = spending.own === undefined ? "the budget" : "an own budget";
+      if (isAttributed(hold.subject))
+        this.#watch.count(`refused by ${kind} of ${hold.period === "session" ? "a session" : "an end user"}`);
+      return { admitted: false, ...hold, limitMicroUsd: limit, takenMicroUsd: spending.spent + spending.held };
+    }
     if (before !== undefined && !extended) this.#watch.breach("limits", `${id} has a second budget hold`);
     if (extended) this.#watch.count("holds that were extended");
     if (this.entries.has(id)) this.#watch.breach("limits", `${id} has a budget hold after its end`);
-    for (const { subject, limitMicroUsd } of holds) {
-      const spending = this.#spendingOf(subject, month);
+    for (const { spending, limit } of asked) {
+      if (spending.own !== undefined) this.#watch.count("admitted under an own budget");
       spending.held += amountMicroUsd;
-      spending.limit = Math.max(spending.limit, limitMicroUsd);
+      spending.limit = Math.max(spending.limit, limit);
     }
-    const expiresAtMs = this.#clock.now() + lastsMs;
-    const subjects = holds.map(({ subject }) => subject);
+    const expiresAtMs = before?.expiresAtMs ?? nowMs + lastsMs;
     const amount = amountMicroUsd + (before?.amount ?? 0);
-    this.#holds.set(id, { subjects, month, amount, expiresAtMs: before?.expiresAtMs ?? expiresAtMs });
+    this.#holds.set(id, { budgets: asked.map(({ budget }) => budget), amount, expiresAtMs });
     return { admitted: true };
   }
 
@@ -161,13 +195,43 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
     const hold = this.#release(id);
     if (hold !== undefined && costMicroUsd > hold.amount)
       this.#watch.breach("limits", `${id} cost ${costMicroUsd}, but its hold was ${hold.amount}`);
-    const month = hold?.month ?? monthOf(entry.startedAtMs);
-    for (const subject of subjectsOf(entry)) {
-      const spending = this.#spendingOf(subject, month);
+    this.#judgeBudgets(entry, hold);
+    for (const budget of budgetsOf(entry)) {
+      const { subject } = budget;
+      const spending = this.#spendingOf(hold?.budgets.find((held) => held.subject === subject) ?? budget);
       spending.spent += costMicroUsd;
       if (spending.limit > 0 && hold !== undefined && spending.spent + spending.held > spending.limit)
         this.#watch.breach("limits", `${subject} has spent ${spending.spent} of ${spending.limit}`);
     }
+  }
+
+  /** Checks that a hold of an end user or a session has the limit of its key. */
+  #judgeHold({ subject, limitMicroUsd, period }: BudgetHold): void {
+    if (!isAttributed(subject)) return;
+    const [, keyFamilyId = ""] = subject.split(":");
+    const { endUserBudgetMicroUsd, sessionBudgetMicroUsd } = this.#limitsOf(keyFamilyId);
+    const right = period === "session" ? sessionBudgetMicroUsd : endUserBudgetMicroUsd;
+    if (limitMicroUsd !== right) this.#watch.breach("limits", `${subject} has ${limitMicroUsd}, expected ${right}`);
+  }
+
+  /** Checks that the entry is charged to the budgets of its end user and its session, of which it has held, and to no others. */
+  #judgeBudgets(
+    { completionId, keyId, keyFamilyId = keyId, attribution = {}, budgets = [] }: NewLedgerEntry,
+    hold: Hold | undefined,
+  ): void {
+    const { endUserBudgetMicroUsd, endUserBudgetPeriod = "day", sessionBudgetMicroUsd } = this.#limitsOf(keyId);
+    const { endUser, session } = attribution;
+    const expected: string[] = [];
+    if (endUser !== undefined && endUserBudgetMicroUsd !== undefined)
+      expected.push(`${subjectOf("end_user", keyFamilyId, endUser)} ${endUserBudgetPeriod}`);
+    if (session !== undefined && sessionBudgetMicroUsd !== undefined)
+      expected.push(`${subjectOf("session", keyFamilyId, session)} session`);
+    const charged = budgets.map(({ subject, period }) => `${subject} ${period}`).join();
+    if (charged !== expected.join())
+      this.#watch.breach("limits", `${completionId} is charged to ${charged}, expected ${expected.join()}`);
+    for (const { subject } of budgets)
+      if (hold?.budgets.some((held) => held.subject === subject) === false)
+        this.#watch.breach("limits", `${completionId} has no hold of ${subject}`);
   }
 
   #cancelAll(): void {
@@ -179,18 +243,24 @@ export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore 
     const hold = this.#holds.get(id);
     if (hold === undefined) return undefined;
     this.#holds.delete(id);
-    for (const subject of hold.subjects) this.#spendingOf(subject, hold.month).held -= hold.amount;
+    for (const budget of hold.budgets) this.#spendingOf(budget).held -= hold.amount;
     return hold;
   }
 
-  #spendingOf(subject: string, month: string): Spending {
-    const name = `${subject} ${month}`;
+  #spendingOf({ subject, period }: Budget): Spending {
+    const name = `${subject} ${period}`;
     let spending = this.#spending.get(name);
-    if (spending === undefined) this.#spending.set(name, (spending = { spent: 0, held: 0, limit: 0 }));
+    if (spending === undefined) this.#spending.set(name, (spending = { spent: 0, held: 0, limit: 0, own: undefined }));
     return spending;
   }
 }
 
-function subjectsOf({ keyId, keyFamilyId = keyId, accountId }: NewLedgerEntry): readonly [string, string] {
-  return [`key:${keyFamilyId}`, `account:${accountId}`];
+/** What an entry is charged to, in the periods of its start. */
+function budgetsOf({ keyId, keyFamilyId = keyId, accountId, startedAtMs, budgets = [] }: NewLedgerEntry): Budget[] {
+  const month = monthOf(startedAtMs);
+  return [
+    { subject: `key:${keyFamilyId}`, period: month },
+    { subject: `account:${accountId}`, period: month },
+    ...budgets.map(({ subject, period }) => ({ subject, period: periodAt(startedAtMs, period) })),
+  ];
 }

@@ -3,6 +3,7 @@ import { toPrice } from "../../support/prices.ts";
 import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
 import type { KeyGrant } from "../../../src/access/key-store.ts";
+import type { Attribution, AttributionLimits } from "../../../src/core/attribution.ts";
 import type { Limits } from "../../../src/core/principal.ts";
 import type { Chance } from "./chance.ts";
 import type { Habits } from "./journey.ts";
@@ -56,6 +57,7 @@ export function drawModels(chance: Chance): ModelSpec[] {
 export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
   const accounts = [drawLimits(chance, 4), drawLimits(chance, 4)];
   const ofFirst = drawLimits(chance, 1);
+  const attributionOfFirst = drawAttributionLimits(chance);
   return Array.from({ length: chance.between(2, 8) }, (_, index): KeyGrant => {
     // Some are rotations of the first one.
     const isOfFirst = index === 0 || chance.percent(20);
@@ -69,6 +71,7 @@ export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
         models: chance.percent(90) ? "all" : ["m0", "m1", "m2"],
         capabilities: ["chat"],
         limits: isOfFirst ? ofFirst : drawLimits(chance, 1),
+        attributionLimits: isOfFirst ? attributionOfFirst : drawAttributionLimits(chance),
         options: "default",
         requiredLabels: {},
         tags: [],
@@ -88,6 +91,31 @@ function drawLimits(chance: Chance, times: number): Limits {
     tokensPerMinute: chance.percent(30) ? chance.between(5_000, 300_000) * times : undefined,
     concurrentRequests: chance.percent(40) ? chance.between(1, 12) * times : undefined,
     monthlyBudgetMicroUsd: chance.percent(40) ? chance.between(10_000, 1_500_000) * times : undefined,
+  };
+}
+
+/** Half of the keys limit their end users and sessions. */
+function drawAttributionLimits(chance: Chance): AttributionLimits | undefined {
+  if (chance.percent(50)) return undefined;
+  return {
+    endUserRequestsPerMinute: chance.percent(40) ? chance.between(60, 1_000) : undefined,
+    endUserTokensPerMinute: chance.percent(30) ? chance.between(5_000, 100_000) : undefined,
+    endUserBudgetMicroUsd: chance.percent(70) ? chance.between(10_000, 500_000) : undefined,
+    endUserBudgetPeriod: chance.pick(["day", "month", undefined]),
+    sessionBudgetMicroUsd: chance.percent(50) ? chance.between(10_000, 500_000) : undefined,
+    requiresEndUser: chance.percent(15),
+  };
+}
+
+/** End users and sessions: few, so that each makes many requests. */
+export const NAMES = ["ann", "bob@example.com", "Zoë"] as const;
+
+/** Draws whom a request is for. */
+export function drawAttribution(chance: Chance): Attribution | undefined {
+  if (chance.percent(15)) return undefined;
+  return {
+    endUser: chance.percent(85) ? chance.pick(NAMES) : undefined,
+    session: chance.percent(70) ? chance.pick(NAMES) : undefined,
   };
 }
 

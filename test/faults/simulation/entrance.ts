@@ -42,6 +42,7 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
       requestId: `req-${number}`,
       completionId: journey.id,
       entrance: "grpc",
+      attribution: journey.attribution,
       signal: open.signal,
       expiresMs: open.expiresMs,
       arrivedMs: sinceMs,

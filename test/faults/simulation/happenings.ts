@@ -1,7 +1,8 @@
 import type { Bank } from "./bank.ts";
 import { MAX_BANK_DELAY_MS } from "./bank.ts";
 import type { Chance } from "./chance.ts";
-import { drawWeather, redrawLimits, UPSTREAMS } from "./draw.ts";
+import { subjectOf } from "../../../src/limits/attributed.ts";
+import { drawWeather, NAMES, redrawLimits, UPSTREAMS } from "./draw.ts";
 import { type KeyDirectory, MAX_LOOKUP_MS } from "./key-directory.ts";
 import type { Weather } from "./scripts.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
@@ -28,7 +29,16 @@ export type Restart = "rolling" | "in turn" | "cut short" | "killed";
 /** Triggers one event now. */
 export function happen(fates: Fates): void {
   const { chance, watch, bank, keys, weather } = fates;
-  const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 2, limits: 10, reload: 12, restart: 5 });
+  const what = chance.weighted({
+    weather: 45,
+    bank: 10,
+    keys: 8,
+    revoke: 2,
+    limits: 10,
+    own: 10,
+    reload: 12,
+    restart: 5,
+  });
   watch.count(`happenings: ${what}`);
   switch (what) {
     case "weather": {
@@ -50,11 +60,30 @@ export function happen(fates: Fates): void {
       const key = chance.pick(keys.keys);
       return keys.changeLimits(key, redrawLimits(chance, key.grant.record.limits));
     }
+    case "own":
+      return giveOwnBudget(fates);
     case "reload":
       return fates.reload();
     case "restart":
       return fates.restart(chance.weighted({ rolling: 4, "in turn": 2, "cut short": 2, killed: 1 }));
   }
+}
+
+/** Gives an end user or a session of a key a budget of its own, or that of the key again. */
+function giveOwnBudget({ chance, watch, bank, keys }: Fates): void {
+  const { keyFamilyId, attributionLimits = {} } = chance.pick(keys.keys).grant.record;
+  const { endUserBudgetMicroUsd, endUserBudgetPeriod = "day", sessionBudgetMicroUsd } = attributionLimits;
+  const isSession = chance.percent(50);
+  const given = isSession ? sessionBudgetMicroUsd : endUserBudgetMicroUsd;
+  if (given === undefined) return;
+  const name = chance.pick(NAMES);
+  const own = chance.pick([undefined, 0, Math.ceil(given / 2), 2 * given, 10 * given]);
+  bank.setOwn(
+    subjectOf(isSession ? "session" : "end_user", keyFamilyId, name),
+    isSession ? "session" : endUserBudgetPeriod,
+    own,
+  );
+  watch.note(`${name} of ${keyFamilyId} has ${own} in place of ${given}${isSession ? " for a session" : ""}`);
 }
 
 function upset(bank: Bank, fates: Fates): void {

@@ -1,5 +1,6 @@
 import type { CompletionChunk, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { Attribution } from "../../../src/core/attribution.ts";
 import type { ChoiceWriter } from "../../../src/core/chunks.ts";
 import type { Failure } from "../../../src/core/failure.ts";
 import type { CompletionRecord } from "../../../src/core/ledger.ts";
@@ -51,6 +52,7 @@ export class Journey {
   readonly number: number;
   readonly key: SimulatedKey;
   readonly request: CompletionRequest;
+  readonly attribution: Attribution | undefined;
   readonly isStream: boolean;
   readonly habits: Habits;
   /** Estimated tokens of the prompt. The gateway may release the request after it has it. */
@@ -85,12 +87,14 @@ export class Journey {
     number,
     key,
     request,
+    attribution,
     isStream,
     habits,
-  }: Pick<Journey, "number" | "key" | "request" | "isStream" | "habits">) {
+  }: Pick<Journey, "number" | "key" | "request" | "attribution" | "isStream" | "habits">) {
     this.number = number;
     this.key = key;
     this.request = request;
+    this.attribution = attribution;
     this.isStream = isStream;
     this.habits = habits;
     this.promptTokens = promptEstimate(request);

@@ -4,6 +4,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../../src/core/ledger.ts";
 import type { Model, Price } from "../../../src/core/model.ts";
 import { WRITE_STALL_MS } from "../../../src/inbound/drain.ts";
+import { hasBudgets, subjectOf } from "../../../src/limits/attributed.ts";
 import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { MAX_LOOKUP_MS } from "./key-directory.ts";
@@ -51,8 +52,22 @@ export function judgeEnd({ journey, process, bank, watch }: Case): void {
   if (isAdmitted && !settles && !bank.entries.has(journey.id) && !process.ledger.state().away)
     watch.breach("ledger", "its end was reported before its entry was durable", number);
   if (isAdmitted && !mayAsk(journey)) watch.breach("keys", "its key has no permission for a requested model", number);
+  if (isAdmitted) judgeAttribution({ journey, process, watch });
   if (!isAdmitted && calls.length > 0) watch.breach("limits", "it was refused but caused upstream calls", number);
   watch.count(`outcomes: ${outcome}`);
+}
+
+/** The rate of its end user was taken, and it names one where its key requires that. */
+function judgeAttribution({ journey, process, watch }: Pick<Case, "journey" | "process" | "watch">): void {
+  const { id, number, attribution } = journey;
+  const { keyFamilyId, attributionLimits = {} } = journey.key.grant.record;
+  const { endUserRequestsPerMinute, endUserTokensPerMinute, requiresEndUser } = attributionLimits;
+  const endUser = attribution?.endUser;
+  if (requiresEndUser === true && endUser === undefined)
+    watch.breach("limits", "it names no end user, which its key requires", number);
+  if (endUser === undefined || (endUserRequestsPerMinute ?? endUserTokensPerMinute) === undefined) return;
+  if (process.rates.takenOf(id)?.includes(subjectOf("end_user", keyFamilyId, endUser)) !== true)
+    watch.breach("limits", `it took no rate of its end user ${endUser}`, number);
 }
 
 function judgeRecord(journey: Journey, record: CompletionRecord, watch: Watch): void {
@@ -191,6 +206,8 @@ export function judgeEntry({ journey, process, bank, watch }: Case): void {
     const found = entry[field as keyof typeof expected];
     if (found !== value) watch.breach("ledger", `${field}: ${String(found)}, expected ${String(value)}`, number);
   }
+  if (JSON.stringify(entry.attribution) !== JSON.stringify(journey.attribution))
+    watch.breach("ledger", `attribution: ${JSON.stringify(entry.attribution)}`, number);
   const { tokens, estimated, costMicroUsd } = expectedTokens(journey);
   const { prompt, completion, cached } = entry.tokens;
   const found = `${prompt}, ${completion}, ${cached}, ${entry.estimated}, ${entry.costMicroUsd}`;
@@ -266,7 +283,9 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxOutputTokens ?? 0);
   // Under a budget an uncounted prompt is booked with its upper bound.
   const { record, accountLimits } = journey.key.grant;
-  const hasBudget = [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
+  const hasBudget =
+    hasBudgets(record.attributionLimits ?? {}) ||
+    [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
   const tokens = { prompt: hasBudget ? SENT_BYTES : promptTokens, completion, cached: 0 };
   // What was not counted is rounded up, an answer that was received as usual.
   return isServed

@@ -55,6 +55,11 @@ export class KeyDirectory implements KeyLookup {
     });
   }
 
+  /** A key by its ID. A family has the ID of its first key. */
+  find(id: string): SimulatedKey {
+    return this.keys.find((key) => key.id === id)!;
+  }
+
   subscribe(changed: (hash: string | undefined) => void): () => void {
     this.#listeners.add(changed);
     return () => void this.#listeners.delete(changed);

@@ -1,5 +1,6 @@
 import type { Clock } from "../../../src/core/clock.ts";
 import type { Limits } from "../../../src/core/principal.ts";
+import { isAttributed } from "../../../src/limits/attributed.ts";
 import { createMemoryRates } from "../../../src/limits/memory.ts";
 import type { RateDecision, RateDemand, RateRelease, RateStore, RateSubject } from "../../../src/limits/rates.ts";
 import { MAX_BANK_DELAY_MS } from "./bank.ts";
@@ -24,6 +25,8 @@ export class WatchedRates implements RateStore {
   /** Reported used tokens by reservation. */
   readonly #used = new Map<string, number>();
   readonly #counts = new Map<string, Count>();
+  /** Subjects by reservation. */
+  readonly #taken = new Map<string, readonly string[]>();
   /** Demands whose decision is pending. */
   #deciding = 0;
 
@@ -42,6 +45,7 @@ export class WatchedRates implements RateStore {
     const isAlone = this.#deciding === 1;
     const decision = await decided;
     this.#deciding -= 1;
+    if (!decision.admitted && isAttributed(decision.subject)) this.#watch.count("refused by a rate of an end user");
     if (decision.admitted) this.#admitted(demand);
     else if (decision.limit === "concurrency" && isAlone)
       this.#keptOut(demand, decision.subject, places.get(decision.subject)!);
@@ -81,6 +85,11 @@ export class WatchedRates implements RateStore {
     return [...this.#outstanding.keys()];
   }
 
+  /** Whose rates a reservation took; undefined before it, and for one without limits. */
+  takenOf(id: string): readonly string[] | undefined {
+    return this.#taken.get(id);
+  }
+
   /** Used tokens reported at release; undefined before it. */
   usedBy(id: string): number | undefined {
     return this.#used.get(id);
@@ -112,6 +121,10 @@ export class WatchedRates implements RateStore {
 
   #admitted(demand: RateDemand): void {
     if (this.#outstanding.has(demand.id)) this.#watch.breach("limits", `${demand.id} was reserved twice`);
+    this.#taken.set(
+      demand.id,
+      demand.subjects.map(({ subject }) => subject),
+    );
     this.#outstanding.set(demand.id, { ...demand, takenMs: this.#clock.monotonic() });
     for (const limits of demand.subjects) {
       const { subject, concurrentRequests, requestsPerMinute } = limits;

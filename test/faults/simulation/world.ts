@@ -2,7 +2,16 @@ import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { Bank } from "./bank.ts";
 import { Chance } from "./chance.ts";
-import { drawGrants, drawHabits, drawModels, drawRequest, drawWeather, MAX_TOTAL_MS, UPSTREAMS } from "./draw.ts";
+import {
+  drawAttribution,
+  drawGrants,
+  drawHabits,
+  drawModels,
+  drawRequest,
+  drawWeather,
+  MAX_TOTAL_MS,
+  UPSTREAMS,
+} from "./draw.ts";
 import { answer } from "./entrance.ts";
 import { happen, type Restart } from "./happenings.ts";
 import { Journey } from "./journey.ts";
@@ -63,7 +72,9 @@ export class World {
       journeyOf: (tag: string) => this.#journeys.get(tag)!,
       nextCall: () => (this.#counts.calls += 1),
     };
-    this.#around = { clock, sky, bank: new Bank(clock, watch), keys, burstMs: chance.pick([1_000, 10_000, 60_000]) };
+    const limitsOf = (keyId: string) => keys.find(keyId).grant.record.attributionLimits ?? {};
+    const bank = new Bank({ clock, watch, limitsOf });
+    this.#around = { clock, sky, bank, keys, burstMs: chance.pick([1_000, 10_000, 60_000]) };
   }
 
   /** Runs the world to its end. Every breach is in the journal. */
@@ -167,7 +178,8 @@ export class World {
     const number = this.#counts.journeys;
     const request = drawRequest(chance, number);
     const isStream = chance.percent(60);
-    const journey = new Journey({ number, key: keys.pick(), request, isStream, habits: drawHabits(chance) });
+    const [attribution, habits] = [drawAttribution(chance), drawHabits(chance)];
+    const journey = new Journey({ number, key: keys.pick(), request, attribution, isStream, habits });
     const tracked = { journey, process };
     this.#journeys.set(String(number), journey);
     this.#open.add(tracked);

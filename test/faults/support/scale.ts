@@ -1,5 +1,5 @@
 /**
- * Scale of a test of `npm run faults`. `.ci/run` runs every family at its small scale with fixed seeds; `npm run faults
+ * Scale of a test of `npm run faults`. `.ci/run` and `.ci/long` run every family at its small scale with fixed seeds; `npm run faults
  * -- --long` runs the large scale with a random seed, which it prints, or the one of `--seed`.
  */
 const LONG = process.env["PARLEY_FAULTS_LONG"] === "1";

@@ -49,7 +49,7 @@ it.each([
   ["no value", { ...RUN, value: "" }, /value/],
   ["a value with control characters", { ...RUN, value: "a\nb" }, /value/],
   ["a value that is too long", { ...RUN, value: "x".repeat(201) }, /value/],
-  ["spaces around a value, which calls do not have", { ...RUN, value: " run 7 " }, /kept as "run 7"/],
+  ["spaces around a value, which calls do not have", { ...RUN, value: " run 7 " }, /is stored as "run 7"/],
   ["a value of nothing that calls have", { ...RUN, value: "\u202e " }, /value/],
   ["no kind", { value: "x" }, /kind/],
   ["too short a time", { ...RUN, duration: { seconds: 59n } }, /duration/],

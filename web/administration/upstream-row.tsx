@@ -1,0 +1,266 @@
+import { useMutation } from "@tanstack/react-query";
+import { ChevronRight, PlugZap } from "lucide-react";
+import { type ReactNode, useId, useState } from "react";
+import type {
+  Latency,
+  TestFailure,
+  TestModelResponse,
+  Upstream,
+  UpstreamFailure,
+} from "../../gen/parley/console/v1/model_pb.js";
+import { readFailure } from "../api/failure.ts";
+import { testModel } from "../api/models.ts";
+import { Fact } from "../components/fact.tsx";
+import { HealthBadge } from "../components/health-badge.tsx";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
+import type { Sorting, SortValues } from "../components/sorting.ts";
+import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import { TextLink } from "../components/text-link.tsx";
+import { formatDuration } from "../format/duration.ts";
+import { formatShare, type Health, healthOf } from "../format/health.ts";
+import { formatCount, formatPercent } from "../format/number.ts";
+import { outcomeOf } from "../format/outcomes.ts";
+import { formatPreciseMoment, formatTime } from "../format/time.ts";
+import { requestPath } from "../paths.ts";
+
+/** Columns by which targets are sorted. */
+export type UpstreamColumn = "target" | "health" | "attempts" | "errors" | "ttft" | "duration";
+
+/** Grid columns on wide screens, where a target is one line. On phones it is a card. */
+const GRID =
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
+
+/** Classes of a column without room on narrow windows. */
+const ROOMY = "lg:max-xl:hidden";
+
+const COLUMNS: readonly SortedColumn<UpstreamColumn>[] = [
+  { name: "Target", column: "target" },
+  { name: "Health", column: "health" },
+  { name: "Attempts", column: "attempts", isRight: true },
+  { name: "Errors", title: "Error rate", column: "errors", isRight: true },
+  { name: "TTFT p50 / p95", title: "Time to first token, median and 95th percentile", column: "ttft", isRight: true },
+  {
+    name: "Total p50 / p95",
+    title: "Total duration, median and 95th percentile",
+    column: "duration",
+    isRight: true,
+    className: ROOMY,
+  },
+  { name: "Connection", isApart: true },
+];
+
+/** The worst come first. */
+const SEVERITY: readonly Health[] = [
+  "circuit open",
+  "failing",
+  "recovering",
+  "ready to retry",
+  "degraded",
+  "unknown",
+  "healthy",
+];
+
+/** What a target is sorted by. */
+export const SORT_VALUES: SortValues<Upstream, UpstreamColumn> = {
+  target: ({ provider, name }) => `${provider} / ${name}`.toLowerCase(),
+  health: (upstream) => SEVERITY.indexOf(healthOf(upstream)),
+  attempts: ({ attempts }) => attempts,
+  errors: ({ attempts, failures }) => (attempts === 0n ? undefined : Number(failures) / Number(attempts)),
+  ttft: ({ firstContent }) => medianOf(firstContent),
+  duration: ({ duration }) => medianOf(duration),
+};
+
+function medianOf(latency: Latency | undefined): number | undefined {
+  return latency === undefined || latency.count === 0n ? undefined : latency.p50Ms;
+}
+
+interface UpstreamHeadProps {
+  readonly sorting: Sorting<UpstreamColumn> | undefined;
+  readonly onSort: (sorting: Sorting<UpstreamColumn> | undefined) => void;
+}
+
+/** Column headers, by which the table is sorted. */
+export function UpstreamHead(props: UpstreamHeadProps) {
+  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
+}
+
+/** Health of one target: a row, and below it what is known about its errors. */
+export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
+  const { provider, name, modelIds, attempts, failures } = upstream;
+  const [isOpen, setOpen] = useState(false);
+  const test = useMutation({ mutationFn: () => testModel(modelIds[0]!) });
+  const details = useId();
+  const target = `${provider} / ${name}`;
+  const hasOtherIds = modelIds.length !== 1 || modelIds[0] !== name;
+  const hasProblem = test.isError || test.data?.failure !== undefined;
+  return (
+    <>
+      <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+        <Cell className="max-lg:col-span-2">
+          <button
+            type="button"
+            aria-expanded={isOpen}
+            aria-controls={isOpen ? details : undefined}
+            title={hasOtherIds ? `${target}, requested as ${modelIds.join(", ")}` : target}
+            onClick={() => setOpen(!isOpen)}
+            className="-ml-1 flex min-h-7 max-w-full items-center gap-1 rounded-md text-left"
+          >
+            <ChevronRight
+              aria-hidden
+              className={`size-4 shrink-0 text-muted ${isOpen ? "rotate-90" : "transition-transform"}`}
+            />
+            <span className="wrap-anywhere lg:truncate">
+              <bdi className="text-muted">{provider}</bdi> <span className="text-muted">/</span>{" "}
+              <code className="font-mono font-medium">{name}</code>
+              {hasOtherIds && <span className="text-muted"> as {modelIds.join(", ")}</span>}
+            </span>
+          </button>
+        </Cell>
+        <Cell label="Health">
+          <HealthBadge of={upstream} isShort />
+        </Cell>
+        <Cell label="Attempts" className="lg:text-right">
+          {attempts === 0n ? <None /> : formatCount(attempts)}
+        </Cell>
+        <Cell label="Error rate" className="lg:text-right">
+          {attempts === 0n ? (
+            <None />
+          ) : (
+            <span title={formatShare(failures, attempts)}>{formatPercent(Number(failures) / Number(attempts))}</span>
+          )}
+        </Cell>
+        <LatencyCell label="TTFT p50 / p95" of={upstream.firstContent} />
+        <LatencyCell label="Total p50 / p95" of={upstream.duration} className={ROOMY} />
+        <Cell className={`max-lg:col-span-2 ${APART}`}>
+          <span className="flex items-center gap-1">
+            <button
+              type="button"
+              aria-label={`Test connection to ${target}`}
+              title="Test the connection: asks for one token, at the provider’s price"
+              aria-busy={test.isPending || undefined}
+              disabled={test.isPending}
+              className={`${ICON_BUTTON} -ml-1.5 disabled:opacity-60`}
+              onClick={() => test.mutate()}
+            >
+              <PlugZap aria-hidden className="size-4" />
+            </button>
+            <span role="status" className={`min-w-0 text-xs ${hasProblem ? "text-danger" : "text-muted"}`}>
+              {test.isPending ? "Testing …" : test.isSuccess ? outcomeOfTest(test.data) : test.isError && "Not tested."}
+            </span>
+          </span>
+        </Cell>
+      </div>
+      {hasProblem && (
+        <DetailRow>
+          <p className="wrap-anywhere">
+            {test.isError ? readFailure(test.error)?.message : <TestProblem failure={test.data?.failure} />}
+          </p>
+        </DetailRow>
+      )}
+      {isOpen && (
+        <DetailRow id={details}>
+          <Details of={upstream} />
+        </DetailRow>
+      )}
+    </>
+  );
+}
+
+/** A row below that of the target, with one cell. */
+function DetailRow({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
+  return (
+    <div role="row" id={id}>
+      <div role="cell" aria-colspan={COLUMNS.length} className="bg-sunken px-5 py-3 lg:pl-10">
+        {children}
+      </div>
+    </div>
+  );
+}
+
+interface LatencyCellProps {
+  readonly label: string;
+  readonly of: Latency | undefined;
+  readonly className?: string;
+}
+
+function LatencyCell({ label, of, className = "" }: LatencyCellProps) {
+  return (
+    <Cell label={label} className={`whitespace-nowrap lg:text-right ${className}`}>
+      {of === undefined || of.count === 0n ? (
+        <None />
+      ) : (
+        <span title={of.count === 1n ? "Of 1 request" : `Of ${formatCount(of.count)} requests`}>
+          {formatDuration(of.p50Ms)} / {formatDuration(of.p95Ms)}
+        </span>
+      )}
+    </Cell>
+  );
+}
+
+function outcomeOfTest({ durationMs, failure }: TestModelResponse): string {
+  return failure === undefined ? `Answered in ${formatDuration(durationMs)}.` : `${outcomeOf(failure.outcome).label}.`;
+}
+
+function TestProblem({ failure }: { readonly failure: TestFailure | undefined }) {
+  if (failure === undefined) return null;
+  const { outcome, httpStatusCode, reason, advice } = failure;
+  const status = httpStatusCode === undefined ? "" : ` (HTTP ${httpStatusCode})`;
+  return (
+    <>
+      <strong className="font-medium text-danger">
+        {outcomeOf(outcome).label}
+        {status}.
+      </strong>{" "}
+      <bdi>{reason}</bdi> {advice}
+    </>
+  );
+}
+
+function Details({ of: { modelIds, outcomes, lastFailures, skipped, breaker } }: { readonly of: Upstream }) {
+  const openedTime = breaker?.restStartTime;
+  return (
+    <>
+      <dl className="grid gap-x-8 gap-y-2 sm:grid-cols-4">
+        <Fact name="Requested as">
+          <span className="wrap-anywhere">{modelIds.join(", ")}</span>
+        </Fact>
+        <Fact name="Circuit">{openedTime === undefined ? "Closed" : `Open since ${formatTime(openedTime)}`}</Fact>
+        <Fact name="Skipped">
+          {skipped === 0n ? "Never" : skipped === 1n ? "Once" : `${formatCount(skipped)} times`}
+        </Fact>
+        <Fact name="Attempts by outcome">
+          {outcomes.length === 0
+            ? "No recent traffic"
+            : outcomes.map(({ outcome, count }) => `${outcomeOf(outcome).label} (${formatCount(count)})`).join(", ")}
+        </Fact>
+      </dl>
+      {lastFailures.length > 0 && (
+        <ol aria-label="Recent errors" className="mt-3 divide-y divide-line border-t border-line">
+          {Array.from(lastFailures.entries(), ([index, failure]) => (
+            <Failure key={`${failure.completionId} ${index}`} failure={failure} />
+          ))}
+        </ol>
+      )}
+    </>
+  );
+}
+
+function Failure({ failure }: { readonly failure: UpstreamFailure }) {
+  const { time, outcome, httpStatusCode, reason, requestId, completionId } = failure;
+  return (
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-0.5 py-1.5 last:pb-0">
+      <span className="tabular-nums" title={time && formatPreciseMoment(time)}>
+        {time && formatTime(time)}
+      </span>
+      <OutcomeBadge code={outcome} />
+      {httpStatusCode !== undefined && <span>HTTP {httpStatusCode}</span>}
+      <bdi className="min-w-0 wrap-anywhere text-muted">{reason}</bdi>
+      <span className="wrap-anywhere">
+        <TextLink to={requestPath(completionId)} label={`Request ${requestId}`}>
+          {requestId}
+        </TextLink>
+      </span>
+    </li>
+  );
+}

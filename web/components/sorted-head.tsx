@@ -1,0 +1,61 @@
+import { ArrowDown, ArrowUp } from "lucide-react";
+import { nextSorting, type Sorting } from "./sorting.ts";
+
+/** A column of a table that can be sorted. */
+export interface SortedColumn<Column extends string> {
+  readonly name: string;
+  /** Written out, for an abbreviated name. */
+  readonly title?: string;
+  /** Sort column of a click on its name. Default: not sortable. */
+  readonly column?: Column;
+  readonly isRight?: true;
+  /** Padding on the left, because the right-aligned numbers of the column before end close to it. */
+  readonly isApart?: true;
+  /** Further classes of its header. */
+  readonly className?: string;
+}
+
+/** Classes of a cell that follows numbers. */
+export const APART = "lg:pl-4";
+
+interface SortedHeadProps<Column extends string> {
+  readonly columns: readonly SortedColumn<Column>[];
+  /** Classes of the grid, as those of the rows. */
+  readonly grid: string;
+  readonly sorting: Sorting<Column> | undefined;
+  readonly onSort: (sorting: Sorting<Column> | undefined) => void;
+}
+
+/** Column headers, by which the table is sorted. */
+export function SortedHead<Column extends string>({ columns, grid, sorting, onSort }: SortedHeadProps<Column>) {
+  const Arrow = sorting?.isDescending === true ? ArrowDown : ArrowUp;
+  return (
+    <div role="row" className={`${grid} px-5`}>
+      {columns.map(({ name, title, column, isRight, isApart, className = "" }) => {
+        const isSorted = column !== undefined && sorting?.column === column;
+        const shown = title === undefined ? name : <abbr title={title}>{name}</abbr>;
+        return (
+          <div
+            key={name}
+            role="columnheader"
+            aria-sort={isSorted ? (sorting.isDescending ? "descending" : "ascending") : undefined}
+            className={`flex min-h-9 items-center ${isRight ? "justify-end" : ""} ${isApart ? APART : ""} ${className}`}
+          >
+            {column === undefined ? (
+              shown
+            ) : (
+              <button
+                type="button"
+                className="-mx-2 flex min-h-8 items-center gap-1 rounded-md px-2 hover:bg-sunken hover:text-ink"
+                onClick={() => onSort(nextSorting(sorting, column))}
+              >
+                {shown}
+                {isSorted && <Arrow aria-hidden className="size-3.5" />}
+              </button>
+            )}
+          </div>
+        );
+      })}
+    </div>
+  );
+}
