@@ -17,11 +17,14 @@ async function changeAll(permissions: readonly (typeof PERMISSIONS_EVERYWHERE)[n
     asked.push(facts);
     return { version: undefined, atMs: 0, comment: "", warnings: [], applied: false };
   };
-  const service = createConfigurationService({
-    change: put,
-    replace: put,
-    rollBack: put,
-  } as Partial<ConfigurationPorts> as ConfigurationPorts, systemClock);
+  const service = createConfigurationService(
+    {
+      change: put,
+      replace: put,
+      rollBack: put,
+    } as Partial<ConfigurationPorts> as ConfigurationPorts,
+    systemClock,
+  );
   const account = { id: "acct_ada", role: "owner" } as AccountRecord;
   const adminKey = { id: "akey_one", permissions } as SignedIn["adminKey"];
   const signedIn = { account, memberships: [], adminKey } as Partial<SignedIn> as SignedIn;
