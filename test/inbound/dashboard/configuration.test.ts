@@ -7,6 +7,8 @@ import { CALL, type ConsoleCall } from "../../../src/inbound/dashboard/call.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { ConfigurationPorts } from "../../../src/inbound/dashboard/configuration-ports.ts";
 import { createConfigurationService } from "../../../src/inbound/dashboard/configuration-service.ts";
+import type { OpenCall } from "../../../src/inbound/calls.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 
 type Asked = { readonly keepsCredentials?: boolean };
 
@@ -46,4 +48,31 @@ it("a caller without the permission for credentials keeps those of providers tha
     (await changeAll(permissions)).map(({ keepsCredentials }) => keepsCredentials);
   expect(await keeping(["configuration.write"])).toEqual([true, true, true]);
   expect(await keeping(PERMISSIONS_EVERYWHERE)).toEqual([false, false, false]);
+});
+
+it("entries and versions are read one at a time, with pauses", async () => {
+  const clock = new FakeClock();
+  let reads = 0;
+  const read = async () => {
+    reads += 1;
+    clock.advance(100);
+    return { entries: [], differences: [], version: 1, latestVersion: 1, document: "" };
+  };
+  const ports = { entries: read, version: read } as unknown as ConfigurationPorts;
+  const service = createConfigurationService(ports, clock);
+  const signedIn = { account: { id: "acct_ada" } } as SignedIn;
+  const open = { signal: new AbortController().signal } as Partial<OpenCall> as OpenCall;
+  const call = { signedIn, open } as Partial<ConsoleCall> as ConsoleCall;
+  const context = { values: createContextValues().set(CALL, call) } as HandlerContext;
+  const asked = [
+    service.listEntries({} as Parameters<typeof service.listEntries>[0], context),
+    service.getVersion({ version: 1n, baseVersion: 0n } as Parameters<typeof service.getVersion>[0], context),
+  ];
+  const ended = Promise.allSettled(asked);
+  await expect.poll(() => reads).toBe(1);
+  await clock.pass(99);
+  expect(reads).toBe(1);
+  await clock.pass(1);
+  expect(reads).toBe(2);
+  await ended;
 });
