@@ -65,8 +65,10 @@ it("entries and versions are read one at a time, with pauses", async () => {
   const call = { signedIn, open } as Partial<ConsoleCall> as ConsoleCall;
   const context = { values: createContextValues().set(CALL, call) } as HandlerContext;
   const asked = [
-    service.listEntries({} as Parameters<typeof service.listEntries>[0], context),
-    service.getVersion({ version: 1n, baseVersion: 0n } as Parameters<typeof service.getVersion>[0], context),
+    Promise.resolve(service.listEntries({} as Parameters<typeof service.listEntries>[0], context)),
+    Promise.resolve(
+      service.getVersion({ version: 1n, baseVersion: 0n } as Parameters<typeof service.getVersion>[0], context),
+    ),
   ];
   const ended = Promise.allSettled(asked);
   await expect.poll(() => reads).toBe(1);
