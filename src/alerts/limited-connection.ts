@@ -17,19 +17,19 @@ export class LimitedConnection extends Duplex {
       .on("close", () => this.destroy());
   }
 
-  /** Whether more has arrived than may. */
+  /** Whether more than `maxBytes` have arrived. */
   get isFull(): boolean {
     return this.#left < 0;
   }
 
-  /** As of a socket. Does nothing: the user of the connection has a time limit of its own. */
+  /** Stands for `Socket.setTimeout` and does nothing: the caller has a time limit of its own. */
   setTimeout(): this {
     return this;
   }
 
   #take(bytes: Buffer): void {
     this.#left -= bytes.length;
-    if (this.isFull) this.destroy(new Error("more bytes than may arrive"));
+    if (this.isFull) this.destroy(new Error("the server sent more bytes than are accepted"));
     else if (!this.push(bytes)) this.#socket.pause();
   }
 

@@ -22,7 +22,7 @@ const MAX_LENGTH = 1024 * 1024;
 /** Deeper than any setting. */
 const MAX_DEPTH = 32;
 
-/** More of one text help nobody, and finding their places takes time. */
+/** Maximum number of problems that are described for one text: each costs a search for its place. */
 export const MAX_PROBLEMS = 100;
 
 /** Error texts by the parser's code. The parser's own texts quote the source, which may hold secrets. */

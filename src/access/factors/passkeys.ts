@@ -106,8 +106,8 @@ export async function addPasskey(
 }
 
 /**
- * A response without what vouches for its device, which the options do not ask for. The library would take a chain of certificates that the
- * caller has made, and fetch the revocation lists at the addresses in it. Rejects for a response that it cannot read.
+ * Removes the attestation statement, which the options do not ask for. The library would accept a chain of certificates that the caller
+ * has made, and fetch the revocation lists at the addresses in it. Rejects for a response that it cannot decode.
  */
 async function withoutAttestation(given: RegistrationResponseJSON): Promise<RegistrationResponseJSON> {
   const { isoBase64URL, isoCBOR } = await import("@simplewebauthn/server/helpers");
@@ -194,7 +194,7 @@ export async function verifyPasskey(
     },
     requireUserVerification: true,
   }).catch(() => undefined);
-  // JSON has null for a device that tells none.
+  // Some devices send no user handle, as null.
   const handle: string | null | undefined = response.response?.userHandle;
   const isOwn =
     handle === undefined || handle === null || Buffer.from(handle, "base64url").toString() === passkey.accountId;
