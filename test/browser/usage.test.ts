@@ -42,6 +42,12 @@ function figure(page: Page, name: string) {
   return page.locator("dl > div", { has: page.getByRole("term").getByText(name, { exact: true }) });
 }
 
+/** Returns the picture of the chart of requests. */
+function pictureOf(page: Page): Promise<string> {
+  const canvas = page.getByRole("region", { name: "Requests", exact: true }).locator("canvas");
+  return canvas.evaluate<string, { toDataURL(): string }>((element) => element.toDataURL());
+}
+
 /** Returns the cells of the table of groups, by row. */
 function groups(page: Page, by: string): Promise<string[][]> {
   const rows = page.getByRole("region", { name: `Usage by ${by}`, exact: true }).locator("table tr");
@@ -100,11 +106,52 @@ describe("the usage page", () => {
     const before = { startedAtMs: Date.now() - 30 * DAY_MS, keyId: "key_gone", servedModel: "old" };
     await write([before, { ...before, outcome: "upstream_timeout" }]);
     await open(page);
-    expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher\s+vs previous 30 days/);
+    await expect.poll(() => figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher\s+vs previous 30 days/);
     expect(await figure(page, "Error rate").innerText()).toMatch(/▼ 50 points\s+lower\s+vs previous 30 days/);
     await open(page, "?range=90d");
     expect(await figures(page)).toMatchObject({ Requests: "5", "Error rate": "20%" });
-    expect(await figure(page, "Requests").innerText()).toContain("No data before");
+    await expect.poll(() => figure(page, "Requests").innerText()).toContain("No data before");
+  });
+
+  it("compares charts with the previous period, until the reader turns it off", async () => {
+    const { page } = visit;
+    const asked = { Summarize: 0, GetLatency: 0, GetSpending: 0 };
+    page.on("request", (request) => {
+      const [, method] = /UsageService\/(\w+)$/.exec(request.url()) ?? [];
+      if (method !== undefined) asked[method as keyof typeof asked] += 1;
+    });
+    await open(page);
+    const plot = page.getByRole("region", { name: "Requests", exact: true });
+    const legend = plot.getByRole("list");
+    await expect.poll(() => legend.innerText()).toMatch(/Previous period\s+2\s+▲ 50%/);
+    expect(await plot.getByRole("img").getAttribute("aria-label")).toContain("Previous period: 2 (50% higher now).");
+    const withLine = await pictureOf(page);
+    await plot.getByRole("slider").focus();
+    const ago = new Intl.DateTimeFormat("en", { dateStyle: "medium" }).format(Date.now() - 30 * DAY_MS);
+    await expect.poll(() => legend.innerText()).toContain(ago);
+    expect(await plot.getByRole("slider").getAttribute("aria-valuetext")).toContain(`, ${ago} 2`);
+    await plot.getByRole("slider").blur();
+    await plot.getByText("Show table").click();
+    const table = page.getByRole("region", { name: "Requests over time" });
+    expect(await table.locator("tr").first().innerText()).toMatch(/Total\s+Previous period$/);
+    expect(await table.locator("tbody tr").first().innerText()).toMatch(/\s2$/);
+    const csv = await downloaded(page, "Requests over time");
+    expect(csv.text.split("\r\n")[0]).toMatch(/,Total \(requests\),Previous period \(requests\)$/);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("switch", { name: "Compare with previous period" }).click();
+    await expect.poll(() => legend.innerText()).not.toContain("Previous period");
+    expect(await figure(page, "Requests").innerText()).not.toContain("previous");
+    await expect.poll(() => pictureOf(page)).not.toBe(withLine);
+    Object.assign(asked, { Summarize: 0, GetLatency: 0 });
+    await open(page);
+    await page.getByRole("region", { name: "Duration", exact: true }).waitFor();
+    expect(asked).toMatchObject({ Summarize: 2, GetLatency: 1 });
+    await page.goto(site.product.url);
+    const onOverview = page.getByRole("switch", { name: "Compare with previous period" });
+    expect(await onOverview.getAttribute("aria-checked")).toBe("false");
+    await onOverview.click();
+    await open(page);
+    await expect.poll(() => legend.innerText()).toContain("Previous period");
   });
 
   it("is operated by keyboard, with its settings in the URL", async () => {
@@ -160,15 +207,15 @@ describe("the usage page", () => {
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+3/);
     const slider = plot.getByRole("slider", { name: "Values of requests" });
     await slider.focus();
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Failed 0, Refused 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Failed 0, Refused 0, /);
     await page.keyboard.press("ArrowLeft");
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Failed 0, Refused 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Failed 0, Refused 0, \w+ \d+, \d{4} 0$/);
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+0/);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     const rows = plot.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(7);
-    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+0\s+3$/);
+    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+0\s+3\s+0$/);
     await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show table").click();
     await page.getByRole("region", { name: "Duration over time" }).getByText("3", { exact: true }).waitFor();
     await slider.focus();
@@ -182,7 +229,8 @@ describe("the usage page", () => {
     await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
     await open(page);
     const canvas = page.getByRole("region", { name: "Requests", exact: true }).locator("canvas");
-    const picture = () => canvas.evaluate<string, { toDataURL(): string }>((element) => element.toDataURL());
+    const picture = () => pictureOf(page);
+    await page.getByText("Previous period", { exact: true }).first().waitFor();
     const width = () => canvas.evaluate((element) => element.getBoundingClientRect().width);
     const [light, wide] = [await picture(), await width()];
     await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
@@ -234,7 +282,7 @@ describe("the usage page", () => {
     const day = new Intl.DateTimeFormat("en", { timeZone, dateStyle: "medium" }).format(startedAtMs);
     const rows = page.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(7);
-    expect(await rows.filter({ hasText: day }).innerText()).toMatch(/\s1\s+0\s+0\s+1$/);
+    expect(await rows.filter({ hasText: day }).innerText()).toMatch(/\s1\s+0\s+0\s+1(\s+0)?$/);
     await page.getByLabel("Period", { exact: true }).selectOption("Custom…");
     const local = (atMs: number) =>
       new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" })

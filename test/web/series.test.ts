@@ -1,10 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { LatencyPointSchema, UsageRowSchema } from "../../gen/parley/console/v1/usage_pb.js";
 import { groupSeries, latencySeries, totalSeries } from "../../web/usage/series.ts";
 import { endOfStep, stepFor, stepsOf } from "../../web/usage/steps.ts";
-import { inWholeUnits, periodOf, readPeriod } from "../../web/usage/period.ts";
+import { inWholeUnits, periodBefore, periodOf, readPeriod } from "../../web/usage/period.ts";
 
 const DAY_MS = 86_400_000;
 const STEPS = [0, DAY_MS, 2 * DAY_MS];
@@ -52,6 +52,8 @@ describe("chart series", () => {
 const MINUTE_MS = 60_000;
 const NOW_MS = Date.UTC(2026, 10, 27, 7, 33);
 
+afterEach(() => void vi.unstubAllEnvs());
+
 describe("the period of the usage page", () => {
   it.each([
     ["15m", "per minute", 15],
@@ -80,6 +82,20 @@ describe("the period of the usage page", () => {
     const old = inWholeUnits(hoursAgo(49), at);
     expect(old).toMatchObject({ hasMinutes: false, isComparable: true });
     expect([old.sinceMs % (60 * MINUTE_MS), old.untilMs - old.sinceMs]).toEqual([0, 120 * MINUTE_MS]);
+  });
+
+  it("is compared with days of the calendar where clocks change, and otherwise with the time just before", () => {
+    vi.stubEnv("TZ", "Europe/Berlin");
+    // The clocks of Berlin go forward on March 29, 2026.
+    const april = { sinceMs: Date.parse("2026-04-01T00:00+02:00"), untilMs: Date.parse("2026-05-01T00:00+02:00") };
+    const before = periodBefore(april, 30 * DAY_MS);
+    expect(before).toEqual({
+      sinceMs: Date.parse("2026-03-02T00:00+01:00"),
+      untilMs: Date.parse("2026-04-01T00:00+02:00"),
+    });
+    expect(stepsOf(before, { lengthMs: DAY_MS })).toHaveLength(30);
+    const hour = { sinceMs: NOW_MS - 60 * MINUTE_MS, untilMs: NOW_MS };
+    expect(periodBefore(hour, 60 * MINUTE_MS)).toEqual({ sinceMs: NOW_MS - 120 * MINUTE_MS, untilMs: hour.sinceMs });
   });
 
   it("of the reader's own ends after it begins, and is of a year at most", () => {

@@ -1,11 +1,13 @@
 import { createClient } from "@connectrpc/connect";
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { keepPreviousData, queryOptions, skipToken } from "@tanstack/react-query";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type UsageGrain,
   type UsageGrouping,
+  type UsageRow,
   UsageService,
   type UsageStep,
+  type UsageSums,
 } from "../../gen/parley/console/v1/usage_pb.js";
 import type { AttributionField } from "../format/attribution.ts";
 import type { LogFilter } from "./requests.ts";
@@ -45,6 +47,14 @@ export interface UsagePieces {
   readonly previous: Pick<UsageFilter, "sinceMs" | "untilMs"> | undefined;
 }
 
+/** Sums of the period before. */
+export interface PreviousSums {
+  readonly span: Pick<UsageFilter, "sinceMs" | "untilMs">;
+  /** By step. */
+  readonly rows: readonly UsageRow[];
+  readonly total: UsageSums | undefined;
+}
+
 /** The total of some requests. */
 export function sumQuery(filter: LogFilter & { readonly sinceMs: number }) {
   const { sinceMs, untilMs, ...rest } = filter;
@@ -58,19 +68,18 @@ export function sumQuery(filter: LogFilter & { readonly sinceMs: number }) {
 }
 
 /**
- * Sums of a period: by group, by group and step, and of the previous period. The result contains its parameters,
- * because previous data stays visible until the next response.
+ * Sums of a period: by group, and by group and step. The result contains its parameters, because previous data stays
+ * visible until the next response.
  */
 export function usageQuery<P extends UsagePieces>(asked: P) {
   return queryOptions({
     queryKey: ["usage", "sums", asked],
     async queryFn({ signal }) {
-      const { filter, by, step, previous: before } = asked;
+      const { filter, by, step } = asked;
       const stepped = { by, step: step.message, timeZone, maxGroups: CHART_GROUPS };
-      const [groups, steps, previous] = await Promise.all([
+      const [groups, steps] = await Promise.all([
         usage.summarize({ filter: toMessage(filter), by }, { signal }),
         usage.summarize({ filter: toMessage(filter), ...stepped }, { signal }),
-        before && usage.summarize({ filter: toMessage({ ...filter, ...before }) }, { signal }),
       ]);
       return {
         asked,
@@ -79,10 +88,31 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
         total: groups.total,
         cutSince: groups.cutSince,
         steps: steps.rows,
-        previous: previous?.total,
       };
     },
     placeholderData: keepPreviousData,
+  });
+}
+
+/**
+ * Sums of the period before, in all and by step. It takes the parameters of a result of `usageQuery`, so that the page
+ * does not wait for it; undefined: it is not asked. When only the time goes on, the sums before stay visible.
+ */
+export function previousQuery(asked: UsagePieces | undefined) {
+  const { sinceMs: _since, untilMs: _until, ...what } = asked?.filter ?? {};
+  const same = JSON.stringify([what, asked?.step]);
+  const span = asked?.previous;
+  return queryOptions({
+    queryKey: ["usage", "previous", same, span],
+    queryFn:
+      asked === undefined || span === undefined
+        ? skipToken
+        : async ({ signal }): Promise<PreviousSums> => {
+            const filter = toMessage({ ...asked.filter, ...span });
+            const { rows, total } = await usage.summarize({ filter, step: asked.step.message, timeZone }, { signal });
+            return { span, rows, total };
+          },
+    placeholderData: (known, query) => (query?.queryKey[2] === same ? known : undefined),
   });
 }
 

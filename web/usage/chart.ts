@@ -34,13 +34,13 @@ export function drawChart(
     readonly onPick: (step: number) => void;
   },
 ): Chart {
-  const { steps, step, series, kind, format } = content;
+  const { steps, step, series, before, kind, format } = content;
   const { lengthMs } = step;
   const { positions, timeAt } = axisOf(steps, step);
   const colour = (name: string): string =>
     getComputedStyle(document.documentElement).getPropertyValue(`--color-${name}`).trim();
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
-  const [muted, line, surface] = ["muted", "line", "surface"].map(colour);
+  const [muted, line, surface, ink] = ["muted", "line", "surface", "ink"].map(colour);
   const isNarrow = width / steps.length < NARROW_PX;
   const styles = series.map(({ name, colour: place, isDashed }): uPlot.Series => {
     const own = colour(place === "failed" ? "danger" : `chart-${place}`);
@@ -51,6 +51,15 @@ export function drawChart(
     const paths = uPlot.paths.bars!({ size: [isNarrow ? 0.9 : 0.75, 56] });
     return { label: name, fill: own, stroke: surface!, width: isNarrow ? 0 : 1, paths, points: { show: false } };
   });
+  // A dashed line over the bars, with an edge that separates it from their colours.
+  const points = { show: steps.length === 1, size: 6, fill: ink! };
+  const lines: uPlot.Series[] = before
+    ? [
+        { stroke: surface!, width: 4, points: { show: false } },
+        { stroke: ink!, width: 2, dash: [5, 4], points },
+      ]
+    : [];
+  const ago = before && steps.map((_, index) => before.values[index] ?? null);
   // Stacked bars: each cumulative bar is drawn from zero, the highest first and lower ones over it.
   const order = kind === "bars" ? series.map((_, index) => series.length - 1 - index) : series.map((_, index) => index);
   const values = kind === "bars" ? stacked(content) : series.map((each) => each.values.map((value) => value ?? null));
@@ -65,7 +74,7 @@ export function drawChart(
         x: { time: false, range: () => [positions[0]!, positions.at(-1)! + lengthMs] },
         y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
       },
-      series: [{}, ...order.map((index) => styles[index]!)],
+      series: [{}, ...order.map((index) => styles[index]!), ...lines],
       axes: [
         {
           ...axis,
@@ -83,7 +92,11 @@ export function drawChart(
         setCursor: [({ cursor: { idx, left } }) => onStep(left == null || left < 0 ? undefined : (idx ?? undefined))],
       },
     },
-    [positions.map((position) => position + lengthMs / 2), ...order.map((index) => values[index]!)],
+    [
+      positions.map((position) => position + lengthMs / 2),
+      ...order.map((index) => values[index]!),
+      ...lines.map(() => ago!),
+    ],
     element,
   );
   plot.over.addEventListener("click", () => {

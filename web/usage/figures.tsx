@@ -1,37 +1,37 @@
 import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
 import { formatMicroUsd } from "../format/money.ts";
-import { LOCALE } from "../format/locale.ts";
-import { formatCount, formatPercent, formatShort, formatWholePercent } from "../format/number.ts";
+import { formatCount, formatPercent, formatShort } from "../format/number.ts";
+import { type Change, changeOf, ChangeText, failedShare, pointsOf, UNKNOWN } from "./change.tsx";
 import { errorsOf, requestsOf, tokensOf } from "./measures.ts";
-
-const POINTS = new Intl.NumberFormat(LOCALE, { maximumFractionDigits: 1 });
 
 interface FiguresProps {
   readonly now: UsageSums;
-  /** Sums of the previous period of the same length; undefined when they are not known. */
-  readonly before: UsageSums | undefined;
+  /** Sums of the previous period of the same length: undefined until they are known, null without comparison. */
+  readonly before: UsageSums | undefined | null;
   /** Length of the period: `30 days`. */
   readonly length: string;
 }
 
 /** The four key figures of a period, with their change since the previous period. */
 export function Figures({ now, before, length }: FiguresProps) {
-  const change = (of: (sums: UsageSums) => bigint): Change =>
-    before === undefined ? UNKNOWN : changeOf(Number(of(now)), Number(of(before)));
+  const change = (of: (now: UsageSums, before: UsageSums) => Change): Change | undefined =>
+    before === null ? undefined : before === undefined ? UNKNOWN : of(now, before);
+  const relative = (of: (sums: UsageSums) => bigint): Change | undefined =>
+    change((after, ago) => changeOf(Number(of(after)), Number(of(ago))));
   return (
     <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
       <Figure
         name="Requests"
         value={formatCount(requestsOf(now))}
         note={now.refused > 0n ? `${formatCount(now.refused)} refused` : undefined}
-        change={change(requestsOf)}
+        change={relative(requestsOf)}
         length={length}
       />
       <Figure
         name="Tokens"
         value={formatShort(tokensOf(now))}
         title={formatCount(tokensOf(now))}
-        change={change(tokensOf)}
+        change={relative(tokensOf)}
         length={length}
       />
       <Figure
@@ -40,14 +40,14 @@ export function Figures({ now, before, length }: FiguresProps) {
         note={
           now.ownCostMicroUsd > 0n ? `${formatMicroUsd(now.ownCostMicroUsd)} with accounts’ own credentials` : undefined
         }
-        change={change((sums) => sums.costMicroUsd)}
+        change={relative((sums) => sums.costMicroUsd)}
         length={length}
       />
       <Figure
         name="Error rate"
         value={formatPercent(failedShare(now))}
         title={formatCount(errorsOf(now))}
-        change={before === undefined ? UNKNOWN : pointsOf(now, before)}
+        change={change(pointsOf)}
         length={length}
         isFailure
       />
@@ -55,30 +55,17 @@ export function Figures({ now, before, length }: FiguresProps) {
   );
 }
 
-/** Direction and amount of a change. */
-interface Change {
-  readonly direction: "up" | "down" | "none";
-  readonly text: string;
-}
-
-const UNKNOWN: Change = { direction: "none", text: "–" };
-const NOTHING_BEFORE: Change = { direction: "none", text: "No data before" };
-
 interface FigureProps {
   readonly name: string;
   readonly value: string;
   readonly title?: string;
   readonly note?: string | undefined;
-  readonly change: Change;
+  readonly change: Change | undefined;
   readonly length: string;
   readonly isFailure?: boolean;
 }
 
-const ARROWS = { up: "▲", down: "▼", none: "" } as const;
-const WORDS = { up: "higher", down: "lower" } as const;
-
-function Figure({ name, value, title, note, change: { direction, text }, length, isFailure = false }: FigureProps) {
-  const colour = !isFailure || direction === "none" ? "text-muted" : direction === "up" ? "text-danger" : "text-good";
+function Figure({ name, value, title, note, change, length, isFailure = false }: FigureProps) {
   return (
     <div className="rounded-xl border border-line bg-surface p-4 sm:p-5">
       <dt className="text-sm text-muted">{name}</dt>
@@ -86,40 +73,17 @@ function Figure({ name, value, title, note, change: { direction, text }, length,
         {value}
       </dd>
       {note !== undefined && <dd className="mt-1 text-sm text-muted">{note}</dd>}
-      <dd className={`mt-1 text-sm ${colour}`}>
-        {direction !== "none" && <span aria-hidden>{ARROWS[direction]} </span>}
-        {text}
-        {direction === "none" ? (
-          ""
-        ) : (
-          <>
-            <span className="sr-only"> {WORDS[direction]}</span>
+      {change !== undefined && (
+        <dd className={`mt-1 text-sm ${colourOf(change, isFailure)}`}>
+          <ChangeText change={change}>
             <span className="text-muted"> vs previous {length}</span>
-          </>
-        )}
-      </dd>
+          </ChangeText>
+        </dd>
+      )}
     </div>
   );
 }
 
-/** Returns the relative change. */
-function changeOf(now: number, before: number): Change {
-  if (now === before) return { direction: "none", text: now === 0 ? "–" : "No change" };
-  if (before === 0) return NOTHING_BEFORE;
-  const ratio = now / before - 1;
-  if (Math.abs(ratio) < 0.005) return { direction: "none", text: "No change" };
-  const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)}×` : formatWholePercent(Math.abs(ratio));
-  return { direction: ratio > 0 ? "up" : "down", text };
-}
-
-/** Returns the change of the error rate in percentage points. */
-function pointsOf(now: UsageSums, before: UsageSums): Change {
-  if (requestsOf(before) === 0n) return requestsOf(now) === 0n ? UNKNOWN : NOTHING_BEFORE;
-  const points = (failedShare(now) - failedShare(before)) * 100;
-  if (Math.abs(points) < 0.05) return { direction: "none", text: "No change" };
-  return { direction: points > 0 ? "up" : "down", text: `${POINTS.format(Math.abs(points))} points` };
-}
-
-function failedShare(sums: UsageSums): number {
-  return requestsOf(sums) === 0n ? 0 : Number(errorsOf(sums)) / Number(requestsOf(sums));
+function colourOf({ direction }: Change, isFailure: boolean): string {
+  return !isFailure || direction === "none" ? "text-muted" : direction === "up" ? "text-danger" : "text-good";
 }

@@ -68,3 +68,19 @@ export function inWholeUnits(
   const isComparable = !hasMinutes || areKept(fromMs - byMs);
   return { sinceMs: fromMs, untilMs: toMs, hasMinutes, isComparable, shiftMs: byMs };
 }
+
+/**
+ * Returns the period to compare with. Periods by the day go back by the calendar, so that each day has its counterpart
+ * where clocks change in between.
+ */
+export function periodBefore({ sinceMs, untilMs }: Period, shiftMs: number): Period {
+  const days = Math.round(shiftMs / DAY_MS);
+  const isByDay = stepFor(untilMs - sinceMs, { hasMinutes: true }).lengthMs === DAY_MS;
+  if (!isByDay || Math.abs(shiftMs - days * DAY_MS) > HOUR_MS)
+    return { sinceMs: sinceMs - shiftMs, untilMs: untilMs - shiftMs };
+  const back = (atMs: number): number => {
+    const time = new Date(atMs);
+    return time.setDate(time.getDate() - days);
+  };
+  return { sinceMs: back(sinceMs), untilMs: back(untilMs) };
+}

@@ -2,9 +2,10 @@ import { useEffect, useEffectEvent, useRef, useState, useSyncExternalStore } fro
 import { useLocation } from "wouter";
 import { onThemeChange, shownTheme } from "../theme.ts";
 import { Panel } from "../components/panel.tsx";
+import { type Change, changeOf, ChangeText } from "./change.tsx";
 import type { Chart } from "./chart.ts";
 import { DataTable, type TableContent } from "./data-table.tsx";
-import type { Colour, Series } from "./series.ts";
+import { type Colour, type Series, sum } from "./series.ts";
 import type { Step } from "./steps.ts";
 import { fullStep } from "./times.ts";
 
@@ -18,6 +19,15 @@ export interface ChartContent {
   readonly kind: "bars" | "lines";
   /** Compact format for the axis. */
   readonly format: (value: number) => string;
+  /** Total of the previous period; undefined without comparison. */
+  readonly before?: Before | undefined;
+}
+
+/** The previous period, whose steps correspond to those of the chart in their order. */
+export interface Before {
+  /** Start times, in Unix milliseconds. */
+  readonly steps: readonly number[];
+  readonly values: readonly (number | undefined)[];
 }
 
 interface PlotProps {
@@ -61,6 +71,7 @@ export function Plot({ title, description, content, summary, formatFull, overall
     const value = at === undefined ? overall(series) : series.values[step!];
     return value === undefined ? "–" : formatFull(value);
   };
+  const before = readBefore(content, step, formatFull);
   return (
     <Panel title={title} {...(description !== undefined && { description })}>
       <Legend
@@ -68,6 +79,7 @@ export function Plot({ title, description, content, summary, formatFull, overall
         moment={at === undefined ? "Whole period" : fullStep(at, content.step)}
         hint={href === undefined ? "" : " · click for its requests"}
         read={read}
+        before={before}
       />
       <div className={href === undefined ? "" : "[&_.u-over]:cursor-pointer"}>
         <Canvas key={theme} content={content} summary={summary} step={step} onStep={setStep} onPick={open} />
@@ -78,13 +90,16 @@ export function Plot({ title, description, content, summary, formatFull, overall
         aria-valuetext={
           at === undefined
             ? "Whole period"
-            : `${fullStep(at, content.step)}: ${content.series.map((series) => `${series.name} ${read(series)}`).join(", ")}`
+            : `${fullStep(at, content.step)}: ${[
+                ...content.series.map((series) => `${series.name} ${read(series)}`),
+                ...(before === undefined ? [] : [`${before.name} ${before.value}`]),
+              ].join(", ")}`
         }
         min={0}
         max={content.steps.length - 1}
         value={step ?? content.steps.length - 1}
         onChange={(event) => setStep(Number(event.target.value))}
-        onFocus={() => setStep((before) => before ?? content.steps.length - 1)}
+        onFocus={() => setStep((shown) => shown ?? content.steps.length - 1)}
         onBlur={() => setStep(undefined)}
         onKeyDown={(event) => event.key === "Enter" && step !== undefined && open(step)}
         className="sr-only accent-accent focus:not-sr-only focus:w-full"
@@ -94,15 +109,39 @@ export function Plot({ title, description, content, summary, formatFull, overall
   );
 }
 
+/** The previous period in the legend. */
+interface ReadBefore {
+  readonly name: string;
+  readonly value: string;
+  readonly change: Change;
+}
+
+function readBefore(
+  { step: { lengthMs }, steps, series, before }: ChartContent,
+  step: number | undefined,
+  format: (value: number) => string,
+): ReadBefore | undefined {
+  if (before === undefined) return undefined;
+  if (step === undefined) {
+    const [now, ago] = [sum(series.flatMap(({ values }) => values)), sum(before.values)];
+    return { name: "Previous period", value: format(ago), change: changeOf(now, ago) };
+  }
+  const [atMs, ago] = [before.steps[step], before.values[step]];
+  if (steps[step] === undefined || atMs === undefined || ago === undefined) return undefined;
+  const now = sum(series.map(({ values }) => values[step]));
+  return { name: fullStep(atMs, { lengthMs }), value: format(ago), change: changeOf(now, ago) };
+}
+
 interface LegendProps {
   readonly series: readonly Series[];
   readonly moment: string;
   /** Effect of a click. */
   readonly hint: string;
   readonly read: (series: Series) => string;
+  readonly before: ReadBefore | undefined;
 }
 
-function Legend({ series, moment, hint, read }: LegendProps) {
+function Legend({ series, moment, hint, read, before }: LegendProps) {
   return (
     <div className="mb-3 text-sm">
       <p className="text-muted">
@@ -119,6 +158,16 @@ function Legend({ series, moment, hint, read }: LegendProps) {
             <span className="font-medium whitespace-nowrap tabular-nums">{read(each)}</span>
           </li>
         ))}
+        {before !== undefined && (
+          <li className="flex items-center gap-2">
+            <span aria-hidden className="w-4 shrink-0 border-t-2 border-dashed border-ink" />
+            <span>{before.name}</span>
+            <span className="font-medium whitespace-nowrap tabular-nums">{before.value}</span>
+            <span className="whitespace-nowrap text-muted tabular-nums">
+              <ChangeText change={before.change} />
+            </span>
+          </li>
+        )}
       </ul>
     </div>
   );

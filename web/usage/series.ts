@@ -62,3 +62,8 @@ export function latencySeries(points: readonly LatencyPoint[], { steps, of, ...l
   const byStep = new Map(points.map((point) => [point.stepTime && timestampMs(point.stepTime), of(point)]));
   return { ...look, id: look.name, values: steps.map((stepMs) => byStep.get(stepMs)) };
 }
+
+/** Returns the sum of the values of a series. */
+export function sum(values: readonly (number | undefined)[]): number {
+  return values.reduce<number>((total, value = 0) => total + value, 0);
+}

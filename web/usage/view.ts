@@ -3,7 +3,7 @@ import { useSearchParams } from "wouter";
 import { UsageGrain, UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
 import type { UsagePieces } from "../api/usage.ts";
 import type { AttributionField } from "../format/attribution.ts";
-import { inWholeUnits, isRange, periodOf, type Range, RANGES, readPeriod } from "./period.ts";
+import { inWholeUnits, isRange, periodBefore, periodOf, type Range, RANGES, readPeriod } from "./period.ts";
 import { MINUTE_MS, type Step, stepFor } from "./steps.ts";
 
 /** Groupings by name in the URL. */
@@ -104,7 +104,7 @@ export function usePieces(view: View): ViewPieces {
       filter: { sinceMs, untilMs, grain, accountId: account, keyId: key, model, outcome, session, endUser, agent, tag },
       by: GROUPINGS[by],
       grouping: by,
-      previous: isComparable ? { sinceMs: sinceMs - shiftMs, untilMs: untilMs - shiftMs } : undefined,
+      previous: isComparable ? periodBefore({ sinceMs, untilMs }, shiftMs) : undefined,
       length,
       step: stepFor(untilMs - sinceMs, { hasMinutes }),
     };

@@ -140,13 +140,14 @@ async function readTraffic(
   const before = { sinceMs: span.sinceMs - DAY_MS, untilMs: span.sinceMs };
   const [hours, previous, latency] = await Promise.all([
     usage.summarize({ ...span, accountId, by: "none", step: "hour" }),
-    usage.summarize({ ...before, accountId, by: "none", step: "all" }),
+    usage.summarize({ ...before, accountId, by: "none", step: "hour" }),
     usage.latency({ ...span, accountId, step: "hour" }),
   ]);
   return {
     hours: hours.rows.map(toRowMessage),
     total: toSumsMessage(totalOf(hours.rows)),
     previous: toSumsMessage(totalOf(previous.rows)),
+    previousHours: previous.rows.map(toRowMessage),
     latencyHours: latency.points.map(toPointMessage),
     ...(latency.overall !== undefined && { latency: toPointMessage(latency.overall) }),
     since: timestampFromMs(span.sinceMs),

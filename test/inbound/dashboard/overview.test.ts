@@ -77,6 +77,8 @@ describe("the overview", () => {
     const { traffic } = await bob.overview.get({});
     expect(traffic?.total).toMatchObject({ completions: 3n, failed: 1n, refused: 4n });
     expect(traffic?.previous).toMatchObject({ completions: 1n });
+    expect(traffic?.previousHours.map(({ sums }) => sums?.completions)).toEqual([1n]);
+    expect(timestampMs(traffic!.since!) - timestampMs(traffic!.previousHours[0]!.stepTime!)).toBeGreaterThan(0);
     expect(traffic?.hours.map(({ sums }) => [sums?.completions, sums?.refused])).toEqual([
       [1n, 0n],
       [2n, 4n],

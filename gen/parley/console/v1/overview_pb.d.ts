@@ -142,6 +142,13 @@ export declare type TrafficOverview = Message<"parley.console.v1.TrafficOverview
    * @generated from field: google.protobuf.Timestamp until = 7;
    */
   until?: Timestamp | undefined;
+
+  /**
+   * By hour, those of the 24 hours before; hours without requests have no row.
+   *
+   * @generated from field: repeated parley.console.v1.UsageRow previous_hours = 8;
+   */
+  previousHours: UsageRow[];
 };
 
 /**
