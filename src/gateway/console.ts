@@ -94,6 +94,7 @@ export async function consoleOf(
       models: () => router.list(),
       health,
       openingOf: (model) => router.openingOf(model),
+      targets: store.targetHistory,
       configuration: () => describeConfiguration(inForce(), { store, rates }),
       installation: () => installationOf(inForce(), store),
       stored: configurationPortsOf({

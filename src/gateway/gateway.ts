@@ -38,6 +38,7 @@ import { alertJobs } from "./alerts.ts";
 import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections, createProviderSockets } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
+import { keepTargetHistory } from "./target-history.ts";
 import { startHealthChecks } from "./health-checks.ts";
 import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
@@ -324,7 +325,15 @@ async function assemble(
   if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
   undo.push(startHealthChecks({ config: () => inForce, router, clock }));
   const feed = new RequestFeed();
-  const health = createHealthRecorder(router, clock);
+  const targets = keepTargetHistory({
+    store: store.targetHistory,
+    router,
+    self: { replica, worker: shared?.worker ?? 0, version: readVersion() },
+    clock,
+    log,
+  });
+  undo.push(() => targets.close());
+  const health = createHealthRecorder(router, clock, targets.count);
   const healthObserver: Observer = { record: (entry) => health.record(entry), refused: () => undefined };
   const find = (name: string) => router.find(name);
   const refusals = keepRefusals({ store: store.refusals, feed: role === "core" ? undefined : feed, clock, find, log });

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Lease } from "../ledger/lease.ts";
 import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
+import { ATTEMPTS_KEPT_MS } from "../ledger/target-history.ts";
 import { MINUTES_KEPT_MS, type UsageStore } from "../ledger/usage-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -198,6 +199,11 @@ export function jobsOf({ ledger, responses, content, signIn }: Config, ports: Jo
       everyMs: 10 * MINUTE_MS,
       run: past(Math.min(REFUSALS_KEPT_MS, ledger.retentionMs), (beforeMs) => store.refusals.prune(beforeMs)),
     },
+    ...(["minute", "hour"] as const).map((grain) => ({
+      name: `remove attempts at targets by the ${grain} past their retention`,
+      everyMs: 10 * MINUTE_MS,
+      run: past(ATTEMPTS_KEPT_MS[grain], (beforeMs) => store.targetHistory.prune(grain, beforeMs)),
+    })),
     rankJob({ usage: store.usage, clock }),
   ];
 }

@@ -110,6 +110,8 @@ export interface OwnedRouter extends Router {
   retries(): ReadonlyMap<string, RetryCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
   openingOf(model: Model): Opening | undefined;
+  /** Outages of all upstream models whose breaker is not closed, by `provider/upstream model`. */
+  openings(): ReadonlyMap<string, Opening>;
 }
 
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
@@ -200,6 +202,8 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     retries: () => new Map([...budgets.shared].map(([name, { counts }]) => [name, counts])),
     openingOf: (model) => breakers.shared.get(upstreamKey(model))?.rest,
+    openings: () =>
+      new Map([...breakers.shared].flatMap(([key, { rest }]) => (rest === undefined ? [] : [[key, rest]]))),
   };
 }
 

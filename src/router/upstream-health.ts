@@ -24,6 +24,11 @@ const BLAMELESS: ReadonlySet<string> = new Set([
   "upstream_rejected",
 ]);
 
+/** Whether an attempt with this outcome counts against its upstream model. */
+export function isTargetFailure(outcome: string): boolean {
+  return !BLAMELESS.has(outcome);
+}
+
 /** Outcomes that are not listed as failures. */
 const UNREMARKABLE: ReadonlySet<string> = new Set([...STOPPED, "served", "skipped"]);
 
@@ -81,9 +86,13 @@ export interface HealthRecorder extends Recorder {
 
 /**
  * Counts per minute and upstream model, with the latest durations of each minute, so memory does not grow with traffic.
- * Attempts of removed models are not counted.
+ * Attempts of removed models are not counted. `noted` gets each attempt that is counted, with the `upstreamKey` of its model.
  */
-export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock): HealthRecorder {
+export function createHealthRecorder(
+  router: Pick<Router, "find">,
+  clock: Clock,
+  noted: (upstream: string, outcome: string) => void = () => undefined,
+): HealthRecorder {
   const startedMs = clock.now();
   const known = new Map<string, Upstream>();
   const present = (): number => Math.floor(clock.monotonic() / MINUTE_MS);
@@ -115,6 +124,7 @@ export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock)
         if (found === undefined || isRoute(found)) continue;
         const upstream = upstreamKey(found);
         note(entry, upstream, index);
+        noted(upstream, outcome);
         if (!UNREMARKABLE.has(outcome)) noteFailure(entry, upstream, index);
       }
     },
@@ -171,7 +181,7 @@ function summarize(upstream: Upstream | undefined, present: number, sinceMs: num
     [...outcomes].reduce((sum, [outcome, count]) => (counts(outcome) ? sum + count : sum), 0);
   return {
     attempts: total((outcome) => outcome !== "skipped"),
-    failures: total((outcome) => !BLAMELESS.has(outcome)),
+    failures: total(isTargetFailure),
     outcomes,
     firstContent: toLatency(minutes.map(({ firstContents }) => firstContents)),
     duration: toLatency(minutes.map(({ durations }) => durations)),

@@ -7,6 +7,7 @@ import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
 import { secondFactors } from "./migrations/second-factors.ts";
+import { targetHistory } from "./migrations/target-history.ts";
 import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
@@ -613,4 +614,5 @@ export const MIGRATIONS: readonly Migration[] = [
   channelFilters,
   attributedBudgets,
   invitedMembers,
+  targetHistory,
 ];

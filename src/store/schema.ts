@@ -38,6 +38,8 @@ export interface Schema {
   readonly rate_states: RateStateRow;
   readonly replicas: ReplicaRow;
   readonly health_notes: HealthNoteRow;
+  readonly target_attempts: TargetAttemptsRow;
+  readonly replica_states: ReplicaStateRow;
   readonly kept_responses: SealedRow;
   readonly completion_contents: SealedRow;
   readonly secrets: SecretRow;
@@ -476,6 +478,24 @@ export interface HealthNoteRow {
   readonly name: string;
   readonly written_at_ms: number;
   readonly note: string;
+}
+
+/** Attempts of one minute or hour at one upstream model that ended alike. */
+export interface TargetAttemptsRow {
+  /** Length of the minute or the hour. */
+  readonly step_ms: number;
+  readonly target: string;
+  readonly start_ms: number;
+  readonly outcome: string;
+  readonly attempts: number;
+}
+
+/** What a process tells about itself. */
+export interface ReplicaStateRow {
+  readonly name: string;
+  readonly written_at_ms: number;
+  /** A `ReplicaState` as JSON. */
+  readonly state: string;
 }
 
 /** An answer of the Responses API with its conversation. */

@@ -11,6 +11,7 @@ import type { StopStore } from "../access/stops.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { RefusalStore } from "../ledger/refusal-store.ts";
+import type { TargetHistoryStore } from "../ledger/target-history.ts";
 import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
@@ -37,6 +38,7 @@ import {
 } from "./database.ts";
 import { createLedgerCompaction, createLedgerStore } from "./ledger/ledger-store.ts";
 import { createRefusalStore } from "./ledger/refusals.ts";
+import { createTargetHistory } from "./ledger/target-history.ts";
 import { createUsageStore } from "./ledger/usage.ts";
 import { createAttributedBudgets } from "./limits/attributed-budgets.ts";
 import { createBudgetStore } from "./limits/budget-store.ts";
@@ -63,6 +65,7 @@ export interface Store {
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly refusals: RefusalStore;
+  readonly targetHistory: TargetHistoryStore;
   readonly budgets: BudgetStore;
   readonly attributedBudgets: AttributedBudgetStore;
   readonly responses: ResponseStore;
@@ -150,6 +153,7 @@ export async function openStore(
       exactRows: exactUsageRows,
     }),
     refusals: createRefusalStore(ledger),
+    targetHistory: createTargetHistory(ledger),
     budgets: createBudgetStore(database, compaction),
     attributedBudgets: createAttributedBudgets({ database, reports, compaction }),
     responses: createResponseStore(keeping),

@@ -5,6 +5,7 @@ import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./led
 import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import { addRefusals } from "./ledger/add-refusals.ts";
+import { writeTargets } from "./ledger/write-targets.ts";
 import { createPartitions } from "./postgres/partitions.ts";
 import type { Statements } from "./statements.ts";
 
@@ -17,6 +18,7 @@ const TRANSACTIONS = {
   appendSegment,
   compactJournal,
   addRefusals,
+  writeTargets,
   createPartitions,
   writeLeaders,
   beginCompletions,
@@ -32,7 +34,7 @@ const TRANSACTIONS = {
 };
 
 /** Transactions that do not wait for the disk: a crash of the machine may undo them, but not the end of a process. */
-export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions", "addRefusals"]);
+export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions", "addRefusals", "writeTargets"]);
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];

@@ -467,6 +467,30 @@ describe("providers", () => {
     await opus.getByText("Degraded").waitFor();
   });
 
+  it("show the last 24 hours and 30 days of a target, with numbers for each step", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/providers", "Provider health");
+    const targets = page.getByRole("table", { name: "Targets" });
+    const opus = targets.getByRole("row").filter({ hasText: "alpha-opus-4.5" }).first();
+    const strip = opus.getByRole("img", { name: /^Last 24 hours: / });
+    // Each process writes its counts every ten seconds.
+    await expect
+      .poll(() => strip.getAttribute("aria-label"), { timeout: 30_000 })
+      .toMatch(/^Last 24 hours: \d+ attempts, 5 failed, [12] half hours? degraded or failing$/);
+    expect(await strip.locator("title").last().textContent()).toMatch(/\d+ failed \([\d.]+%\): .*Provider unavailable/);
+    expect(await strip.locator("title").count()).toBe(48);
+    await opus.getByRole("button", { expanded: false }).click();
+    const slider = page.getByRole("slider", { name: "Values of last 24 hours" });
+    await slider.focus();
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/Provider unavailable/);
+    await page.keyboard.press("Home");
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: no attempts$/);
+    const month = page.getByRole("img", { name: /^Last 30 days: / });
+    expect(await month.getAttribute("aria-label")).toMatch(/attempts, 5 failed, 1 day degraded or failing$/);
+    expect(await month.locator("title").count()).toBe(30);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  }, 120_000);
+
   it("are lines of a table, found by name, sorted by the worst health first", async () => {
     const { page } = ada;
     await go(ada, "/admin/providers", "Provider health");

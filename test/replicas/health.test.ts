@@ -1,6 +1,8 @@
 import { Agent, fetch } from "undici";
 import { expect, inject, it, onTestFinished } from "vitest";
 import { answerJson, answerText, startUpstream } from "../product/support/upstream.ts";
+import { UTC } from "../../src/ledger/time-zone.ts";
+import { openStore } from "../../src/store/store.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { startRedis } from "../support/redis.ts";
@@ -78,6 +80,31 @@ it.each(["PostgreSQL", "Redis"])(
   },
   60_000,
 );
+
+it("replicas write one history of targets, and the state of each", async () => {
+  const { failing, working, configOf } = await startUpstreams();
+  const url = await createDatabase(inject("postgresUrl"));
+  const config = { ...configOf({ failing: failing.url, working: working.url }), database: { url } };
+  const [one, two] = [await start(config), await start(config)];
+  for (let count = 0; count < 6; count++) await ask(one, one.firstKey);
+  for (let count = 0; count < 4; count++) await ask(two, one.firstKey);
+  const store = await openStore({ dataDir: one.home, databaseUrl: url });
+  onTestFinished(() => store.close());
+  const { targetHistory } = store;
+  const query = { targets: ["failing/m", "working/m"], sinceMs: 0, offsets: UTC } as const;
+  const served = async (step: "half_hour" | "day") =>
+    (await targetHistory.read({ ...query, step }))
+      .filter(({ target, outcome }) => target === "working/m" && outcome === "served")
+      .reduce((sum, { attempts }) => sum + attempts, 0);
+  await expect.poll(() => served("half_hour"), { timeout: 20_000 }).toBe(10);
+  expect(await served("day")).toBe(10);
+  const states = await targetHistory.replicas();
+  expect(states).toHaveLength(2);
+  const open = states.flatMap(({ breakers }) => breakers.map(({ target }) => target));
+  expect(new Set(open)).toEqual(new Set(["failing/m"]));
+  await two.stop();
+  expect(await targetHistory.replicas()).toHaveLength(1);
+}, 60_000);
 
 it("a replica whose own network is broken takes no target from the others", async () => {
   const { working, configOf } = await startUpstreams();

@@ -1,7 +1,7 @@
 import { useState } from "react";
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import type { ListUpstreamsResponse } from "../../gen/parley/console/v1/model_pb.js";
-import { upstreamsQuery } from "../api/models.ts";
+import { dayHistoryQuery, HISTORY_TARGETS, upstreamsQuery } from "../api/models.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { CheckField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
@@ -17,7 +17,7 @@ import { SORT_VALUES, type UpstreamColumn, UpstreamHead, UpstreamRow } from "./u
 /** Number of targets shown initially, and added per click on "Show more". */
 const SHOWN = 50;
 
-/** Page of provider health, as measured by the process that handles the request. */
+/** Page of provider health: the present as measured by the process that handles the request, the past by all processes. */
 export function Providers() {
   return (
     <Administration
@@ -48,6 +48,7 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
     hasWords(`${provider} ${name} ${modelIds.join(" ")}`, searchText),
   );
   const shown = useShown(sortRows(found, SORT_VALUES, sorting), SHOWN);
+  const histories = useQueries({ queries: chunksOf(shown.visible).map((targets) => dayHistoryQuery(targets)) });
   return (
     <>
       <div className="mb-4 flex flex-wrap items-end gap-x-6 gap-y-2">
@@ -68,7 +69,8 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
           />
         </div>
         <p className="text-sm text-muted sm:ml-auto sm:pb-2.5">
-          This process{since && ` since ${formatTime(since)}`}, at most 15 min. Updated {time && formatTime(time)}.
+          Last 24 hours: all processes. Figures: this process{since && ` since ${formatTime(since)}`}, at most 15 min.
+          Updated {time && formatTime(time)}.
         </p>
       </div>
       <p role="status" className={found.length === 0 ? "py-8 text-muted" : "sr-only"}>
@@ -76,8 +78,12 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
       </p>
       {found.length > 0 && (
         <Table label="Targets" head={<UpstreamHead sorting={sorting} onSort={setSorting} />}>
-          {shown.visible.map((upstream) => (
-            <UpstreamRow key={`${upstream.provider}/${upstream.name}`} upstream={upstream} />
+          {shown.visible.map((upstream, index) => (
+            <UpstreamRow
+              key={`${upstream.provider}/${upstream.name}`}
+              upstream={upstream}
+              history={histories[Math.floor(index / HISTORY_TARGETS)]?.data}
+            />
           ))}
         </Table>
       )}
@@ -89,4 +95,10 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
 function describeFound(found: number, all: number, searchText: string): string {
   if (found > 0) return `${found} of ${all} targets`;
   return searchText.trim() === "" ? "All targets are healthy." : "No targets match.";
+}
+
+function chunksOf<T>(items: readonly T[]): T[][] {
+  return [...Map.groupBy(items.entries(), ([index]) => Math.floor(index / HISTORY_TARGETS)).values()].map((chunk) =>
+    chunk.map(([, item]) => item),
+  );
 }

@@ -1,15 +1,18 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { ChevronRight, PlugZap } from "lucide-react";
 import { type ReactNode, useId, useState } from "react";
-import type {
-  Latency,
-  TestFailure,
-  TestModelResponse,
-  Upstream,
-  UpstreamFailure,
+import {
+  type Breaker,
+  BreakerState,
+  type Latency,
+  type ListTargetHistoryResponse,
+  type TestFailure,
+  type TestModelResponse,
+  type Upstream,
+  type UpstreamFailure,
 } from "../../gen/parley/console/v1/model_pb.js";
 import { readFailure } from "../api/failure.ts";
-import { testModel } from "../api/models.ts";
+import { monthHistoryQuery, testModel } from "../api/models.ts";
 import { Fact } from "../components/fact.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
@@ -23,13 +26,15 @@ import { formatCount, formatPercent } from "../format/number.ts";
 import { outcomeOf } from "../format/outcomes.ts";
 import { formatPreciseMoment, formatTime } from "../format/time.ts";
 import { requestPath } from "../paths.ts";
+import { HealthStrip, ReadableStrip } from "./health-strip.tsx";
+import { type Strip, stripOf } from "./target-periods.ts";
 
 /** Columns by which targets are sorted. */
 export type UpstreamColumn = "target" | "health" | "attempts" | "errors" | "ttft" | "duration";
 
 /** Grid columns on wide screens, where a target is one line. On phones it is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_7rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
 
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
@@ -37,6 +42,7 @@ const ROOMY = "lg:max-xl:hidden";
 const COLUMNS: readonly SortedColumn<UpstreamColumn>[] = [
   { name: "Target", column: "target" },
   { name: "Health", column: "health" },
+  { name: "Last 24 hours", className: ROOMY },
   { name: "Attempts", column: "attempts", isRight: true },
   { name: "Errors", title: "Error rate", column: "errors", isRight: true },
   { name: "TTFT p50 / p95", title: "Time to first token, median and 95th percentile", column: "ttft", isRight: true },
@@ -85,9 +91,16 @@ export function UpstreamHead(props: UpstreamHeadProps) {
   return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
 }
 
+interface UpstreamRowProps {
+  readonly upstream: Upstream;
+  /** Undefined until it is known. */
+  readonly history: ListTargetHistoryResponse | undefined;
+}
+
 /** Health of one target: a row, and below it what is known about its errors. */
-export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
+export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
   const { provider, name, modelIds, attempts, failures } = upstream;
+  const strip = history && stripOf(history, upstream, "half hour");
   const [isOpen, setOpen] = useState(false);
   const test = useMutation({ mutationFn: () => testModel(modelIds[0]!) });
   const details = useId();
@@ -119,6 +132,9 @@ export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
         </Cell>
         <Cell label="Health">
           <HealthBadge of={upstream} isShort />
+        </Cell>
+        <Cell label="Last 24 hours" className={`max-lg:col-span-2 ${ROOMY}`}>
+          {strip && <HealthStrip strip={strip} label="Last 24 hours" />}
         </Cell>
         <Cell label="Attempts" className="lg:text-right">
           {attempts === 0n ? <None /> : formatCount(attempts)}
@@ -160,7 +176,7 @@ export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
       )}
       {isOpen && (
         <DetailRow id={details}>
-          <Details of={upstream} />
+          <Details of={upstream} history={history} strip={strip} />
         </DetailRow>
       )}
     </>
@@ -217,15 +233,27 @@ function TestProblem({ failure }: { readonly failure: TestFailure | undefined })
   );
 }
 
-function Details({ of: { modelIds, outcomes, lastFailures, skipped, breaker } }: { readonly of: Upstream }) {
-  const openedTime = breaker?.restStartTime;
+interface DetailsProps {
+  readonly of: Upstream;
+  readonly history: ListTargetHistoryResponse | undefined;
+  readonly strip: Strip | undefined;
+}
+
+function Details({ of, history, strip }: DetailsProps) {
+  const { modelIds, outcomes, lastFailures, skipped } = of;
   return (
     <>
+      <div className="mb-4 space-y-2">
+        {strip && <ReadableStrip strip={strip} label="Last 24 hours" />}
+        <Month of={of} />
+      </div>
       <dl className="grid gap-x-8 gap-y-2 sm:grid-cols-4">
         <Fact name="Requested as">
           <span className="wrap-anywhere">{modelIds.join(", ")}</span>
         </Fact>
-        <Fact name="Circuit">{openedTime === undefined ? "Closed" : `Open since ${formatTime(openedTime)}`}</Fact>
+        <Fact name="Circuit">
+          <Circuit of={of} history={history} />
+        </Fact>
         <Fact name="Skipped">
           {skipped === 0n ? "Never" : skipped === 1n ? "Once" : `${formatCount(skipped)} times`}
         </Fact>
@@ -244,6 +272,39 @@ function Details({ of: { modelIds, outcomes, lastFailures, skipped, breaker } }:
       )}
     </>
   );
+}
+
+/** The last 30 days. */
+function Month({ of }: { readonly of: Upstream }) {
+  const { data } = useQuery(monthHistoryQuery(of));
+  const strip = data && stripOf(data, of, "day");
+  return strip === undefined ? null : <ReadableStrip strip={strip} label="Last 30 days" />;
+}
+
+/** State of the circuit breaker in each process of the installation. */
+function Circuit({ of: { provider, name, breaker }, history }: Omit<DetailsProps, "strip">) {
+  const replicas = history?.replicas ?? [];
+  // A process tells of itself after its first seconds.
+  if (replicas.length < 2) return <>{describeCircuit(breaker)}</>;
+  const own = history?.targets.find(({ target }) => target?.provider === provider && target.name === name);
+  const open = new Map(own?.breakers.map((each) => [each.replicaId, each.breaker]));
+  if (open.size === 0) return <>Closed in all {replicas.length} processes</>;
+  return (
+    <ul>
+      {replicas.map(({ id, host, worker }) => (
+        <li key={id} className="wrap-anywhere">
+          <bdi>{worker === 0 ? host : `${host}, worker ${worker}`}</bdi>: {describeCircuit(open.get(id))}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function describeCircuit(breaker: Breaker | undefined): string {
+  if (breaker?.restStartTime === undefined) return "Closed";
+  const since = `since ${formatTime(breaker.restStartTime)}`;
+  if (breaker.state === BreakerState.OPEN) return `Open ${since}`;
+  return breaker.probeInFlight ? `Open ${since}, a probe is in flight` : `Open ${since}, the next request is a probe`;
 }
 
 function Failure({ failure }: { readonly failure: UpstreamFailure }) {

@@ -1,6 +1,6 @@
 import { createClient } from "@connectrpc/connect";
-import { queryOptions } from "@tanstack/react-query";
-import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { ModelService, TargetHistoryStep } from "../../gen/parley/console/v1/model_pb.js";
 import { transport } from "./transport.ts";
 
 const models = createClient(ModelService, transport);
@@ -21,3 +21,34 @@ export const upstreamsQuery = queryOptions({
   queryFn: ({ signal }) => models.listUpstreams({}, { signal }),
   refetchInterval: 10_000,
 });
+
+/** Limit of targets of one request for their history. */
+export const HISTORY_TARGETS = 100;
+
+/** The provider and name of a target. */
+export interface TargetNames {
+  readonly provider: string;
+  readonly name: string;
+}
+
+/** Attempts of targets in the last 24 hours, and the circuit breakers of all processes, for administrators. */
+export function dayHistoryQuery(targets: readonly TargetNames[]) {
+  const names = targets.map(({ provider, name }) => ({ provider, name }));
+  return queryOptions({
+    queryKey: ["target history", "day", names],
+    queryFn: ({ signal }) => models.listTargetHistory({ targets: names }, { signal }),
+    refetchInterval: 10_000,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Attempts of a target on the last 30 days of the reader's time zone. */
+export function monthHistoryQuery({ provider, name }: TargetNames) {
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  return queryOptions({
+    queryKey: ["target history", "month", provider, name],
+    queryFn: ({ signal }) =>
+      models.listTargetHistory({ targets: [{ provider, name }], step: TargetHistoryStep.DAY, timeZone }, { signal }),
+    staleTime: 60_000,
+  });
+}

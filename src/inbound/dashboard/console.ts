@@ -94,6 +94,7 @@ export interface ConsolePorts {
   readonly models: ModelServicePorts["models"];
   readonly health: ModelServicePorts["health"];
   readonly openingOf: ModelServicePorts["openingOf"];
+  readonly targets: ModelServicePorts["targets"];
   readonly configuration: () => ConfigurationInForce;
   /** Facts of the installation for the overview. */
   readonly installation: () => InstallationFacts;

@@ -17,11 +17,13 @@ import { Failure, invalidField } from "../../core/failure.ts";
 import { canAnswerOneToken, type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
 import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
 import { isRoute, type Route } from "../../core/route.ts";
+import type { TargetHistoryStore } from "../../ledger/target-history.ts";
 import { addFields } from "../attribution.ts";
 import { newCompletionId } from "../calls.ts";
 import { unknownFields } from "../unknown-fields.ts";
 import { callOf } from "./call.ts";
 import { answersInTurn } from "./large-answers.ts";
+import { listTargetHistory } from "./target-history.ts";
 import { findPrincipal } from "./key-principal.ts";
 import type {
   HealthRecorder,
@@ -38,6 +40,8 @@ export interface ModelServicePorts {
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
+  /** Attempts at upstream models by time, and the breakers of all processes. */
+  readonly targets: Pick<TargetHistoryStore, "read" | "replicas">;
   /** Explains a request without counting it for the key's limits. */
   readonly explain: Completions["explain"];
   readonly keys: Pick<KeyStore, "findWithHash">;
@@ -53,6 +57,7 @@ export function createModelService({
   models,
   health,
   openingOf,
+  targets,
   explain,
   keys,
   testModel,
@@ -88,6 +93,8 @@ export function createModelService({
         time: timestampFromMs(clock.now()),
       };
     },
+
+    listTargetHistory: (request) => listTargetHistory(targets, request, clock.now()),
 
     async explainRoute({ keyId, completion, stream }, context) {
       const { requestId, arrivedMs, open } = callOf(context);

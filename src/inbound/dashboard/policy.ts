@@ -239,6 +239,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(ModelService.method, {
     list: EVERY_CALLER,
     listUpstreams: reading("configuration.read"),
+    listTargetHistory: reading("configuration.read"),
     explainRoute: { who: "models.test", ...PROMPT },
     testModel: reading("models.test"),
   }),

@@ -192,6 +192,7 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "ConfigurationService/TestProvider": { who: "administrator", fresh: true },
   "ModelService/List": { who: "signed in" },
   "ModelService/ListUpstreams": { who: "administrator" },
+  "ModelService/ListTargetHistory": { who: "administrator" },
   "ModelService/ExplainRoute": { who: "administrator" },
   "ModelService/TestModel": { who: "administrator" },
   "PlaygroundService/Stream": { who: "developer", person: true },

@@ -258,6 +258,7 @@ describe("who may call what", () => {
     // Without an ID it is no team of one's own.
     "TeamService/ListMembers",
     "ModelService/ListUpstreams",
+    "ModelService/ListTargetHistory",
     "ModelService/ExplainRoute",
     "ModelService/TestModel",
     "RequestService/GetContent",

@@ -165,10 +165,72 @@ describe("upstream models", () => {
     expect(timestampMs(since!)).toBeLessThanOrEqual(timestampMs(time!));
   });
 
+  it("are told over all processes by the half hour, with the breakers of each", async () => {
+    const ada = await site.signedUp("ada");
+    const nowMs = site.access.clock.now();
+    const count = (minutesAgo: number, outcome: string, attempts: number) => {
+      const halfHourMs = 1_800_000;
+      const atMs = Math.floor((nowMs - minutesAgo * 60_000) / halfHourMs) * halfHourMs;
+      return { target: "scripted/words-upstream", atMs, outcome, attempts };
+    };
+    const self = {
+      host: "host-a",
+      worker: 0,
+      version: "1.2.3",
+      startedAtMs: nowMs - 60_000,
+      seenMs: nowMs,
+      breakers: [],
+    };
+    const target = "scripted/words-upstream";
+    const breakers = [
+      { target, sinceMs: nowMs - 9_000, untilMs: nowMs + 3_000, isProbed: false },
+      { target: "another/model", sinceMs: nowMs, untilMs: nowMs, isProbed: false },
+    ];
+    site.history.replicas = [
+      { ...self, replica: "one" },
+      { ...self, replica: "two", worker: 2, breakers },
+    ];
+    site.history.counts = [
+      count(60, "served", 8),
+      count(60, "upstream_timeout", 2),
+      count(60, "upstream_rejected", 1),
+      count(60, "skipped", 4),
+      count(1, "served", 1),
+      count(25 * 60, "served", 1),
+    ];
+    const words = { provider: "scripted", name: "words-upstream" };
+    const pictures = { provider: "scripted", name: "pictures-upstream" };
+    const { targets, replicas, since, until } = await ada.model.listTargetHistory({ targets: [pictures, words] });
+    expect(targets.map(({ target: name }) => name?.name)).toEqual(["pictures-upstream", "words-upstream"]);
+    expect(targets[0]).toMatchObject({ periods: [], breakers: [] });
+    expect(targets[1]?.periods.map(({ attempts, failures }) => [attempts, failures])).toEqual([
+      [11n, 2n],
+      [1n, 0n],
+    ]);
+    expect(targets[1]?.periods[0]?.outcomes.map(({ outcome }) => outcome)).toEqual([
+      "served",
+      "skipped",
+      "upstream_timeout",
+      "upstream_rejected",
+    ]);
+    expect(targets[1]?.breakers).toMatchObject([{ replicaId: "two", breaker: { state: BreakerState.OPEN } }]);
+    expect(replicas).toMatchObject([{ id: "one" }, { id: "two", host: "host-a", worker: 2, version: "1.2.3" }]);
+    expect(timestampMs(until!) - timestampMs(since!)).toBe(86_400_000);
+    const many = Array.from({ length: 101 }, () => words);
+    expect((await errorOf(ada.model.listTargetHistory({ targets: many }))).code).toBe(Code.InvalidArgument);
+    const wrong = ada.model.listTargetHistory({ targets: [words], timeZone: "Mars/Olympus" });
+    expect((await errorOf(wrong)).code).toBe(Code.InvalidArgument);
+  });
+
   it("and the configuration are for administrators", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
-    for (const act of [bob.model.listUpstreams({}), bob.settings.getConfiguration({}), bob.account.list({})]) {
+    for (const act of [
+      bob.model.listUpstreams({}),
+      bob.model.listTargetHistory({}),
+      bob.settings.getConfiguration({}),
+      bob.account.list({}),
+    ]) {
       expect((await errorOf(act)).code).toBe(Code.PermissionDenied);
     }
     expect(await ada.settings.getConfiguration({})).toMatchObject({ ...CONFIGURATION, version: "1.2.3" });

@@ -40,6 +40,7 @@ import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
 import type { Store } from "../../../src/store/store.ts";
+import type { AttemptCount, KnownReplica } from "../../../src/ledger/target-history.ts";
 import { type LatencyQuery, totalOf, type UsageQuery, type UsageStore } from "../../../src/ledger/usage-store.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { memoryKeyStore } from "../../access/fakes.ts";
@@ -142,6 +143,8 @@ export interface ConsoleUnderTest {
   readonly health: HealthRecorder;
   /** By model ID. */
   readonly rests: Map<string, Opening>;
+  /** Attempts in the history of targets, and the processes that wrote it. */
+  readonly history: { counts: readonly AttemptCount[]; replicas: readonly KnownReplica[] };
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   /** The calls under way. */
@@ -305,6 +308,7 @@ export async function startConsole(
   ];
   const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
   const rests = new Map<string, Opening>();
+  const history: ConsoleUnderTest["history"] = { counts: [], replicas: [] };
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
@@ -329,6 +333,11 @@ export async function startConsole(
       models: () => models,
       health,
       openingOf: ({ id }) => rests.get(id),
+      targets: {
+        read: async ({ targets, sinceMs }) =>
+          history.counts.filter(({ target, atMs }) => targets.includes(target) && atMs >= sinceMs),
+        replicas: async () => history.replicas,
+      },
       configuration: () => CONFIGURATION,
       stored: NOTHING_STORED,
       alerts: alerts(access),
@@ -372,6 +381,7 @@ export async function startConsole(
     models,
     health,
     rests,
+    history,
     refusals,
     server,
     calls,

@@ -18,6 +18,7 @@ import { describeSavedFilters } from "./saved-filters.ts";
 import { describeSecrets } from "./secrets.ts";
 import { describeSortedLog } from "./sorted-log.ts";
 import { describeStopStore } from "./stop-store.ts";
+import { describeTargetHistory } from "./target-history.ts";
 import { describeUsageLeaders } from "./usage-leaders.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
@@ -48,6 +49,7 @@ export function describeStore(open: OpenStore): void {
   describeConfigurationStore(open);
   describeAlertStore(open);
   describeHealthNotes(open);
+  describeTargetHistory(open);
   describeSavedFilters(open);
   describeStopStore(open);
   describeSecrets(open);

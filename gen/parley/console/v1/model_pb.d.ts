@@ -478,6 +478,265 @@ export declare type ListUpstreamsResponse = Message<"parley.console.v1.ListUpstr
 export declare const ListUpstreamsResponseSchema: GenMessage<ListUpstreamsResponse>;
 
 /**
+ * The name of an upstream model.
+ *
+ * @generated from message parley.console.v1.TargetName
+ */
+export declare type TargetName = Message<"parley.console.v1.TargetName"> & {
+  /**
+   * Required. The configured provider's name.
+   *
+   * @generated from field: string provider = 1;
+   */
+  provider: string;
+
+  /**
+   * Required. The provider's own name of the model.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message parley.console.v1.TargetName.
+ * Use `create(TargetNameSchema)` to create a new message.
+ */
+export declare const TargetNameSchema: GenMessage<TargetName>;
+
+/**
+ * Asks for the history of upstream models.
+ *
+ * @generated from message parley.console.v1.ListTargetHistoryRequest
+ */
+export declare type ListTargetHistoryRequest = Message<"parley.console.v1.ListTargetHistoryRequest"> & {
+  /**
+   * Those whose history is read, at most 100. Unknown ones have none.
+   *
+   * @generated from field: repeated parley.console.v1.TargetName targets = 1;
+   */
+  targets: TargetName[];
+
+  /**
+   * Time steps.
+   *
+   * @generated from field: parley.console.v1.TargetHistoryStep step = 2;
+   */
+  step: TargetHistoryStep;
+
+  /**
+   * IANA time zone of days, such as `Europe/Berlin`; empty: UTC.
+   *
+   * @generated from field: string time_zone = 3;
+   */
+  timeZone: string;
+};
+
+/**
+ * Describes the message parley.console.v1.ListTargetHistoryRequest.
+ * Use `create(ListTargetHistoryRequestSchema)` to create a new message.
+ */
+export declare const ListTargetHistoryRequestSchema: GenMessage<ListTargetHistoryRequest>;
+
+/**
+ * Attempts of one step.
+ *
+ * @generated from message parley.console.v1.TargetPeriod
+ */
+export declare type TargetPeriod = Message<"parley.console.v1.TargetPeriod"> & {
+  /**
+   * When the step begins.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 1;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Number of calls.
+   *
+   * @generated from field: int64 attempts = 2;
+   */
+  attempts: bigint;
+
+  /**
+   * Number of calls that failed, as with `Model.failures`.
+   *
+   * @generated from field: int64 failures = 3;
+   */
+  failures: bigint;
+
+  /**
+   * All attempts and skips by how they ended, the most frequent first.
+   *
+   * @generated from field: repeated parley.console.v1.OutcomeCount outcomes = 4;
+   */
+  outcomes: OutcomeCount[];
+};
+
+/**
+ * Describes the message parley.console.v1.TargetPeriod.
+ * Use `create(TargetPeriodSchema)` to create a new message.
+ */
+export declare const TargetPeriodSchema: GenMessage<TargetPeriod>;
+
+/**
+ * The circuit breaker of one process that is not closed.
+ *
+ * @generated from message parley.console.v1.ReplicaBreaker
+ */
+export declare type ReplicaBreaker = Message<"parley.console.v1.ReplicaBreaker"> & {
+  /**
+   * ID of the process, as in `ListTargetHistoryResponse.replicas`.
+   *
+   * @generated from field: string replica_id = 1;
+   */
+  replicaId: string;
+
+  /**
+   * The breaker.
+   *
+   * @generated from field: parley.console.v1.Breaker breaker = 2;
+   */
+  breaker?: Breaker | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.ReplicaBreaker.
+ * Use `create(ReplicaBreakerSchema)` to create a new message.
+ */
+export declare const ReplicaBreakerSchema: GenMessage<ReplicaBreaker>;
+
+/**
+ * The history of one upstream model.
+ *
+ * @generated from message parley.console.v1.TargetHistory
+ */
+export declare type TargetHistory = Message<"parley.console.v1.TargetHistory"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: parley.console.v1.TargetName target = 1;
+   */
+  target?: TargetName | undefined;
+
+  /**
+   * By time; steps without attempts are left out.
+   *
+   * @generated from field: repeated parley.console.v1.TargetPeriod periods = 2;
+   */
+  periods: TargetPeriod[];
+
+  /**
+   * Breakers that are not closed; those of all other processes are.
+   *
+   * @generated from field: repeated parley.console.v1.ReplicaBreaker breakers = 3;
+   */
+  breakers: ReplicaBreaker[];
+};
+
+/**
+ * Describes the message parley.console.v1.TargetHistory.
+ * Use `create(TargetHistorySchema)` to create a new message.
+ */
+export declare const TargetHistorySchema: GenMessage<TargetHistory>;
+
+/**
+ * A process of the installation.
+ *
+ * @generated from message parley.console.v1.Replica
+ */
+export declare type Replica = Message<"parley.console.v1.Replica"> & {
+  /**
+   * Its ID, until it ends.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Name of its machine or container.
+   *
+   * @generated from field: string host = 2;
+   */
+  host: string;
+
+  /**
+   * Number of the worker on its machine; 0: the process has no workers.
+   *
+   * @generated from field: int32 worker = 3;
+   */
+  worker: number;
+
+  /**
+   * Its version of Parley.
+   *
+   * @generated from field: string version = 4;
+   */
+  version: string;
+
+  /**
+   * When it started.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 5;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * When it last wrote its state.
+   *
+   * @generated from field: google.protobuf.Timestamp seen_time = 6;
+   */
+  seenTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.Replica.
+ * Use `create(ReplicaSchema)` to create a new message.
+ */
+export declare const ReplicaSchema: GenMessage<Replica>;
+
+/**
+ * The history.
+ *
+ * @generated from message parley.console.v1.ListTargetHistoryResponse
+ */
+export declare type ListTargetHistoryResponse = Message<"parley.console.v1.ListTargetHistoryResponse"> & {
+  /**
+   * In the order of the request.
+   *
+   * @generated from field: repeated parley.console.v1.TargetHistory targets = 1;
+   */
+  targets: TargetHistory[];
+
+  /**
+   * The processes that wrote their state within the last minute.
+   *
+   * @generated from field: repeated parley.console.v1.Replica replicas = 2;
+   */
+  replicas: Replica[];
+
+  /**
+   * Start of the first step.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * End of the last step.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 4;
+   */
+  until?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.ListTargetHistoryResponse.
+ * Use `create(ListTargetHistoryResponseSchema)` to create a new message.
+ */
+export declare const ListTargetHistoryResponseSchema: GenMessage<ListTargetHistoryResponse>;
+
+/**
  * A request to explain, and its key.
  *
  * @generated from message parley.console.v1.ExplainRouteRequest
@@ -660,6 +919,32 @@ export enum BreakerState {
 export declare const BreakerStateSchema: GenEnum<BreakerState>;
 
 /**
+ * Time steps of a history.
+ *
+ * @generated from enum parley.console.v1.TargetHistoryStep
+ */
+export enum TargetHistoryStep {
+  /**
+   * Half hours of the last 24 hours, including the current one.
+   *
+   * @generated from enum value: TARGET_HISTORY_STEP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Days of the last 30 days, including today, in the time zone of the request.
+   *
+   * @generated from enum value: TARGET_HISTORY_STEP_DAY = 1;
+   */
+  DAY = 1,
+}
+
+/**
+ * Describes the enum parley.console.v1.TargetHistoryStep.
+ */
+export declare const TargetHistoryStepSchema: GenEnum<TargetHistoryStep>;
+
+/**
  * The models of this installation for people, and the health of their providers. Figures of the present are those
  * of the process that answers, over its last 15 minutes: other processes may have others. Needs a session.
  *
@@ -685,6 +970,18 @@ export declare const ModelService: GenService<{
     methodKind: "unary";
     input: typeof ListUpstreamsRequestSchema;
     output: typeof ListUpstreamsResponseSchema;
+  },
+  /**
+   * Lists how attempts at upstream models ended, in the half hours of the last 24 hours or on the days of the last 30 days, and the
+   * circuit breakers of the present: over all processes that share the database. They write every ten seconds. Attempts with accounts'
+   * own credentials are not counted. For administrators.
+   *
+   * @generated from rpc parley.console.v1.ModelService.ListTargetHistory
+   */
+  listTargetHistory: {
+    methodKind: "unary";
+    input: typeof ListTargetHistoryRequestSchema;
+    output: typeof ListTargetHistoryResponseSchema;
   },
   /**
    * Tells which models would be tried for a request with a key, as `parley.v1.CompletionService.Explain` does for its own key, and with the

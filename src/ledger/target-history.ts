@@ -1,0 +1,103 @@
+import type { ZoneOffsets } from "./time-zone.ts";
+import { MINUTES_KEPT_MS, STEP_MS } from "./usage-store.ts";
+
+/** Attempts of one minute at one upstream model that ended alike. */
+export interface AttemptCount {
+  /** A time in that minute, in Unix milliseconds. */
+  readonly atMs: number;
+  /** `upstreamKey` of the model. */
+  readonly target: string;
+  /** `served`, `skipped`, or the code of a failure. */
+  readonly outcome: string;
+  readonly attempts: number;
+}
+
+/** Steps of a history: half hours are added up from minutes, days from hours. */
+export type HistoryStep = "half_hour" | "day";
+
+/** For how long attempts are kept by the minute and by the hour. */
+export const ATTEMPTS_KEPT_MS = { minute: MINUTES_KEPT_MS, hour: 31 * STEP_MS.day } as const;
+
+export interface HistoryQuery {
+  readonly targets: readonly string[];
+  readonly sinceMs: number;
+  readonly step: HistoryStep;
+  /** Offsets of the time zone of days. */
+  readonly offsets: ZoneOffsets;
+}
+
+/** An open circuit breaker. */
+export interface OpenBreaker {
+  readonly target: string;
+  /** When it opened, in Unix milliseconds. */
+  readonly sinceMs: number;
+  /** From then on a probe may close it. */
+  readonly untilMs: number;
+  readonly isProbed: boolean;
+}
+
+/** What a process of the installation tells about itself. */
+export interface ReplicaState {
+  /** ID of the process among those that share the database. */
+  readonly replica: string;
+  readonly host: string;
+  /** Number of the worker; 0: the process has no workers. */
+  readonly worker: number;
+  readonly version: string;
+  readonly startedAtMs: number;
+  /** The others are closed. */
+  readonly breakers: readonly OpenBreaker[];
+}
+
+/** A process that lately wrote its state. */
+export interface KnownReplica extends ReplicaState {
+  /** When it did, by the clock of the database. */
+  readonly seenMs: number;
+}
+
+/** A process that has not written its state for this long is left out. */
+export const STATE_LASTS_MS = 60_000;
+
+/** Port: attempts at upstream models over all processes, and the state of each process. */
+export interface TargetHistoryStore {
+  /**
+   * Adds counts to those of their minutes and hours, and replaces the state of this process, all or nothing. A crash of the machine may
+   * undo the last second.
+   */
+  write(counts: readonly AttemptCount[], state: ReplicaState): Promise<void>;
+  /** Removes the state of a process that ends. */
+  forget(replica: string): Promise<void>;
+  /** Attempts of some targets by step and outcome; `atMs` is the start of the step. */
+  read(query: HistoryQuery): Promise<readonly AttemptCount[]>;
+  /** The processes that wrote their state within STATE_LASTS_MS, by host and worker. */
+  replicas(): Promise<readonly KnownReplica[]>;
+  /** Removes some of the oldest counts of minutes or hours before this time. Returns their number: call it until it returns 0. */
+  prune(grain: "minute" | "hour", beforeMs: number): Promise<number>;
+}
+
+/** Limit of unwritten counts, which wait while the database is unavailable. Later ones are dropped. */
+const MAX_PENDING = 5_000;
+
+/** Counts the attempts of this process until they are written. */
+export class AttemptCounter {
+  readonly #counts = new Map<string, AttemptCount>();
+
+  count(count: AttemptCount): void {
+    const name = `${Math.floor(count.atMs / STEP_MS.minute)} ${count.outcome} ${count.target}`;
+    const known = this.#counts.get(name);
+    if (known === undefined && this.#counts.size >= MAX_PENDING) return;
+    this.#counts.set(name, { ...count, attempts: count.attempts + (known?.attempts ?? 0) });
+  }
+
+  /** Hands all counts to a write, and keeps them if it fails. If only its answer was lost, they count twice. */
+  async writeWith(write: (counts: readonly AttemptCount[]) => Promise<void>): Promise<void> {
+    const counts = [...this.#counts.values()];
+    this.#counts.clear();
+    try {
+      await write(counts);
+    } catch (error) {
+      for (const count of counts) this.count(count);
+      throw error;
+    }
+  }
+}
