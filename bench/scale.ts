@@ -134,6 +134,7 @@ async function measureReads({ usage, ledger, keys, accounts }: Store): Promise<v
     "report of a month, total": () => usage.summarize({ ...month, by: "none", step: "all" }),
     "report of a month by model": () => usage.summarize({ ...month, by: "model", step: "all", maxGroups: 100 }),
     "report of a month by model and day": () => usage.summarize({ ...month, by: "model", step: "day", maxGroups: 10 }),
+    "report of a month by day, as the previous period": () => usage.summarize({ ...month, by: "none", step: "day" }),
     "report of 30 days by key": () => usage.summarize({ ...lastDays(30), by: "key", step: "all", maxGroups: 100 }),
     "report of a year by key": () => usage.summarize({ ...lastDays(365), by: "key", step: "all", maxGroups: 100 }),
     "report of a year by account": () =>

@@ -1,5 +1,6 @@
 import type { SetupState } from "../access/setup-token.ts";
 import { CREATE_FIRST } from "../access/sign-up.ts";
+import { changedAtRestart } from "../config/applied.ts";
 import type { Config } from "../config/config.ts";
 import { formatPath } from "../config/config-error.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
@@ -229,60 +230,6 @@ class ImportedModels {
   close(): void {
     this.#imports?.close();
   }
-}
-
-/** Whether a reload applies a section of the configuration. */
-const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
-  file: "on reload",
-  secretsInFile: "on reload",
-  providers: "on reload",
-  models: "on reload",
-  imports: "on reload",
-  routes: "on reload",
-  aliases: "on reload",
-  timeouts: "on reload",
-  access: "on reload",
-  http: "at restart",
-  grpc: "at restart",
-  operations: "at restart",
-  workers: "at restart",
-  dataDir: "at restart",
-  databaseUrl: "at restart",
-  databaseListenUrl: "at restart",
-  databaseReadUrl: "at restart",
-  databaseConnections: "at restart",
-  outage: "at restart",
-  redis: "at restart",
-  core: "at restart",
-  limits: "on reload",
-  burstMs: "at restart",
-  signUp: "at restart",
-  signIn: "at restart",
-  ledger: "at restart",
-  responses: "at restart",
-  content: "at restart",
-  accountCredentials: "on reload",
-  keySources: "on reload",
-  storedConfiguration: "on reload",
-  stored: "on reload",
-  alerts: "on reload",
-  smtp: "on reload",
-  log: "at restart",
-  shutdown: "at restart",
-  simulator: "at restart",
-  retries: "on reload",
-  breaker: "on reload",
-  overload: "at restart",
-  metrics: "at restart",
-  tracing: "at restart",
-};
-
-function changedAtRestart(before: Config, after: Config): string[] {
-  const sections = Object.keys(APPLIED) as (keyof Config)[];
-  return sections.filter(
-    (section) =>
-      APPLIED[section] === "at restart" && JSON.stringify(before[section]) !== JSON.stringify(after[section]),
-  );
 }
 
 /** Uncaught exception: the process can no longer be trusted with new work, but its calls in flight may end. */

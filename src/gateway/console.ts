@@ -1,4 +1,5 @@
 import type { AccessContext } from "../access/context.ts";
+import { needsRestart } from "../config/applied.ts";
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import { listSettings } from "../config/settings.ts";
@@ -143,7 +144,7 @@ function describeConfiguration(
 ): ConfigurationInForce {
   return {
     file: config.file ?? "",
-    entries: listSettings(config),
+    entries: listSettings(config).map((setting) => ({ ...setting, needsRestart: needsRestart(setting.key) })),
     providers: config.providers.map(({ name, dialect, simulated }) => {
       const models = config.models.filter(({ provider }) => provider === name).length;
       return { name, dialect, simulated, models };

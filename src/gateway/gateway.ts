@@ -5,8 +5,10 @@ import { newKeyEntry } from "../access/audit-fields.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
 import { prepareSetup, type SetupState } from "../access/setup-token.ts";
+import { pendingSettings } from "../config/applied.ts";
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
+import type { Setting } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
@@ -84,9 +86,10 @@ export interface Gateway {
   /**
    * Applies the sections of `reloadable`; all other settings need a restart. The health of upstream models starts anew after
    * a change of the file, for changed providers after one of the stored configuration, and stays after one of imported lists. `source`:
-   * what the configuration was read from; default: as before.
+   * what the configuration was read from; default: as before. `pending`: settings that wait for a restart; default: by comparison with
+   * those that the gateway was started with.
    */
-  reload(config: Config, changed: Changed, source?: ConfigSource): Promise<void>;
+  reload(config: Config, changed: Changed, source?: ConfigSource, pending?: readonly Setting[]): Promise<void>;
   /** Takes no new work, lets calls in flight end within `shutdown.drain_ms`, then ends them. */
   drain(): Promise<void>;
   /** Ends calls in flight at once, during a drain too. */
@@ -151,7 +154,12 @@ export async function startGateway(
 export function startMember(
   config: Config,
   log: Logger,
-  options: { readonly role: "all" | "core"; readonly shared: Shared; readonly source: ConfigSource },
+  options: {
+    readonly role: "all" | "core";
+    readonly shared: Shared;
+    readonly source: ConfigSource;
+    readonly pending: readonly Setting[];
+  },
 ): Promise<MemberGateway> {
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, ...options }));
 }
@@ -192,10 +200,12 @@ async function assemble(
     readonly role: "all" | "core";
     readonly shared: Shared | undefined;
     readonly source: ConfigSource;
+    readonly pending?: readonly Setting[];
   },
 ): Promise<MemberGateway> {
   const clock = systemClock;
   let inForce = config;
+  let { pending = [] } = given;
   const outage = await openOutage(config, { clock, log, worker: shared?.worker ?? 0 });
   const store = await openStore(config, { mayBeAway: outage.before !== undefined });
   undo.push(() => store.close());
@@ -329,6 +339,7 @@ async function assemble(
     store: store.targetHistory,
     router,
     self: { replica, worker: shared?.worker ?? 0, version: readVersion() },
+    pending: () => pending,
     clock,
     log,
   });
@@ -500,7 +511,7 @@ async function assemble(
       return made?.secret;
     },
     prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),
-    reload: inTurn(async (next, changed, from = source) => {
+    reload: inTurn(async (next, changed, from = source, waiting = pendingSettings(config, next)) => {
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
@@ -519,6 +530,7 @@ async function assemble(
         keepsHealth: ({ providerName }) => changed === "lists" || (changed === "stored" && unchanged.has(providerName)),
       });
       inForce = { ...config, ...reloadable(next) };
+      pending = waiting;
       source = from;
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls

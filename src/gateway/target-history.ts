@@ -19,13 +19,15 @@ const MAX_BREAKERS = 256;
 interface TargetHistoryPorts {
   readonly store: Pick<TargetHistoryStore, "write" | "forget">;
   readonly router: Pick<OwnedRouter, "openings">;
-  readonly self: Omit<ReplicaState, "host" | "breakers" | "startedAtMs">;
+  readonly self: Omit<ReplicaState, "host" | "breakers" | "startedAtMs" | "pending">;
+  /** Settings that wait for a restart. */
+  readonly pending: () => NonNullable<ReplicaState["pending"]>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** Counts attempts at upstream models, and writes them, with the state of this process, at intervals. */
-export function keepTargetHistory({ store, router, self, clock, log }: TargetHistoryPorts): {
+export function keepTargetHistory({ store, router, self, pending, clock, log }: TargetHistoryPorts): {
   /** Counts an attempt at the upstream model with this key. */
   readonly count: (target: string, outcome: string) => void;
   readonly close: () => Promise<void>;
@@ -46,7 +48,9 @@ export function keepTargetHistory({ store, router, self, clock, log }: TargetHis
     }));
   const write = async (): Promise<void> => {
     try {
-      await counter.writeWith((counts) => store.write(counts, { ...self, host, startedAtMs, breakers: breakers() }));
+      await counter.writeWith((counts) =>
+        store.write(counts, { ...self, host, startedAtMs, breakers: breakers(), pending: pending() }),
+      );
       isFailing = false;
     } catch (cause) {
       if (!isFailing)

@@ -36,6 +36,12 @@ export interface OpenBreaker {
   readonly isProbed: boolean;
 }
 
+/** A setting that differs from the one in force, and its value. */
+export interface PendingSetting {
+  readonly key: string;
+  readonly value: string;
+}
+
 /** What a process of the installation tells about itself. */
 export interface ReplicaState {
   /** ID of the process among those that share the database. */
@@ -47,6 +53,8 @@ export interface ReplicaState {
   readonly startedAtMs: number;
   /** The others are closed. */
   readonly breakers: readonly OpenBreaker[];
+  /** Settings of its configuration file that wait for a restart, without secrets. Default: none. */
+  readonly pending?: readonly PendingSetting[];
 }
 
 /** A process that lately wrote its state. */

@@ -1,6 +1,7 @@
 import type { SetupState } from "../access/setup-token.ts";
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
+import type { Setting } from "../config/settings.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { Changed } from "../gateway/gateway.ts";
 import type { Readiness } from "../gateway/operations.ts";
@@ -40,6 +41,8 @@ export interface InForce {
   readonly config: Config;
   /** URL of the parent's simulator, where providers are simulated. */
   readonly simulatorUrl: string | null;
+  /** Settings that wait for a restart of the parent. */
+  readonly pending: readonly Setting[];
   /** Sources of the configuration, except the environment, which a worker inherits. */
   readonly source: Pick<ConfigSource, "file" | "text" | "stored" | "keys">;
 }

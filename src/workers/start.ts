@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { pendingSettings } from "../config/applied.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { lockForServing } from "../store/serve-lock.ts";
@@ -44,6 +45,7 @@ async function assemble(
   undo.push(() => simulator.close());
   const toInForce = async (next: Config, { file, text, stored, keys }: InForce["source"]): Promise<InForce> => ({
     config: { ...config, ...reloadable(next) },
+    pending: pendingSettings(config, next),
     source: { file, text, stored, keys },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });

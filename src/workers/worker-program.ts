@@ -34,7 +34,7 @@ const handlers: Handlers<WorkerCalls> = {
   async reload(next) {
     await starting;
     simulatorUrl = next.simulatorUrl ?? undefined;
-    await started().reload(next.config, next.changed, toSource(next));
+    await started().reload(next.config, next.changed, toSource(next), next.pending);
     return null;
   },
   drain,
@@ -74,6 +74,7 @@ async function start(assignment: Assignment): Promise<MemberGateway> {
   return startMember(config, log, {
     role: role.name,
     source: toSource(assignment),
+    pending: assignment.pending,
     shared: {
       worker: number,
       rates: createWorkerRates(parent, config),

@@ -14,8 +14,10 @@ let bob: Visit;
 let link = "";
 let bobsKey = "";
 
+const CONFIG = { sign_up: "invited", breaker: { open_ms: 2000, max_open_ms: 2000 } };
+
 beforeAll(async () => {
-  site = await startSite({ config: { sign_up: "invited", breaker: { open_ms: 2000, max_open_ms: 2000 } } });
+  site = await startSite({ config: CONFIG });
   ada = await site.visit("/");
   await setUp(ada.page);
 });
@@ -436,6 +438,26 @@ describe("settings", () => {
     expect(await page.content()).not.toContain("simulated:");
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
+
+  it("say which ones a restart changes, and which process waits for one", async () => {
+    const { page } = ada;
+    await page.getByText("overload.max_calls · changed by a restart").waitFor();
+    expect(await page.getByText(/limits.concurrent_requests · /).count()).toBe(0);
+    expect(await page.getByText("Restart needed").count()).toBe(0);
+    site.product.writeConfig({ ...CONFIG, overload: { max_calls: 1234 }, limits: { concurrent_requests: 77 } });
+    site.product.signal("SIGHUP");
+    const waiting = page.getByRole("region", { name: "Restart needed" });
+    await waiting.waitFor({ timeout: 40_000 });
+    expect(await waiting.innerText()).toMatch(/: overload\.max_calls\s+The only process/);
+    const row = page.locator("dl > div").filter({ hasText: "overload.max_calls" });
+    expect(await row.innerText()).toMatch(/Restart needed\s+\S+ read: 1,234/);
+    // The reload has applied the limit.
+    await page.getByText("77", { exact: true }).waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    site.product.writeConfig(CONFIG);
+    site.product.signal("SIGHUP");
+    await waiting.waitFor({ state: "detached", timeout: 40_000 });
+  }, 120_000);
 });
 
 describe("providers", () => {
@@ -455,7 +477,10 @@ describe("providers", () => {
     await opus.getByText(/^(Circuit open|Ready to retry)$/).waitFor();
     await opus.getByRole("button", { expanded: false }).click();
     await page.getByText(/^Open since \d/).waitFor();
-    await page.getByText(/Provider unavailable \(5\)/).waitFor();
+    await page
+      .getByRole("definition")
+      .getByText(/Provider unavailable \(5\)/)
+      .waitFor();
     const failure = page.getByRole("list", { name: "Recent errors" }).getByRole("listitem").first();
     expect(await failure.innerText()).toMatch(/Provider unavailable\s+HTTP 529/);
     expect(await failure.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/chatcmpl-/);

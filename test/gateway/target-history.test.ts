@@ -23,6 +23,7 @@ it("writes attempts and the state of the process every ten seconds, and again wh
     },
     router: { openings: () => openings },
     self: { replica: "one", worker: 2, version: "1.0.0" },
+    pending: () => [{ key: "overload.max_calls", value: "20" }],
     clock,
     log,
   });
@@ -43,6 +44,7 @@ it("writes attempts and the state of the process every ten seconds, and again wh
     { atMs, target: "a/m", outcome: "upstream_timeout", attempts: 1 },
   ]);
   expect(written[0]!.state).toMatchObject({ replica: "one", worker: 2, startedAtMs: atMs });
+  expect(written[0]!.state.pending).toEqual([{ key: "overload.max_calls", value: "20" }]);
   expect(written[0]!.state.breakers).toMatchObject([{ target: "a/m", sinceMs: atMs }]);
   history.count("b/m", "served");
   await history.close();

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Agent, request } from "undici";
@@ -14,6 +15,7 @@ import { idsIn } from "../replicas/support/written-ids.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { makeHome, type Product, runProduct, startProduct } from "../support/product.ts";
 
+const OVERLOAD = { overload: { max_calls: 500 } };
 const REQUESTS = 200;
 const ADMITTED = 50;
 const MIN_ADMITTED = 49;
@@ -62,6 +64,33 @@ async function complete(url: string, key: string, agent: Agent): Promise<number>
   await body.dump();
   return statusCode;
 }
+
+it("each worker tells which settings of the file wait for a restart of the parent, also one that replaces another", async () => {
+  const product = await startProduct({ config: { workers: 2, ...OVERLOAD } });
+  const states = (): { worker: number; pending: unknown }[] => {
+    const database = new DatabaseSync(join(product.home, "data/parley.db"), { readOnly: true });
+    const rows = database.prepare("select state from replica_states").all();
+    database.close();
+    return rows
+      .map(({ state }) => JSON.parse(String(state)) as { worker: number; pending: unknown })
+      .map(({ worker, pending }) => ({ worker, pending }))
+      .toSorted((one, other) => one.worker - other.worker);
+  };
+  const bothWith = (pending: unknown) => [1, 2].map((worker) => ({ worker, pending }));
+  try {
+    await expect.poll(states, { timeout: 30_000 }).toEqual(bothWith([]));
+    product.writeConfig({ workers: 2, ...OVERLOAD, overload: { max_calls: 20 } });
+    product.signal("SIGHUP");
+    const pending = [{ key: "overload.max_calls", value: "20" }];
+    await expect.poll(states, { timeout: 30_000 }).toEqual(bothWith(pending));
+    process.kill(childrenOf(product.pid)[0]!, "SIGKILL");
+    // The killed one is known for another minute.
+    await expect.poll(() => states().length, { timeout: 30_000 }).toBe(3);
+    expect(states().map((state) => state.pending)).toEqual([pending, pending, pending]);
+  } finally {
+    await product.stop();
+  }
+}, 150_000);
 
 describe("two workers on SQLite", () => {
   const held = new HeldCalls();

@@ -27,6 +27,7 @@ import { outcomeOf } from "../format/outcomes.ts";
 import { formatPreciseMoment, formatTime } from "../format/time.ts";
 import { requestPath } from "../paths.ts";
 import { HealthStrip, ReadableStrip } from "./health-strip.tsx";
+import { processName } from "./process-name.ts";
 import { type Strip, stripOf } from "./target-periods.ts";
 
 /** Columns by which targets are sorted. */
@@ -291,9 +292,9 @@ function Circuit({ of: { provider, name, breaker }, history }: Omit<DetailsProps
   if (open.size === 0) return <>Closed in all {replicas.length} processes</>;
   return (
     <ul>
-      {replicas.map(({ id, host, worker }) => (
-        <li key={id} className="wrap-anywhere">
-          <bdi>{worker === 0 ? host : `${host}, worker ${worker}`}</bdi>: {describeCircuit(open.get(id))}
+      {replicas.map((replica) => (
+        <li key={replica.id} className="wrap-anywhere">
+          <bdi>{processName(replica)}</bdi>: {describeCircuit(open.get(replica.id))}
         </li>
       ))}
     </ul>

@@ -16,5 +16,5 @@ export const settingsQuery = queryOptions({
 export const configurationQuery = queryOptions({
   queryKey: ["configuration"],
   queryFn: ({ signal }) => settings.getConfiguration({}, { signal }),
-  staleTime: 60_000,
+  refetchInterval: 10_000,
 });

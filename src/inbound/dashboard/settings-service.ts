@@ -5,8 +5,10 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import { type ListedModel, makes } from "../../core/model.ts";
 import type { Limits } from "../../core/principal.ts";
+import type { TargetHistoryStore } from "../../ledger/target-history.ts";
 import { toLimitsMessage } from "./account-messages.ts";
 import { SIGN_UP_MODES } from "./session-service.ts";
+import { toReplicaMessage } from "./target-history.ts";
 
 /** The configuration in force, without secrets. */
 export type ConfigurationInForce = Required<
@@ -24,6 +26,8 @@ export interface SettingsServicePorts {
   /** Limits of accounts without their own. */
   readonly accountLimits: () => Limits;
   readonly configuration: () => ConfigurationInForce;
+  /** Processes of the installation. */
+  readonly targets: Pick<TargetHistoryStore, "replicas">;
   /** How long prompts and answers are kept; undefined: none are stored. */
   readonly contentKeptMs?: number | undefined;
 }
@@ -32,7 +36,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Settings of this installation. */
 export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<typeof SettingsService> {
-  const { access, models, version, accountLimits, configuration, contentKeptMs = 0 } = ports;
+  const { access, models, version, accountLimits, configuration, targets, contentKeptMs = 0 } = ports;
   return {
     get: () => ({
       signUpMode: SIGN_UP_MODES[access.signUp],
@@ -46,6 +50,16 @@ export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<
       contentStoreDays: contentKeptMs / DAY_MS,
     }),
 
-    getConfiguration: () => ({ ...configuration(), version }),
+    async getConfiguration() {
+      const replicas = await targets.replicas();
+      return {
+        ...configuration(),
+        version,
+        replicas: replicas.map((replica) => ({
+          replica: toReplicaMessage(replica),
+          pending: (replica.pending ?? []).map(({ key, value }) => ({ key, value })),
+        })),
+      };
+    },
   };
 }

@@ -234,6 +234,17 @@ describe("upstream models", () => {
       expect((await errorOf(act)).code).toBe(Code.PermissionDenied);
     }
     expect(await ada.settings.getConfiguration({})).toMatchObject({ ...CONFIGURATION, version: "1.2.3" });
+    const pending = [{ key: "overload.max_calls", value: "20" }];
+    const state = { host: "host-a", worker: 0, version: "1.2.3", startedAtMs: 0, seenMs: 0, breakers: [] };
+    site.history.replicas = [
+      { ...state, replica: "one" },
+      { ...state, replica: "two", pending },
+    ];
+    const { replicas } = await ada.settings.getConfiguration({});
+    expect(replicas).toMatchObject([
+      { replica: { id: "one" }, pending: [] },
+      { replica: { id: "two" }, pending },
+    ]);
     const nobody = site.browser();
     for (const act of [nobody.model.list({}), nobody.model.listUpstreams({}), nobody.settings.getConfiguration({})]) {
       expect((await errorOf(act)).code).toBe(Code.Unauthenticated);

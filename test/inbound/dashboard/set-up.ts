@@ -185,7 +185,7 @@ export interface Answer {
 /** What the console under test says of its configuration. */
 export const CONFIGURATION = {
   file: "/etc/parley.yaml",
-  entries: [{ key: "sign_up", value: "open" }],
+  entries: [{ key: "sign_up", value: "open", needsRestart: true }],
   providers: [{ name: "alpha", dialect: "openai", simulated: true, models: 2 }],
   nodeVersion: "26.0.0",
   database: "sqlite",

@@ -6,6 +6,7 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import type { Message } from "@bufbuild/protobuf";
 import type { SignUpMode } from "./session_pb.js";
 import type { UsageLimits } from "../../v1/key_pb.js";
+import type { Replica } from "./model_pb.js";
 
 /**
  * Describes the file parley/console/v1/settings.proto.
@@ -141,6 +142,13 @@ export declare type ConfigurationEntry = Message<"parley.console.v1.Configuratio
    * @generated from field: string value = 2;
    */
   value: string;
+
+  /**
+   * Whether a change of it needs a restart; a reload applies the others.
+   *
+   * @generated from field: bool needs_restart = 3;
+   */
+  needsRestart: boolean;
 };
 
 /**
@@ -148,6 +156,60 @@ export declare type ConfigurationEntry = Message<"parley.console.v1.Configuratio
  * Use `create(ConfigurationEntrySchema)` to create a new message.
  */
 export declare const ConfigurationEntrySchema: GenMessage<ConfigurationEntry>;
+
+/**
+ * A setting whose value in the configuration file differs from the one in force.
+ *
+ * @generated from message parley.console.v1.PendingSetting
+ */
+export declare type PendingSetting = Message<"parley.console.v1.PendingSetting"> & {
+  /**
+   * Where it stands in the configuration file.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * Its value in the file. A secret is `…`, so that a changed one looks like the one before.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message parley.console.v1.PendingSetting.
+ * Use `create(PendingSettingSchema)` to create a new message.
+ */
+export declare const PendingSettingSchema: GenMessage<PendingSetting>;
+
+/**
+ * A process of the installation, and what it waits for.
+ *
+ * @generated from message parley.console.v1.ReplicaSettings
+ */
+export declare type ReplicaSettings = Message<"parley.console.v1.ReplicaSettings"> & {
+  /**
+   * The process.
+   *
+   * @generated from field: parley.console.v1.Replica replica = 1;
+   */
+  replica?: Replica | undefined;
+
+  /**
+   * Settings of its configuration file that differ from those in force, as of its last start or reload (SIGHUP), and need a restart.
+   *
+   * @generated from field: repeated parley.console.v1.PendingSetting pending = 2;
+   */
+  pending: PendingSetting[];
+};
+
+/**
+ * Describes the message parley.console.v1.ReplicaSettings.
+ * Use `create(ReplicaSettingsSchema)` to create a new message.
+ */
+export declare const ReplicaSettingsSchema: GenMessage<ReplicaSettings>;
 
 /**
  * A provider without its address and its credential.
@@ -251,6 +313,13 @@ export declare type GetConfigurationResponse = Message<"parley.console.v1.GetCon
    * @generated from field: string rates = 8;
    */
   rates: string;
+
+  /**
+   * The processes that share the database and wrote their state within the last minute; each writes it every ten seconds.
+   *
+   * @generated from field: repeated parley.console.v1.ReplicaSettings replicas = 9;
+   */
+  replicas: ReplicaSettings[];
 };
 
 /**

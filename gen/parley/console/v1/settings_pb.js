@@ -3,6 +3,7 @@
 /* eslint-disable */
 
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_parley_console_v1_model } from "./model_pb.js";
 import { file_parley_console_v1_session } from "./session_pb.js";
 import { file_parley_v1_key } from "../../v1/key_pb.js";
 
@@ -10,7 +11,7 @@ import { file_parley_v1_key } from "../../v1/key_pb.js";
  * Describes the file parley/console/v1/settings.proto.
  */
 export const file_parley_console_v1_settings = /*@__PURE__*/
-  fileDesc("CiBwYXJsZXkvY29uc29sZS92MS9zZXR0aW5ncy5wcm90bxIRcGFybGV5LmNvbnNvbGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0Ij4KDE1vZGVsU2V0dGluZxIKCgJpZBgBIAEoCRIOCgZpbWFnZXMYAiABKAgSEgoKZW1iZWRkaW5ncxgDIAEoCCLYAQoTR2V0U2V0dGluZ3NSZXNwb25zZRIzCgxzaWduX3VwX21vZGUYASABKA4yHS5wYXJsZXkuY29uc29sZS52MS5TaWduVXBNb2RlEi8KBm1vZGVscxgCIAMoCzIfLnBhcmxleS5jb25zb2xlLnYxLk1vZGVsU2V0dGluZxIPCgd2ZXJzaW9uGAMgASgJEi4KDmFjY291bnRfbGltaXRzGAQgASgLMhYucGFybGV5LnYxLlVzYWdlTGltaXRzEhoKEmNvbnRlbnRfc3RvcmVfZGF5cxgFIAEoBSIZChdHZXRDb25maWd1cmF0aW9uUmVxdWVzdCIwChJDb25maWd1cmF0aW9uRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJIlYKEkNvbmZpZ3VyZWRQcm92aWRlchIMCgRuYW1lGAEgASgJEg8KB2RpYWxlY3QYAiABKAkSEQoJc2ltdWxhdGVkGAMgASgIEg4KBm1vZGVscxgEIAEoBSL8AQoYR2V0Q29uZmlndXJhdGlvblJlc3BvbnNlEgwKBGZpbGUYASABKAkSNgoHZW50cmllcxgCIAMoCzIlLnBhcmxleS5jb25zb2xlLnYxLkNvbmZpZ3VyYXRpb25FbnRyeRI4Cglwcm92aWRlcnMYAyADKAsyJS5wYXJsZXkuY29uc29sZS52MS5Db25maWd1cmVkUHJvdmlkZXISDwoHdmVyc2lvbhgEIAEoCRIUCgxub2RlX3ZlcnNpb24YBSABKAkSEAoIZGF0YWJhc2UYBiABKAkSGAoQZGF0YWJhc2VfdmVyc2lvbhgHIAEoBRINCgVyYXRlcxgIIAEoCTLUAQoPU2V0dGluZ3NTZXJ2aWNlElQKA0dldBIlLnBhcmxleS5jb25zb2xlLnYxLkdldFNldHRpbmdzUmVxdWVzdBomLnBhcmxleS5jb25zb2xlLnYxLkdldFNldHRpbmdzUmVzcG9uc2USawoQR2V0Q29uZmlndXJhdGlvbhIqLnBhcmxleS5jb25zb2xlLnYxLkdldENvbmZpZ3VyYXRpb25SZXF1ZXN0GisucGFybGV5LmNvbnNvbGUudjEuR2V0Q29uZmlndXJhdGlvblJlc3BvbnNlYgZwcm90bzM", [file_parley_console_v1_session, file_parley_v1_key]);
+  fileDesc("CiBwYXJsZXkvY29uc29sZS92MS9zZXR0aW5ncy5wcm90bxIRcGFybGV5LmNvbnNvbGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0Ij4KDE1vZGVsU2V0dGluZxIKCgJpZBgBIAEoCRIOCgZpbWFnZXMYAiABKAgSEgoKZW1iZWRkaW5ncxgDIAEoCCLYAQoTR2V0U2V0dGluZ3NSZXNwb25zZRIzCgxzaWduX3VwX21vZGUYASABKA4yHS5wYXJsZXkuY29uc29sZS52MS5TaWduVXBNb2RlEi8KBm1vZGVscxgCIAMoCzIfLnBhcmxleS5jb25zb2xlLnYxLk1vZGVsU2V0dGluZxIPCgd2ZXJzaW9uGAMgASgJEi4KDmFjY291bnRfbGltaXRzGAQgASgLMhYucGFybGV5LnYxLlVzYWdlTGltaXRzEhoKEmNvbnRlbnRfc3RvcmVfZGF5cxgFIAEoBSIZChdHZXRDb25maWd1cmF0aW9uUmVxdWVzdCJHChJDb25maWd1cmF0aW9uRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEhUKDW5lZWRzX3Jlc3RhcnQYAyABKAgiLAoOUGVuZGluZ1NldHRpbmcSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJInIKD1JlcGxpY2FTZXR0aW5ncxIrCgdyZXBsaWNhGAEgASgLMhoucGFybGV5LmNvbnNvbGUudjEuUmVwbGljYRIyCgdwZW5kaW5nGAIgAygLMiEucGFybGV5LmNvbnNvbGUudjEuUGVuZGluZ1NldHRpbmciVgoSQ29uZmlndXJlZFByb3ZpZGVyEgwKBG5hbWUYASABKAkSDwoHZGlhbGVjdBgCIAEoCRIRCglzaW11bGF0ZWQYAyABKAgSDgoGbW9kZWxzGAQgASgFIrICChhHZXRDb25maWd1cmF0aW9uUmVzcG9uc2USDAoEZmlsZRgBIAEoCRI2CgdlbnRyaWVzGAIgAygLMiUucGFybGV5LmNvbnNvbGUudjEuQ29uZmlndXJhdGlvbkVudHJ5EjgKCXByb3ZpZGVycxgDIAMoCzIlLnBhcmxleS5jb25zb2xlLnYxLkNvbmZpZ3VyZWRQcm92aWRlchIPCgd2ZXJzaW9uGAQgASgJEhQKDG5vZGVfdmVyc2lvbhgFIAEoCRIQCghkYXRhYmFzZRgGIAEoCRIYChBkYXRhYmFzZV92ZXJzaW9uGAcgASgFEg0KBXJhdGVzGAggASgJEjQKCHJlcGxpY2FzGAkgAygLMiIucGFybGV5LmNvbnNvbGUudjEuUmVwbGljYVNldHRpbmdzMtQBCg9TZXR0aW5nc1NlcnZpY2USVAoDR2V0EiUucGFybGV5LmNvbnNvbGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiYucGFybGV5LmNvbnNvbGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZRJrChBHZXRDb25maWd1cmF0aW9uEioucGFybGV5LmNvbnNvbGUudjEuR2V0Q29uZmlndXJhdGlvblJlcXVlc3QaKy5wYXJsZXkuY29uc29sZS52MS5HZXRDb25maWd1cmF0aW9uUmVzcG9uc2ViBnByb3RvMw", [file_parley_console_v1_model, file_parley_console_v1_session, file_parley_v1_key]);
 
 /**
  * Describes the message parley.console.v1.GetSettingsRequest.
@@ -48,18 +49,32 @@ export const ConfigurationEntrySchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_settings, 4);
 
 /**
+ * Describes the message parley.console.v1.PendingSetting.
+ * Use `create(PendingSettingSchema)` to create a new message.
+ */
+export const PendingSettingSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_settings, 5);
+
+/**
+ * Describes the message parley.console.v1.ReplicaSettings.
+ * Use `create(ReplicaSettingsSchema)` to create a new message.
+ */
+export const ReplicaSettingsSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_settings, 6);
+
+/**
  * Describes the message parley.console.v1.ConfiguredProvider.
  * Use `create(ConfiguredProviderSchema)` to create a new message.
  */
 export const ConfiguredProviderSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_settings, 5);
+  messageDesc(file_parley_console_v1_settings, 7);
 
 /**
  * Describes the message parley.console.v1.GetConfigurationResponse.
  * Use `create(GetConfigurationResponseSchema)` to create a new message.
  */
 export const GetConfigurationResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_settings, 6);
+  messageDesc(file_parley_console_v1_settings, 8);
 
 /**
  * Settings that the dashboard shows. They cannot be changed here: they are those of the configuration file.
