@@ -63,6 +63,12 @@ import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTls } from "./tls.ts";
 import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
+/** What a reloaded configuration was read from. */
+export interface ReloadSource extends ConfigSource {
+  /** Settings that wait for a restart. Default: by comparison with those that the gateway was started with. */
+  readonly pending?: readonly Setting[];
+}
+
 /**
  * Part of the configuration that a reload applies: the file, as after SIGHUP, the stored configuration, or only the lists of
  * imported models.
@@ -86,10 +92,9 @@ export interface Gateway {
   /**
    * Applies the sections of `reloadable`; all other settings need a restart. The health of upstream models starts anew after
    * a change of the file, for changed providers after one of the stored configuration, and stays after one of imported lists. `source`:
-   * what the configuration was read from; default: as before. `pending`: settings that wait for a restart; default: by comparison with
-   * those that the gateway was started with.
+   * what the configuration was read from; default: as before.
    */
-  reload(config: Config, changed: Changed, source?: ConfigSource, pending?: readonly Setting[]): Promise<void>;
+  reload(config: Config, changed: Changed, source?: ReloadSource): Promise<void>;
   /** Takes no new work, lets calls in flight end within `shutdown.drain_ms`, then ends them. */
   drain(): Promise<void>;
   /** Ends calls in flight at once, during a drain too. */
@@ -511,7 +516,7 @@ async function assemble(
       return made?.secret;
     },
     prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),
-    reload: inTurn(async (next, changed, from = source, waiting = pendingSettings(config, next)) => {
+    reload: inTurn(async (next, changed, { pending: waiting, ...from }: ReloadSource = source) => {
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
@@ -530,7 +535,7 @@ async function assemble(
         keepsHealth: ({ providerName }) => changed === "lists" || (changed === "stored" && unchanged.has(providerName)),
       });
       inForce = { ...config, ...reloadable(next) };
-      pending = waiting;
+      pending = waiting ?? pendingSettings(config, next);
       source = from;
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls

@@ -34,7 +34,7 @@ const handlers: Handlers<WorkerCalls> = {
   async reload(next) {
     await starting;
     simulatorUrl = next.simulatorUrl ?? undefined;
-    await started().reload(next.config, next.changed, toSource(next), next.pending);
+    await started().reload(next.config, next.changed, { ...toSource(next), pending: next.pending });
     return null;
   },
   drain,

@@ -498,9 +498,15 @@ describe("providers", () => {
     const targets = page.getByRole("table", { name: "Targets" });
     const opus = targets.getByRole("row").filter({ hasText: "alpha-opus-4.5" }).first();
     const strip = opus.getByRole("img", { name: /^Last 24 hours: / });
-    // Each process writes its counts every ten seconds.
+    // Each process writes its counts every ten seconds; the page reads them every minute.
     await expect
-      .poll(() => strip.getAttribute("aria-label"), { timeout: 30_000 })
+      .poll(
+        async () => {
+          await go(ada, "/admin/providers", "Provider health");
+          return strip.getAttribute("aria-label");
+        },
+        { timeout: 30_000, interval: 1_000 },
+      )
       .toMatch(/^Last 24 hours: \d+ attempts, 5 failed, [12] half hours? degraded or failing$/);
     expect(await strip.locator("title").last().textContent()).toMatch(/\d+ failed \([\d.]+%\): .*Provider unavailable/);
     expect(await strip.locator("title").count()).toBe(48);

@@ -102,7 +102,8 @@ it("replicas write one history of targets, and the state of each", async () => {
   expect(states).toHaveLength(2);
   const open = states.flatMap(({ breakers }) => breakers.map(({ target }) => target));
   expect(new Set(open)).toEqual(new Set(["failing/m"]));
-  await two.stop();
+  two.signal("SIGTERM");
+  await two.ending;
   expect(await targetHistory.replicas()).toHaveLength(1);
 }, 60_000);
 

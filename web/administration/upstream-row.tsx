@@ -12,7 +12,7 @@ import {
   type UpstreamFailure,
 } from "../../gen/parley/console/v1/model_pb.js";
 import { readFailure } from "../api/failure.ts";
-import { monthHistoryQuery, testModel } from "../api/models.ts";
+import { dayHistoryQuery, monthHistoryQuery, testModel } from "../api/models.ts";
 import { Fact } from "../components/fact.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
@@ -28,7 +28,7 @@ import { formatPreciseMoment, formatTime } from "../format/time.ts";
 import { requestPath } from "../paths.ts";
 import { HealthStrip, ReadableStrip } from "./health-strip.tsx";
 import { processName } from "./process-name.ts";
-import { type Strip, stripOf } from "./target-periods.ts";
+import { stripOf } from "./target-periods.ts";
 
 /** Columns by which targets are sorted. */
 export type UpstreamColumn = "target" | "health" | "attempts" | "errors" | "ttft" | "duration";
@@ -177,7 +177,7 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
       )}
       {isOpen && (
         <DetailRow id={details}>
-          <Details of={upstream} history={history} strip={strip} />
+          <Details of={upstream} />
         </DetailRow>
       )}
     </>
@@ -234,13 +234,9 @@ function TestProblem({ failure }: { readonly failure: TestFailure | undefined })
   );
 }
 
-interface DetailsProps {
-  readonly of: Upstream;
-  readonly history: ListTargetHistoryResponse | undefined;
-  readonly strip: Strip | undefined;
-}
-
-function Details({ of, history, strip }: DetailsProps) {
+function Details({ of }: { readonly of: Upstream }) {
+  const { data: history } = useQuery(dayHistoryQuery([of]));
+  const strip = history && stripOf(history, of, "half hour");
   const { modelIds, outcomes, lastFailures, skipped } = of;
   return (
     <>
@@ -282,8 +278,14 @@ function Month({ of }: { readonly of: Upstream }) {
   return strip === undefined ? null : <ReadableStrip strip={strip} label="Last 30 days" />;
 }
 
+interface CircuitProps {
+  readonly of: Upstream;
+  /** Undefined until it is known. */
+  readonly history: ListTargetHistoryResponse | undefined;
+}
+
 /** State of the circuit breaker in each process of the installation. */
-function Circuit({ of: { provider, name, breaker }, history }: Omit<DetailsProps, "strip">) {
+function Circuit({ of: { provider, name, breaker }, history }: CircuitProps) {
   const replicas = history?.replicas ?? [];
   // A process tells of itself after its first seconds.
   if (replicas.length < 2) return <>{describeCircuit(breaker)}</>;
