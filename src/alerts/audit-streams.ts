@@ -99,11 +99,7 @@ interface Sending {
   readonly endMs: number;
 }
 
-async function sendOne(
-  ports: StreamSenderPorts,
-  { stream, by, endMs }: Sending,
-  signal: AbortSignal,
-): Promise<number> {
+async function sendOne(ports: StreamSenderPorts, { stream, by, endMs }: Sending, signal: AbortSignal): Promise<number> {
   const { streams, audit, nowMs } = ports;
   let { sequence } = stream;
   let atMs = 0;
