@@ -84,12 +84,12 @@ describe("keys", () => {
     expect((await ada.key.list({})).keys).toHaveLength(6);
   });
 
-  it("that name thousands of models come in shorter pages, one list of an account at a time", async () => {
+  it("that name a thousand models come in shorter pages, one list of an account at a time", async () => {
     const bob = await site.signedUp("bob");
     await bob.key.create({ name: "first" });
     const [row] = [...site.keys.rows.values()];
     const models = Array.from({ length: 1_500 }, (_, index) => `vendor/model-with-a-long-name-${index}`);
-    for (let index = 1; index < 100; index += 1)
+    for (let index = 1; index < 40; index += 1)
       await site.keys.insert({ hash: `hash ${index}`, record: { ...row!.record, id: `key_${index}`, models } });
     const ids: string[] = [];
     let pageToken = "";
@@ -99,8 +99,8 @@ describe("keys", () => {
       ids.push(...page.keys.map(({ id }) => id));
       ({ nextPageToken: pageToken } = page);
     } while (pageToken !== "");
-    expect(new Set(ids).size).toBe(100);
-    expect(ids).toHaveLength(100);
+    expect(new Set(ids).size).toBe(40);
+    expect(ids).toHaveLength(40);
 
     let inFlight = 0;
     let most = 0;
