@@ -143,10 +143,13 @@ async function settleFiles(
   database: Database,
   { begunFiles, sinceMs }: { readonly begunFiles: BegunFiles; readonly sinceMs: number },
 ): Promise<number> {
+  // Listed before the living processes are: a process has its lease before it writes its first note.
+  const files = await begunFiles.list();
   const seen = database.query.selectFrom("replicas").select("name").where("seen_at_ms", ">=", sinceMs);
   const living = new Set((await retryWhileBusy(() => seen.execute())).map(({ name }) => name));
   let entries = 0;
-  for (const path of await begunFiles.findLost(living)) {
+  for (const { path, process } of files) {
+    if (living.has(process)) continue;
     await begunFiles.settle(path, async (begun) => {
       for (let from = 0; from < begun.length; from += MAX_BATCH)
         entries += await database.perform("endLostCompletions", begun.slice(from, from + MAX_BATCH));

@@ -6,7 +6,8 @@ import type { Note } from "../../ledger/ledger-store.ts";
 
 /** Length in characters after which the next file is begun. */
 const FILE_LENGTH = 2 ** 20;
-/** Share of a file's notes that may still be needed when they are copied, so that long calls do not keep whole files. */
+/** Number of earlier files beyond which notes of old ones are copied, and the share of a file's notes that may be needed then. */
+const KEPT_FILES = 8;
 const COPIED_SHARE = 1 / 4;
 /** Limit of files that a write may lose to other processes, each of which takes over a file at most once per settlement. */
 const MAX_TRIES = 5;
@@ -24,6 +25,12 @@ interface NotesFile {
   written: number;
   /** IDs of those that are still needed. */
   readonly needed: Set<string>;
+}
+
+/** A file of notes and the process that it belongs to. */
+interface FoundFile {
+  readonly process: string;
+  readonly path: string;
 }
 
 /**
@@ -65,6 +72,7 @@ export class BegunFiles {
         }
         return;
       }
+      this.#end(file);
       this.#forget(file);
     }
     throw new Error(`other processes keep taking over the files of ${this.#directory}`);
@@ -81,31 +89,27 @@ export class BegunFiles {
     }
   }
 
-  /** Paths of the files of all processes but the living ones. */
-  async findLost(living: ReadonlySet<string>): Promise<readonly string[]> {
-    const names = await readdir(this.#directory);
-    const isLost = (name: string): boolean => {
-      const process = NAME.exec(name)?.groups?.["process"];
-      return process !== undefined && !living.has(process);
-    };
-    return names.filter(isLost).map((name) => join(this.#directory, name));
+  /** The files of all processes. */
+  async list(): Promise<readonly FoundFile[]> {
+    const found = (await readdir(this.#directory)).map((name) => NAME.exec(name));
+    return found.flatMap((match) =>
+      match === null ? [] : [{ process: match.groups!["process"]!, path: join(this.#directory, match[0]) }],
+    );
   }
 
   /**
-   * Takes over the file of a lost process and answers the entries of its notes, of which some may have been written. Calls `settle`
-   * with them, and then removes the file. Nothing happens when another process has removed it.
+   * Takes over the file of a lost process, calls `settle` with the entries of its notes, of which some may have been written, and then
+   * removes the file. When another process does the same at this moment, both settle it, or that one has already removed it: in any case
+   * the file is settled once this resolves.
    */
   async settle(path: string, settle: (entries: readonly NewLedgerEntry[]) => Promise<void>): Promise<void> {
     const lost = path.replace(/jsonl$/, "lost");
-    try {
-      if (lost !== path) await rename(path, lost);
-      // Text after the last line feed is a note that was cut off, whose completions were not begun.
-      const lines = (await readFile(lost, "utf8")).split("\n").slice(0, -1);
-      await settle(lines.flatMap(readEntries));
-      await rm(lost, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    }
+    if (lost !== path) await unlessMissing(rename(path, lost));
+    const text = await unlessMissing(readFile(lost, "utf8"));
+    if (text === undefined) return;
+    // Text after the last line feed is a note that was cut off, whose completions were not begun.
+    await settle(text.split("\n").slice(0, -1).flatMap(readEntries));
+    await rm(lost, { force: true });
   }
 
   /** Closes all files and removes those without needed notes. */
@@ -137,12 +141,14 @@ export class BegunFiles {
     this.#removeIfDone(file);
   }
 
-  /** Copies the notes of the oldest file of which few are needed into a new one. */
+  /** Copies the notes of the oldest file of which few are needed into a new one, so that long calls do not keep many files. */
   #copyOld(process: string): void {
+    if (this.#ended.size <= KEPT_FILES) return;
     const old = this.#ended
       .values()
       .find((file) => file.process === process && file.needed.size <= file.written * COPIED_SHARE);
     if (old === undefined) return;
+    if (!existsSync(old.path)) return this.#forget(old);
     const lines = readFileSync(old.path, "utf8").split("\n").slice(0, -1);
     const next = this.#create(process);
     for (const line of lines) {
@@ -160,8 +166,7 @@ export class BegunFiles {
 
   /** Forgets a file that another process has taken over, with the notes in it. */
   #forget(file: NotesFile): void {
-    closeSync(file.descriptor);
-    this.#current.delete(file.process);
+    this.#ended.delete(file);
     for (const id of file.needed) this.#files.delete(id);
   }
 }
@@ -177,4 +182,11 @@ function readEntries(line: string): readonly NewLedgerEntry[] {
   } catch {
     return [];
   }
+}
+
+function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
+  return work.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
 }
