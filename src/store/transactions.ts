@@ -1,7 +1,7 @@
 import { appendAudit, pruneAudit, takeSecurityEvents } from "./access/audit-transactions.ts";
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
 import { pruneSpending } from "./limits/spending.ts";
-import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
+import { endLostCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import { addRefusals } from "./ledger/add-refusals.ts";
@@ -21,7 +21,7 @@ const TRANSACTIONS = {
   writeTargets,
   createPartitions,
   writeLeaders,
-  beginCompletions,
+  endLostCompletions,
   settleLostCompletions,
   releaseLostHolds,
   holdBudgets,
@@ -34,7 +34,7 @@ const TRANSACTIONS = {
 };
 
 /** Transactions that do not wait for the disk: a crash of the machine may undo them, but not the end of a process. */
-export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions", "addRefusals", "writeTargets"]);
+export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["addRefusals", "writeTargets"]);
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];
