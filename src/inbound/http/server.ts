@@ -465,9 +465,7 @@ function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
 function refuseForeignPage({ headers }: IncomingMessage): void {
   const { host, origin, "sec-fetch-site": site } = headers;
   const isOwn =
-    site === undefined
-      ? origin === undefined || origin === `https://${host}`
-      : /^(same-origin|none)$/.test(String(site));
+    site === undefined ? origin === undefined || origin === `https://${host}` : /^(same-origin|none)$/.test(site);
   if (isOwn) return;
   throw new Failure(
     "permission_denied",
