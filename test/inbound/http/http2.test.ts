@@ -252,6 +252,34 @@ describe("a connection of HTTP/2", () => {
     expect(busy.closed).toBe(false);
   });
 
+  it.each([
+    ["a frame of another length", frame({ type: TYPE.ping }, Buffer.alloc(3))],
+    ["headers that are no HPACK", headersFrame(3, Buffer.alloc(20, 0xff), "ends")],
+    ["data of a stream that has not begun", dataFrame(99, Buffer.from("x"), "ends")],
+  ])("ends a minute after GOAWAY of its client and %s, which nghttp2 leaves open", async (_, invalid) => {
+    const raw = await beginRaw();
+    const goAway = frame({ type: TYPE.goAway }, Buffer.alloc(8));
+    raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), goAway, invalid]));
+    const answers = () => raw.arrived.filter(({ type }) => type === TYPE.goAway).length;
+    await expect.poll(answers).toBe(2);
+    pass(70_000);
+    await raw.end;
+  });
+
+  it("with a call that has a valid key goes on after GOAWAY of its client", async () => {
+    const answering = Promise.withResolvers<void>();
+    listing = answering.promise;
+    const session = open();
+    const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
+    await expect.poll(() => lists).toBe(1);
+    const isKnown = once(session, "goaway");
+    session.close();
+    await isKnown;
+    pass(70_000);
+    answering.resolve();
+    expect(await answered).toMatchObject({ status: 200 });
+  });
+
   it("serves a request that was sent in time when the event loop was busy until the idle time was over", async () => {
     const raw = await beginRaw();
     const answered = () => raw.arrived.filter(({ type }) => type === TYPE.headers).map(({ stream }) => stream);
