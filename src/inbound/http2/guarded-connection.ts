@@ -191,6 +191,11 @@ export class GuardedConnection {
     return this.#streams.size === 0;
   }
 
+  /** Whether it has no call in flight with a valid key after GOAWAY: it may be stuck, see CLOSING_PAUSE_MS. */
+  get isLeft(): boolean {
+    return this.session?.closed === true && !this.isServing;
+  }
+
   /** Whether it has a call in flight with a valid key. */
   get isServing(): boolean {
     for (const { isInFlight } of this.#streams) if (isInFlight) return true;
@@ -258,7 +263,7 @@ export class GuardedConnection {
   #isStuck(nowMs: number): boolean {
     const { bytesRead, bytesWritten } = this.socket;
     const hasMoved = bytesRead !== this.#read || bytesWritten !== this.#written;
-    if (hasMoved || this.session?.closed !== true || this.isServing) this.#movedMs = nowMs;
+    if (hasMoved || !this.isLeft) this.#movedMs = nowMs;
     return nowMs - this.#movedMs > CLOSING_PAUSE_MS;
   }
 

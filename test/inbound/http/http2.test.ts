@@ -43,6 +43,8 @@ let asked: number;
 let lists: number;
 let listing: Promise<void>;
 let models: Model[];
+/** What the server does at the limit of connections. */
+let closeIdle: () => void;
 
 /** A server over plain TCP with HTTP/2: no gRPC is called here. */
 beforeEach(async () => {
@@ -80,7 +82,7 @@ beforeEach(async () => {
     },
     calls,
     admission: roomyAdmission(clock, undefined, { ...ROOMY_BYTES, key: KEY_BYTES }),
-    connections: anyConnections(),
+    connections: Object.assign(anyConnections(), { onFull: (close: () => void) => void (closeIdle = close) }),
     clock,
     refused: (refusal) => void refusals.push(refusal),
   };
@@ -276,6 +278,25 @@ describe("a connection of HTTP/2", () => {
     session.close();
     await isKnown;
     pass(70_000);
+    answering.resolve();
+    expect(await answered).toMatchObject({ status: 200 });
+  });
+
+  it("gives way at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
+    const answering = Promise.withResolvers<void>();
+    listing = answering.promise;
+    const session = open();
+    const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
+    await expect.poll(() => lists).toBe(1);
+    const isKnown = once(session, "goaway");
+    session.close();
+    await isKnown;
+    const raw = await beginRaw();
+    raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), frame({ type: TYPE.goAway }, Buffer.alloc(8))]));
+    await expect.poll(() => calls.active).toBe(2);
+    closeIdle();
+    // Its body has not arrived.
+    await raw.end;
     answering.resolve();
     expect(await answered).toMatchObject({ status: 200 });
   });
