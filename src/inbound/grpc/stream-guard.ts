@@ -77,8 +77,8 @@ function writeUnlessEnded(stream: ServerHttp2Stream): void {
  * look at the stream, which a reset may have closed before the library got it: Node would throw in a listener, and end the process.
  */
 function respondUnlessClosed(stream: ServerHttp2Stream): void {
-  const { respond } = stream as unknown as { readonly respond: (this: unknown, ...args: readonly unknown[]) => void };
-  stream.respond = (...args: readonly unknown[]) => {
+  const { respond } = stream;
+  stream.respond = (...args) => {
     if (!stream.closed && !stream.destroyed) respond.apply(stream, args);
   };
 }
