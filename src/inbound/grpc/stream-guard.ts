@@ -77,9 +77,9 @@ function writeUnlessEnded(stream: ServerHttp2Stream): void {
  * look at the stream, which a reset may have closed before the library got it: Node would throw in a listener, and end the process.
  */
 function respondUnlessClosed(stream: ServerHttp2Stream): void {
-  const { respond } = stream;
+  const respond = stream.respond.bind(stream);
   stream.respond = (...args) => {
-    if (!stream.closed && !stream.destroyed) respond.apply(stream, args);
+    if (!stream.closed && !stream.destroyed) respond(...args);
   };
 }
 
