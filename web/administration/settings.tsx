@@ -148,10 +148,12 @@ function Row({ setting: { name, key, value } }: { readonly setting: Setting }) {
   return (
     <div
       id={key}
-      className={`-mx-2 grid grid-cols-[minmax(0,1fr)_minmax(0,40%)] gap-x-4 px-2 py-1.5 target:bg-accent-soft xl:gap-x-6 xl:grid-cols-[minmax(0,1.1fr)_minmax(0,0.9fr)_minmax(0,1.1fr)] ${ANCHOR}`}
+      className={`-mx-2 grid grid-cols-[minmax(0,1fr)_fit-content(50%)] gap-x-4 px-2 py-1.5 target:bg-accent-soft xl:gap-x-6 xl:grid-cols-[minmax(0,1.1fr)_minmax(0,0.9fr)_minmax(0,1.1fr)] ${ANCHOR}`}
     >
       <dt>{name}</dt>
-      <dd className={`wrap-anywhere ${key === undefined ? "xl:col-span-2" : value === NOT_SET ? "text-muted" : ""}`}>
+      <dd
+        className={`wrap-anywhere max-xl:text-right ${key === undefined ? "xl:col-span-2" : value === NOT_SET ? "text-muted" : ""}`}
+      >
         {value}
       </dd>
       {key !== undefined && (

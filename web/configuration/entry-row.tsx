@@ -25,7 +25,7 @@ interface EntryRowProps {
 
 /** Grid columns on wide screens, where most entries are one line. On phones it has two or more. */
 const GRID =
-  "grid grid-cols-[minmax(0,1fr)_auto_auto] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.3fr)_6.5rem_8rem_minmax(0,1fr)_minmax(0,1.8fr)_6rem] lg:gap-x-4 lg:px-5";
+  "grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.3fr)_6.5rem_8rem_minmax(0,1fr)_minmax(0,1.8fr)_6rem] lg:gap-x-4 lg:px-5";
 
 const COLUMNS = ["Name", "Kind", "From", "State", "Details", "Actions"] as const;
 
@@ -77,10 +77,9 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
         ))}
       </Cell>
       <Cell className="truncate max-lg:hidden" title={note ? `${details}, ${note}` : details}>
-        {details === "" ? <None /> : details}
-        {note && <span className="ml-2 text-xs text-muted">{note}</span>}
+        {details === "" ? <None /> : details} {note && <span className="ml-1 text-xs text-muted">{note}</span>}
       </Cell>
-      <Cell className="flex justify-end max-lg:col-span-2 max-lg:order-3 lg:justify-start">
+      <Cell className="flex justify-end max-lg:order-3 lg:justify-start">
         <span className="-mx-1.5 flex" role="group" aria-label={`Actions on ${label}`}>
           {isEditable(entry) && isEnabled && (
             <IconButton name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />
