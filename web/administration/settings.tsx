@@ -183,7 +183,7 @@ function Restarts({ replicas }: { readonly replicas: readonly ReplicaSettings[] 
 }
 
 /** One setting: name, value, and its key, which is the anchor of its address. */
-function Row({ setting: { name, key, value, needsRestart, waiting = [] } }: { readonly setting: Setting }) {
+function Row({ setting: { name, key, value, needsRestart, waiting } }: { readonly setting: Setting }) {
   return (
     <div
       id={key}
@@ -194,7 +194,7 @@ function Row({ setting: { name, key, value, needsRestart, waiting = [] } }: { re
         className={`wrap-anywhere max-xl:text-right ${key === undefined ? "xl:col-span-2" : value === NOT_SET ? "text-muted" : ""}`}
       >
         {value}
-        {waiting.length > 0 && (
+        {waiting !== undefined && waiting.length > 0 && (
           <>
             {" "}
             <Badge look="warn">Restart needed</Badge>
