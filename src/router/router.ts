@@ -26,10 +26,10 @@ import type { Opening } from "./upstream-health.ts";
 import { UpstreamLoad } from "./upstream-load.ts";
 
 /** The type of `Config.aliases`. */
-export type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
+type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
 
 /** Models, routes and aliases that requests may name. */
-export interface Names {
+interface Names {
   readonly models: readonly Model[];
   /** Default: none. */
   readonly routes?: readonly Route[];

@@ -92,7 +92,7 @@ export type Thinking =
   | { readonly type: "adaptive"; readonly display: "summarized"; readonly block_binding?: BlockBinding | undefined };
 
 /** How the provider treats returned reasoning whose conversation has changed since. */
-export interface BlockBinding {
+interface BlockBinding {
   readonly prefix_mismatch_behavior: "drop_block";
 }
 

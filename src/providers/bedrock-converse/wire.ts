@@ -29,7 +29,7 @@ export interface AudioBlock {
   readonly audio: { readonly format: string; readonly source: { readonly bytes: string } };
 }
 
-export interface ToolUseBlock {
+interface ToolUseBlock {
   readonly toolUse: {
     readonly toolUseId: string;
     readonly name: string;

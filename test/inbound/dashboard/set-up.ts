@@ -103,7 +103,7 @@ const NO_ATTRIBUTED: ConsolePorts["attributedBudgets"] = {
 };
 
 /** Usage that remembers what it was asked, and answers that there is none. */
-export interface AskedUsage extends UsageStore {
+interface AskedUsage extends UsageStore {
   readonly asked: (UsageQuery | LatencyQuery)[];
 }
 
@@ -167,7 +167,7 @@ export async function refusalOf(
   return error;
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
