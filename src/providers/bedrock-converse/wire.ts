@@ -1,3 +1,5 @@
+import type { BlockTurn } from "../wire/block-turns.ts";
+
 /*
  * The request of Converse as far as we write it. Sources: its documentation and the AWS SDK 3.1164 (November 2026). Bytes are base64.
  */
@@ -62,10 +64,7 @@ export type UserBlock = TextBlock | ImageBlock | DocumentBlock | VideoBlock | Au
 export type Block = UserBlock | ToolUseBlock | ToolResultBlock | ReasoningBlock;
 
 /** One turn of the conversation. */
-export interface Turn {
-  readonly role: "user" | "assistant" | "system";
-  content: Block[];
-}
+export type Turn = BlockTurn<Block>;
 
 export interface ToolBlock {
   readonly toolSpec: {
