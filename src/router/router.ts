@@ -199,7 +199,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     retries: () => new Map([...budgets.shared].map(([name, { counts }]) => [name, counts])),
-    openingOf: (model) => breakers.shared.get(upstreamKey(model))?.rest,
+    openingOf: (model) => breakers.shared.get(upstreamKey(model))?.opening,
   };
 }
 
