@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { AuditEntry } from "../../gen/parley/console/v1/audit_pb.js";
-import { None } from "../components/table.tsx";
+import { ColumnHeads, None } from "../components/table.tsx";
 import { formatClock, formatPreciseMoment } from "../format/time.ts";
 import {
   ACTION_WORDS,
@@ -20,15 +20,7 @@ const COLUMNS = ["Time", "Action", "Actor", "Object", "Change", "From"] as const
 
 /** Column headers. On phones only for screen readers. */
 export function EntryHead() {
-  return (
-    <div role="row" className={`${GRID} px-5 py-2`}>
-      {COLUMNS.map((column) => (
-        <span key={column} role="columnheader">
-          {column}
-        </span>
-      ))}
-    </div>
-  );
+  return <ColumnHeads grid={GRID} columns={COLUMNS} />;
 }
 
 interface EntryRowProps {

@@ -21,6 +21,27 @@ export function Table({ label, head, children }: TableProps) {
   );
 }
 
+interface ColumnHeadsProps {
+  /** Classes of the grid's columns. */
+  readonly grid: string;
+  readonly columns: readonly string[];
+  /** The column whose header is aligned to the right. Default: none. */
+  readonly right?: string;
+}
+
+/** Row of column headers. */
+export function ColumnHeads({ grid, columns, right }: ColumnHeadsProps) {
+  return (
+    <div role="row" className={`${grid} px-5 py-2`}>
+      {columns.map((column) => (
+        <span key={column} role="columnheader" className={column === right ? "text-right" : ""}>
+          {column}
+        </span>
+      ))}
+    </div>
+  );
+}
+
 interface CellProps {
   /** Shown on phones, which have no column headers. Default: none. */
   readonly label?: string;

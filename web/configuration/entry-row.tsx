@@ -3,7 +3,7 @@ import { ConfigurationSection as Section, type NamedEntry } from "../../gen/parl
 import { settingName } from "../administration/setting-names.ts";
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
-import { Cell, None } from "../components/table.tsx";
+import { ColumnHeads, Cell, None } from "../components/table.tsx";
 import type { EntryAct } from "./dialog-props.ts";
 import {
   describeCredential,
@@ -31,15 +31,7 @@ const COLUMNS = ["Name", "Kind", "From", "State", "Details", "Actions"] as const
 
 /** Column headers. */
 export function EntryHead() {
-  return (
-    <div role="row" className={`${GRID} px-5 py-2`}>
-      {COLUMNS.map((column) => (
-        <span key={column} role="columnheader">
-          {column}
-        </span>
-      ))}
-    </div>
-  );
+  return <ColumnHeads grid={GRID} columns={COLUMNS} />;
 }
 
 /** One entry of the table. */

@@ -4,7 +4,7 @@ import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
 import { Spent } from "../components/spent.tsx";
-import { Cell } from "../components/table.tsx";
+import { ColumnHeads, Cell } from "../components/table.tsx";
 import { TextLink } from "../components/text-link.tsx";
 import { endUsersPath } from "../paths.ts";
 import type { KeyAct } from "./dialog-props.ts";
@@ -32,15 +32,7 @@ const COLUMNS = ["Key", "Permissions", "Limits", "Last used", "Spent this month"
 
 /** Column headers. */
 export function KeyHead() {
-  return (
-    <div role="row" className={`${GRID} px-5 py-2`}>
-      {COLUMNS.map((column) => (
-        <span key={column} role="columnheader" className={column === "Spent this month" ? "text-right" : ""}>
-          {column}
-        </span>
-      ))}
-    </div>
-  );
+  return <ColumnHeads grid={GRID} columns={COLUMNS} right="Spent this month" />;
 }
 
 /** One key of the table. */

@@ -13,7 +13,7 @@ import { IconButton } from "../components/icon-button.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading } from "../components/page.tsx";
 import { Spent } from "../components/spent.tsx";
-import { Cell, Table } from "../components/table.tsx";
+import { ColumnHeads, Cell, Table } from "../components/table.tsx";
 import { describeLimits } from "../format/limits.ts";
 import { formatCount } from "../format/number.ts";
 import { hasWords } from "../format/search.ts";
@@ -124,15 +124,7 @@ const GRID =
 const COLUMNS = ["Team", "Members", "Active keys", "Limits", "Spent this month", "Actions"] as const;
 
 function TeamHead() {
-  return (
-    <div role="row" className={`${GRID} px-5 py-2`}>
-      {COLUMNS.map((column) => (
-        <span key={column} role="columnheader">
-          {column}
-        </span>
-      ))}
-    </div>
-  );
+  return <ColumnHeads grid={GRID} columns={COLUMNS} />;
 }
 
 interface TeamRowProps {
