@@ -8,6 +8,7 @@ export async function checkConfig(text: string, env: Readonly<Record<string, str
   const folder = mkdtempSync(join(tmpdir(), "parley-packages-"));
   const file = join(folder, "parley.yaml");
   writeFileSync(file, text, { mode: 0o600 });
-  return captureCli(["config", "check", file], { env });
+  const result = await captureCli(["config", "check", file], { env });
   rmSync(folder, { recursive: true });
+  return result;
 }

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
 import { writeState } from "../../../src/formats/anthropic/state.ts";
-import { expectCost, itRefusesCheaply, keys, many, refusalOf } from "../refusal-cost.ts";
+import { costOf, itRefusesCheaply, keys, many, refusalOf } from "../refusal-cost.ts";
 
 const BOUND = { factor: 3, noiseMs: 4 };
 const read = (json: unknown) => readMessagesRequest({ json, headers: {} });
@@ -50,11 +50,12 @@ describe("a turn of the model", () => {
       signature: writeState({ toolCall: undefined, signature: "s" }),
     });
     const readAll = (...messages: readonly object[]): unknown => read({ model: "m", messages });
-    expectCost(
+    const { workMs, limitMs } = costOf(
       () => readAll(text, calls, states),
       () => [readAll(text, calls), readAll(text, states)],
       BOUND,
     );
+    expect(workMs).toBeLessThanOrEqual(limitMs);
   });
 });
 
