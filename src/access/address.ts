@@ -32,17 +32,22 @@ export function networkOf(address: string): string {
   const plain = address.replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
   if (isIP(plain) === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`;
   if (isIP(plain) !== 6) return "unknown";
-  return `${firstGroups(plain).join(":")}::/48`;
+  return `${firstGroups(plain, 3).join(":")}::/48`;
 }
 
-/** The first three groups of an IPv6 address, without leading zeros. */
-function firstGroups(address: string): string[] {
+/** The subnet of an IPv6 address: `2001:db8:1:2::/64`. A machine has one; a provider's network has those of many machines. */
+export function subnetOf(address: string): string {
+  return `${firstGroups(address.replace(/%.*$/, ""), 4).join(":")}::/64`;
+}
+
+/** The first groups of an IPv6 address, without leading zeros. */
+function firstGroups(address: string, count: number): string[] {
   const [head = "", tail] = address.split("::");
   const before = head === "" ? [] : head.split(":");
   const after = tail === undefined || tail === "" ? [] : tail.split(":");
   // An IPv4 address embedded at the end counts as two groups.
   const width = after.length + (after.at(-1)?.includes(".") === true ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(8 - before.length - width, 0);
-  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after].slice(0, 3);
+  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after].slice(0, count);
   return groups.map((group) => Number.parseInt(group, 16).toString(16));
 }

@@ -103,6 +103,22 @@ export type KeyChanges = Partial<
 >;
 
 /**
+ * Bytes of the lists of a page's keys after which the page ends: its last key may exceed the limit. A key that names its models may have
+ * 64 KiB of them, and a page of 1,000 such keys would hold the event loop for seconds.
+ */
+export const PAGE_BYTES = 512 * 1024;
+
+/** Whether a page of `KeyStore.list` was filled, so that another may follow. */
+export function mayContinue(page: readonly KeyRecord[], limit: number): boolean {
+  return page.length >= limit || page.reduce((bytes, key) => bytes + bytesOf(key), 0) >= PAGE_BYTES;
+}
+
+/** Bytes of the lists of a key, at least as many as are stored. */
+export function bytesOf({ models, tags, requiredLabels }: KeyRecord): number {
+  return Buffer.byteLength(JSON.stringify([models, tags, requiredLabels]));
+}
+
+/**
  * The store of keys. Every method answers, or rejects within a few seconds; an answered change is durable. Methods that
  * change a key answer false when there is no such key or its state forbids the change.
  */
@@ -110,7 +126,10 @@ export interface KeyStore {
   insert(key: NewKey): Promise<void>;
   /** Inserts only when there has never been a key: of many processes that start at once, one gets true. */
   insertFirst(key: NewKey): Promise<boolean>;
-  /** Lists all keys ever made (of these accounts), oldest first; all of them when no page is given. */
+  /**
+   * Lists all keys ever made (of these accounts), oldest first; all of them when no page is given. A page has at most its limit, and no
+   * further key after `PAGE_BYTES`; `mayContinue` says whether others may follow.
+   */
   list(accountIds?: readonly string[], page?: Page): Promise<readonly KeyRecord[]>;
   /** Counts the keys of these accounts that are neither expired nor revoked; omits accounts without any. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;

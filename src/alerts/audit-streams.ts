@@ -16,6 +16,8 @@ const MAX_ENTRIES = 100;
 const MAX_CHARS = 500_000;
 /** Longer than any sending takes: then another process may send. */
 const CLAIM_MS = 60_000;
+/** Time in which messages to a receiver are begun, before all receivers are read again. */
+const ROUND_MS = 10_000;
 /** Waiting times after failures; the last one repeats, without an end. */
 const RETRY_MS = [5_000, 15_000, 60_000, 300_000];
 
@@ -77,30 +79,36 @@ export interface StreamSenderPorts {
 }
 
 /**
- * Sends the audit log to the receivers that are due, in order, until all is accepted, one fails or the signal aborts. Each receiver gets
- * its entries from one process at a time. Answers the number of entries that were accepted.
+ * Sends the audit log to the receivers that are due, in order, to each until it has accepted all, it fails, ROUND_MS is over or the signal
+ * aborts: a receiver waits for a slow one for no longer than ROUND_MS and one sending. Each receiver gets its entries from one process at a
+ * time. Answers the number of entries that were accepted.
  */
 export async function sendStreams(ports: StreamSenderPorts, signal: AbortSignal): Promise<number> {
   const by = randomUUID();
   const nowMs = await ports.nowMs();
   const claimed = await ports.streams.claimStreams({ nowMs, untilMs: nowMs + CLAIM_MS, by });
-  const sent = await Promise.all(claimed.map((stream) => sendOne(ports, { stream, by }, signal)));
+  const endMs = nowMs + ROUND_MS;
+  const sent = await Promise.all(claimed.map((stream) => sendOne(ports, { stream, by, endMs }, signal)));
   return sent.reduce((sum, count) => sum + count, 0);
 }
 
-async function sendOne(
-  ports: StreamSenderPorts,
-  { stream, by }: { readonly stream: AuditStreamRecord; readonly by: string },
-  signal: AbortSignal,
-): Promise<number> {
+interface Sending {
+  readonly stream: AuditStreamRecord;
+  readonly by: string;
+  /** No message begins later. */
+  readonly endMs: number;
+}
+
+async function sendOne(ports: StreamSenderPorts, { stream, by, endMs }: Sending, signal: AbortSignal): Promise<number> {
   const { streams, audit, nowMs } = ports;
   let { sequence } = stream;
-  while (!signal.aborted) {
+  let atMs = 0;
+  while (!signal.aborted && atMs < endMs) {
     const batch = toBatch(await audit.follow({ sequence, limit: MAX_ENTRIES }));
     const last = batch.entries.at(-1);
     if (last === undefined) break;
     const problem = await send(ports, stream, batch);
-    const atMs = await nowMs();
+    atMs = await nowMs();
     if (problem !== "") {
       const failures = sequence === stream.sequence ? stream.failures + 1 : 1;
       const nextAtMs = atMs + RETRY_MS[Math.min(failures, RETRY_MS.length) - 1]!;

@@ -11,8 +11,9 @@ export async function* pagesOf<R extends { readonly id: string; readonly created
 ): AsyncGenerator<readonly R[]> {
   for (let after: R | undefined; ;) {
     const rows = await read({ limit: PAGE_ROWS, after });
-    if (rows.length > 0) yield rows;
-    if (rows.length < PAGE_ROWS) return;
+    // A page may end before its limit.
+    if (rows.length === 0) return;
+    yield rows;
     after = rows.at(-1);
   }
 }

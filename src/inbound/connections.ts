@@ -1,5 +1,5 @@
 import { isIP, type Socket } from "node:net";
-import { networkOf } from "../access/address.ts";
+import { subnetOf } from "../access/address.ts";
 
 /** Limits of open connections. */
 export interface ConnectionLimits {
@@ -118,5 +118,5 @@ export class Connections {
 
 /** The address; for IPv6 its /64. */
 export function peerOf(address: string): string {
-  return isIP(address) === 6 && !address.startsWith("::ffff:") ? networkOf(address) : address;
+  return isIP(address) === 6 && !address.startsWith("::ffff:") ? subnetOf(address) : address;
 }

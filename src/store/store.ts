@@ -49,6 +49,7 @@ import { createSealedRows, type SealedRows } from "./sealed-rows.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
 import { type ConnectionShare, poolSizes, readShare } from "./postgres/connection-share.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
+import { BegunFiles } from "./sqlite/begun-files.ts";
 
 /** The opened and migrated database of one process. */
 export interface Store {
@@ -130,7 +131,9 @@ export async function openStore(
   const reports = await connectReports(location);
   const keeping = connectResponses(location, database);
   const compaction = createLedgerCompaction(database);
-  const ledger = { database, reports, compaction, databaseUrl: location.databaseUrl };
+  const { dataDir, databaseUrl } = location;
+  const begunFiles = databaseUrl === undefined ? new BegunFiles(dataDir) : undefined;
+  const ledger = { database, reports, compaction, databaseUrl, begunFiles };
   const changes = new KeyChanges(database);
   const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;
@@ -184,6 +187,7 @@ export async function openStore(
     async close() {
       giveUp();
       listener?.close();
+      begunFiles?.close();
       await compaction.close();
       await Promise.all([...new Set([database, reports, keeping])].map((each) => each.close()));
     },

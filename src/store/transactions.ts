@@ -1,7 +1,7 @@
 import { appendAudit, pruneAudit, takeSecurityEvents } from "./access/audit-transactions.ts";
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
 import { pruneSpending } from "./limits/spending.ts";
-import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
+import { endLostCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import { addRefusals } from "./ledger/add-refusals.ts";
@@ -19,7 +19,7 @@ const TRANSACTIONS = {
   addRefusals,
   createPartitions,
   writeLeaders,
-  beginCompletions,
+  endLostCompletions,
   settleLostCompletions,
   releaseLostHolds,
   holdBudgets,
@@ -32,7 +32,7 @@ const TRANSACTIONS = {
 };
 
 /** Transactions that do not wait for the disk: a crash of the machine may undo them, but not the end of a process. */
-export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions", "addRefusals"]);
+export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["addRefusals"]);
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];

@@ -1,4 +1,12 @@
-import type { FoundKey, KeyRecord, KeyStore, NewKey, Page } from "../../src/access/key-store.ts";
+import {
+  bytesOf,
+  type FoundKey,
+  type KeyRecord,
+  type KeyStore,
+  type NewKey,
+  type Page,
+  PAGE_BYTES,
+} from "../../src/access/key-store.ts";
 import { keyState } from "../../src/access/keys.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
@@ -49,13 +57,20 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       rows.set(key.record.id, key);
       return true;
     },
-    list: async (accountIds, page) =>
-      pageOf(
-        [...rows.values()]
-          .map(({ record }) => record)
-          .filter((record) => accountIds?.includes(record.accountId) !== false),
+    async list(accountIds, page) {
+      const records = [...rows.values()].map(({ record }) => record);
+      const listed = pageOf(
+        records.filter((record) => accountIds?.includes(record.accountId) !== false),
         page,
-      ),
+      );
+      if (page === undefined) return listed;
+      let bytes = 0;
+      return listed.filter((key) => {
+        const before = bytes;
+        bytes += bytesOf(key);
+        return before < PAGE_BYTES;
+      });
+    },
     async countWorking(accountIds, nowMs) {
       const working = [...rows.values()].filter(({ record }) => keyState(record, nowMs) === "active");
       const counts = accountIds.map(

@@ -19,16 +19,16 @@ interface Received {
   readonly body: string;
 }
 
-/** A receiver that answers with the status that it is given. */
+/** A receiver that answers with the status that it is given, once `answering` is done. */
 async function startReceiver() {
   const received: Received[] = [];
-  const state = { status: 204 };
+  const state = { status: 204, answering: async () => undefined as void };
   const server = createServer((request, response) => {
     let body = "";
     request.setEncoding("utf8").on("data", (piece: string) => (body += piece));
     request.on("end", () => {
       received.push({ headers: request.headers, body });
-      response.writeHead(state.status).end();
+      void state.answering().then(() => response.writeHead(state.status).end());
     });
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -174,6 +174,18 @@ it("does not wait for a receiver that is away to send to another one", async () 
     "",
     "It could not be reached (ECONNREFUSED).",
   ]);
+});
+
+it("does not wait for a receiver that takes nine seconds for each message while entries are added", async () => {
+  await createStream(context, receiver.url, ADMIN);
+  receiver.state.answering = async () => {
+    clock.advance(9_000);
+    if (receiver.received.length < 10) await change({ n: String(receiver.received.length) });
+  };
+  expect(await send()).toBe(2);
+  // The next round continues.
+  expect(await send()).toBe(2);
+  expect(sequences()).toEqual([1, 2, 3, 4]);
 });
 
 it("has at most five receivers, with addresses that may be used, which can be removed", async () => {

@@ -143,7 +143,7 @@ describe("the form of a key", () => {
     await page.getByRole("button", { name: "I have saved it" }).click();
     const item = page.getByRole("row").filter({ hasText: "limited" });
     expect(await item.innerText()).toMatch(
-      /expires in 7 days[\s\S]*beta-3-flash; chat[\s\S]*1\.2K requests[\s\S]*of \$7\.50/,
+      /Expires\s+in 7 days[\s\S]*beta-3-flash; chat[\s\S]*1\.2K requests[\s\S]*of \$7\.50/,
     );
     expect(await item.innerText()).toMatch(
       /20 requests\/min per end user, \$0\.50\/month per end user, end user required/,

@@ -29,9 +29,9 @@ async function written(write: (output: { write(text: string): void }) => Promise
 describe("pages of a list", () => {
   it.each([
     [0, [0]],
-    [999, [999]],
+    [999, [999, 0]],
     [1_000, [1_000, 0]],
-    [2_001, [1_000, 1_000, 1]],
+    [2_001, [1_000, 1_000, 1, 0]],
   ])("of %i rows are written as one list and one table", async (count, sizes) => {
     const list = listOf(count);
     expect(await written((output) => writeJsonPages(output, list.pages(), (row) => row))).toBe(

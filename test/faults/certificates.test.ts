@@ -25,6 +25,12 @@ const folder = makeCertificateFolder();
 const billing = authority.issue({ names: ["URI:spiffe://example.org/billing"] });
 const limited = authority.issue({ names: ["DNS:limited.example.org"] });
 
+/** A PNG of one pixel, as text of one character for each byte. */
+const PIXEL = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+).toString("latin1");
+
 const home = makeHome();
 let product: Product;
 let store: Store;
@@ -83,6 +89,33 @@ describe("a certificate that stands for a key", () => {
     const complete = () => askTls(product.httpPort, { authority, pair: limited, ...chat(false) });
     expect(await complete()).toMatchObject({ status: 200 });
     expect(await complete()).toMatchObject({ status: 429, text: expect.stringContaining("per minute") });
+  });
+
+  it.each([
+    [{ origin: "https://other.example", "sec-fetch-site": "cross-site" }, 403],
+    [{ "sec-fetch-site": "same-site" }, 403],
+    [{ origin: "https://other.example" }, 403],
+    [{ origin: "null" }, 403],
+    [{ origin: "https://localhost:PORT", "sec-fetch-site": "same-origin" }, 200],
+    [{ origin: "https://localhost:PORT" }, 200],
+    [{ "sec-fetch-site": "none" }, 200],
+    [{}, 200],
+  ])("is not used by pages of other origins, which can send forms: %o", async (page, status) => {
+    const fields = { model: "beta-3-pro-image-preview", prompt: "a cat" };
+    const parts = Object.entries(fields).map(
+      ([name, value]) => `--x\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+    );
+    const image = 'content-disposition: form-data; name="image"; filename="a.png"\r\ncontent-type: image/png';
+    const { origin } = page as { readonly origin?: string };
+    const headers = {
+      ...page,
+      ...(origin !== undefined && { origin: origin.replace("PORT", String(product.httpPort)) }),
+      "content-type": "multipart/form-data; boundary=x",
+    };
+    const form = `${parts.join("")}--x\r\n${image}\r\n\r\n${PIXEL}\r\n--x--\r\n`;
+    const body = Buffer.from(form, "latin1");
+    const asked = { authority, pair: billing, path: "/v1/images/edits", method: "POST", headers, body };
+    expect(await askTls(product.httpPort, asked)).toMatchObject({ status });
   });
 
   it("serves no longer when the key is revoked, which ends its calls", async () => {

@@ -1,6 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { callBlock, flood, FLOODS, httpBlock } from "./hostile/floods.ts";
-import { MIB, startTarget, type Target } from "./hostile/target.ts";
+import {
+  frame,
+  grpcHeaders,
+  headerBlock,
+  headersFrame,
+  PREFACE,
+  RawHttp2,
+  resetStream,
+  settings,
+  TYPE,
+} from "./hostile/raw-http2.ts";
+import { CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
@@ -59,5 +70,21 @@ describe("all HTTP/2 floods together", () => {
   it("left the product serving without faults", async () => {
     await target.goodRequest();
     expect(target.product.output.stderr).not.toMatch(/"level":"(fatal|error)"|Warning/);
+  });
+});
+
+describe("calls that are reset in the write that begins their connection", () => {
+  it.each([
+    ["of an unknown method", grpcHeaders("/unknown.Service/Method")],
+    ["of another content type", grpcHeaders(CREATE, { "content-type": "APPLICATION/GRPC" })],
+    ["of a known method", grpcHeaders(CREATE)],
+  ])("%s, do not end the process", async (_, headers) => {
+    const block = headerBlock([...new Map(headers)]);
+    const calls = [1, 3, 5].flatMap((stream) => [headersFrame(stream, block, "body follows"), resetStream(stream)]);
+    const connection = new RawHttp2(target.dialGrpc());
+    connection.write(Buffer.concat([PREFACE, settings(), ...calls, frame({ type: TYPE.ping }, Buffer.alloc(8))]));
+    await vi.waitUntil(() => connection.arrived.some(({ type }) => type === TYPE.ping));
+    connection.close();
+    await expect(target.goodRequest()).resolves.toBeGreaterThan(0);
   });
 });

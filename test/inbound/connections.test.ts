@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Connections } from "../../src/inbound/connections.ts";
+import { Connections, peerOf } from "../../src/inbound/connections.ts";
 
 describe("connections", () => {
   let connections: Connections;
@@ -99,5 +99,18 @@ describe("connections", () => {
     expect(await works(await open("127.0.0.2"))).toBe(true);
     exempt = ["127.0.0.1"];
     expect(await works(await open())).toBe(true);
+  });
+});
+
+describe("the client that an address counts for", () => {
+  it.each([
+    ["192.0.2.77", "192.0.2.77"],
+    ["::ffff:192.0.2.77", "::ffff:192.0.2.77"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:db8:1:3::6", "2001:db8:1:3::/64"],
+    ["2001:0DB8::1", "2001:db8:0:0::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+  ])("for %s is %s", (address, client) => {
+    expect(peerOf(address)).toBe(client);
   });
 });

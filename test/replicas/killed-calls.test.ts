@@ -1,3 +1,5 @@
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished, inject } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
@@ -101,4 +103,25 @@ it("settles every call that a killed replica sent to a provider, in another repl
     heldMicroUsd: 0,
   });
   expect(await queryPostgres(databaseUrl, "select id from budget_holds")).toEqual([]);
+});
+
+it("settles on SQLite, in the next process, every call that a killed process sent to a provider, after the lease", async () => {
+  const deployment = await startDeployment({ replicas: 1, databaseUrl: undefined, redisUrl: undefined });
+  onTestFinished(() => deployment.close());
+  const { store, upstream } = deployment;
+  let asked = 0;
+  upstream.script(MODEL, [() => void (asked += 1)]);
+  const { secret } = await createKey({ store: store.keys, clock: systemClock }, { name: "killed", limits: NO_LIMITS });
+  const victim = deployment.products[0]!;
+  const calls = Array.from({ length: CALLERS }, () => callUntilGone(victim.url, secret, []).catch(() => undefined));
+  await expect.poll(() => asked, { timeout: 30_000 }).toBe(CALLERS);
+  victim.signal("SIGKILL");
+  await Promise.all([victim.ending, ...calls]);
+  await deployment.restart(0);
+  const lost = async (): Promise<number> =>
+    (await store.ledger.list({ limit: 99, outcome: "process_lost" })).entries.length;
+  expect(await lost()).toBe(0);
+  await expect.poll(lost, { timeout: 2 * SETTLED_MS, interval: 500 }).toBe(CALLERS);
+  const files = readdirSync(join(deployment.products[0]!.home, "data")).filter((name) => name.startsWith("begun-"));
+  expect(files).toEqual([]);
 });

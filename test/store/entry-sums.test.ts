@@ -20,7 +20,13 @@ let database: Database;
 beforeAll(async () => {
   ({ database } = await openDatabase({ dataDir, databaseUrl: undefined }));
   const compaction = createLedgerCompaction(database);
-  const ledger = createLedgerStore({ database, reports: database, compaction, databaseUrl: undefined });
+  const ledger = createLedgerStore({
+    database,
+    reports: database,
+    compaction,
+    databaseUrl: undefined,
+    begunFiles: undefined,
+  });
   await ledger.insert(
     ENDS.map((endedAtMs, at) => {
       const tags = at < 10 ? ["old"] : Array.from({ length: 8 }, (_, tag) => `${at}-${tag}`);

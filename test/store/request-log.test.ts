@@ -19,7 +19,10 @@ let database: Database;
 beforeAll(async () => {
   ({ database } = await openDatabase({ dataDir, databaseUrl: undefined }));
   const compaction = createLedgerCompaction(database);
-  await writeHistory(createLedgerStore({ database, reports: database, compaction, databaseUrl: undefined }), HISTORY);
+  await writeHistory(
+    createLedgerStore({ database, reports: database, compaction, databaseUrl: undefined, begunFiles: undefined }),
+    HISTORY,
+  );
   await compaction.close();
 });
 afterAll(async () => {

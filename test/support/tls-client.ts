@@ -10,7 +10,7 @@ export interface TlsRequest extends RequestOptions {
   readonly authority: Pick<CertificateAuthority, "cert">;
   /** The client's certificate. Default: none. */
   readonly pair?: TestCertificate | undefined;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
 }
 
 /** An answer over TLS. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { readDecimal, writeDecimal } from "../../web/format/decimal.ts";
-import { formatMicroUsd, parseUsd, writeUsd } from "../../web/format/money.ts";
+import { formatBudget, formatMicroUsd, formatShareOfBudget, parseUsd, writeUsd } from "../../web/format/money.ts";
 import { parseCount } from "../../web/format/number.ts";
 
 describe("a number of a field", () => {
@@ -44,4 +44,30 @@ it("reads and writes amounts and counts in the locale of the program", () => {
   expect(formatMicroUsd(99_600n)).toBe("$0.10");
   expect(parseCount("1,200")).toBe(1_200n);
   expect(parseCount("1.5")).toBeUndefined();
+});
+
+describe("the amounts of a budget", () => {
+  it.each([
+    ["a fraction of a cent", { spent: 150n, budget: 20_000n }, ["$0.00015", "$0.00000", "$0.02", "$0.01985"]],
+    ["cents", { spent: 40_000n, budget: 2_500_000n }, ["$0.04", "$0.00", "$2.50", "$2.46"]],
+    [
+      "more than six digits show",
+      { spent: 123_456_789n, budget: 200_000_000n },
+      ["$123.46", "$0.00", "$200.00", "$76.54"],
+    ],
+    ["almost all of it", { spent: 1_999_600n, budget: 2_000_000n }, ["$1.9996", "$0.0000", "$2.00", "$0.0004"]],
+    ["holds", { spent: 150n, held: 1_234n, budget: 20_000n }, ["$0.00015", "$0.00124", "$0.02", "$0.01861"]],
+    ["nothing", { spent: 0n, budget: 20_000n }, ["$0.00", "$0.00", "$0.02", "$0.02"]],
+    ["more than there is", { spent: 2_000_400n, budget: 2_000_000n }, ["$2.0004", "$0.0000", "$2.00", "$0.0000"]],
+    ["a budget below a cent", { spent: 1n, budget: 5_000n }, ["$0.000001", "$0.000000", "$0.005", "$0.004999"]],
+  ])("do not contradict each other: %s", (_, amounts, expected) => {
+    const { spent, held, budget, left } = formatBudget(amounts);
+    expect([spent, held, budget, left]).toEqual(expected);
+  });
+
+  it("are a whole share only when all is spent", () => {
+    expect(formatShareOfBudget({ spent: 1_999_999n, budget: 2_000_000n })).toBe("99%");
+    expect(formatShareOfBudget({ spent: 29n, budget: 100n })).toBe("29%");
+    expect(formatShareOfBudget({ spent: 0n, budget: 0n })).toBe("100%");
+  });
 });

@@ -1,6 +1,6 @@
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { Dialog, DialogFooter } from "../components/dialog.tsx";
 
 interface RecoveryCodesProps {
   readonly codes: readonly string[];
@@ -25,10 +25,10 @@ export default function RecoveryCodes({ codes, onDone }: RecoveryCodesProps) {
           <li key={code}>{code}</li>
         ))}
       </ul>
-      <div className="mt-6 flex justify-end gap-3">
+      <DialogFooter>
         <CopyButton text={codes.join("\n")} what="the recovery codes" />
         <Button onClick={onDone}>I have saved them</Button>
-      </div>
+      </DialogFooter>
     </Dialog>
   );
 }

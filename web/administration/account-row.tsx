@@ -1,12 +1,12 @@
 import { Ban, CirclePlay, Pencil, ScrollText, ShieldOff, UserX } from "lucide-react";
-import { Link } from "wouter";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { Badge } from "../components/badge.tsx";
-import { IconButton } from "../components/icon-button.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
+import { useIsWide } from "../components/media.ts";
+import { RowActions } from "../components/row-actions.tsx";
 import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
 import type { Sorting } from "../components/sorting.ts";
-import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import { Cell, None, OnPhones } from "../components/table.tsx";
 import { describeLimits } from "../format/limits.ts";
 import { formatCount } from "../format/number.ts";
 import { roleName } from "../format/roles.ts";
@@ -26,9 +26,9 @@ export interface AccountDialogProps {
   readonly onClose: () => void;
 }
 
-/** Grid columns on wide screens, where an account is one line. On phones it is a card. */
+/** Grid columns on wide screens, where an account is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-2 lg:grid-cols-[minmax(0,1fr)_minmax(0,1.2fr)_7rem_4rem_9rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1.1fr)_minmax(0,1.3fr)_7rem_4rem_minmax(0,1fr)_7.5rem_9rem]";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:gap-x-4 lg:px-5 lg:grid-cols-[minmax(0,1fr)_minmax(0,1.2fr)_7rem_4rem_1.5rem] xl:grid-cols-[minmax(0,1.1fr)_minmax(0,1.3fr)_7rem_4rem_minmax(0,1fr)_7.5rem_1.5rem] wide:grid-cols-[minmax(0,1.1fr)_minmax(0,1.3fr)_7rem_4rem_minmax(0,1fr)_7.5rem_9rem]";
 
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
@@ -65,76 +65,79 @@ interface AccountRowProps {
 export function AccountRow({ account, roleNames, isOwn, onAct }: AccountRowProps) {
   const { id, name, email, role, limits, createTime, disableTime, workingKeys = 0n } = account;
   const isDisabled = disableTime !== undefined;
+  const isWide = useIsWide();
   const isLead = role === AccountRole.ADMINISTRATOR || role === AccountRole.OWNER;
   const limitText = describeLimits(limits).join(", ");
   return (
-    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
-      <Cell className="max-lg:col-span-2">
-        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5 lg:flex-nowrap">
-          <bdi className="font-medium wrap-anywhere lg:truncate" title={name}>
-            {name}
-          </bdi>
-          {isDisabled && (
-            <span title={`Disabled on ${formatMoment(disableTime)}`}>
-              <Badge look="danger">
-                Disabled
-                {/* The name needs the room. */}
-                <span className="lg:max-2xl:hidden">
-                  {" "}
-                  <RelativeTime time={disableTime} />
-                </span>
-              </Badge>
-            </span>
-          )}
-          {isOwn && <Badge look="plain">You</Badge>}
-        </span>
+    <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <Cell className="flex items-center gap-x-2">
+        <bdi className="truncate font-medium" title={name}>
+          {name}
+        </bdi>
+        {isDisabled && (
+          <span title={`Disabled on ${formatMoment(disableTime)}`}>
+            <Badge look="danger">
+              Disabled
+              {/* The name needs the room. */}
+              <span className="max-2xl:hidden">
+                {" "}
+                <RelativeTime time={disableTime} />
+              </span>
+            </Badge>
+          </span>
+        )}
+        {isOwn && <Badge look="plain">You</Badge>}
       </Cell>
-      <Cell className="wrap-anywhere max-lg:col-span-2">
+      <Cell className="truncate max-lg:order-3 max-lg:text-xs max-lg:text-muted" title={email}>
         {email === "" ? (
           <span className="text-muted" title="Sign-in is not possible">
             No e-mail address
           </span>
         ) : (
-          <span className="lg:block lg:truncate" title={email}>
-            {email}
-          </span>
+          email
         )}
+        <OnPhones>{limitText !== "" && ` · ${limitText}`}</OnPhones>
       </Cell>
-      <Cell label="Role">
+      <Cell className="max-lg:text-right">
         {isLead ? <Badge look="good">{roleName(account, roleNames)}</Badge> : roleName(account, roleNames)}
       </Cell>
-      <Cell label="Active keys" className="lg:text-right">
-        {workingKeys === 0n ? <None /> : formatCount(workingKeys)}
+      <Cell className="text-right max-lg:order-3 max-lg:text-xs max-lg:text-muted">
+        {workingKeys === 0n && isWide ? <None /> : formatCount(workingKeys)}
+        <OnPhones> {workingKeys === 1n ? "key" : "keys"}</OnPhones>
       </Cell>
-      <Cell label="Limits" className={`${APART} ${ROOMY}`}>
-        <span className="lg:block lg:truncate" title={limitText}>
-          {limitText || <span className="text-muted">Default</span>}
-        </span>
+      <Cell className={`truncate max-lg:hidden ${APART} ${ROOMY}`} title={limitText}>
+        {limitText || <span className="text-muted">Default</span>}
       </Cell>
-      <Cell label="Created" className={`whitespace-nowrap text-muted ${ROOMY}`}>
+      <Cell className={`whitespace-nowrap text-muted max-lg:hidden ${ROOMY}`}>
         {createTime ? <RelativeTime time={createTime} /> : <None />}
       </Cell>
-      <Cell className="max-lg:col-span-2">
-        <span className="-mx-1.5 flex" role="group" aria-label={`Account ${name}`}>
-          <IconButton name={`Edit ${name}`} Icon={Pencil} onClick={() => onAct("edit")} />
-          <Link
-            href={`${PATHS.adminAudit}?account=${id}`}
-            className={ICON_BUTTON}
-            aria-label={`Audit log of ${name}`}
-            title={`Audit log of ${name}`}
-          >
-            <ScrollText aria-hidden className="size-4" />
-          </Link>
-          {email !== "" && !isOwn && (
-            <IconButton name={`Reset factors of ${name}`} Icon={ShieldOff} onClick={() => onAct("reset factors")} />
-          )}
-          <IconButton
-            name={`${isDisabled ? "Enable" : "Disable"} ${name}`}
-            Icon={isDisabled ? CirclePlay : Ban}
-            onClick={() => onAct("disable")}
-          />
-          {!isDisabled && <IconButton name={`Offboard ${name}`} Icon={UserX} onClick={() => onAct("offboard")} />}
-        </span>
+      <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center">
+        <RowActions
+          of={name}
+          actions={[
+            { verb: "Edit", Icon: Pencil, onClick: () => onAct("edit") },
+            {
+              verb: "Audit log",
+              name: `Audit log of ${name}`,
+              Icon: ScrollText,
+              href: `${PATHS.adminAudit}?account=${id}`,
+            },
+            email === "" || isOwn
+              ? []
+              : {
+                  verb: "Reset factors",
+                  name: `Reset factors of ${name}`,
+                  Icon: ShieldOff,
+                  onClick: () => onAct("reset factors"),
+                },
+            isDisabled
+              ? { verb: "Enable", Icon: CirclePlay, onClick: () => onAct("disable") }
+              : [
+                  { verb: "Disable", Icon: Ban, onClick: () => onAct("disable") },
+                  { verb: "Offboard", Icon: UserX, onClick: () => onAct("offboard") },
+                ],
+          ].flat()}
+        />
       </Cell>
     </div>
   );

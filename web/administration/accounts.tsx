@@ -7,7 +7,7 @@ import { isPerson } from "../api/owners.ts";
 import { useRoleNames } from "../api/roles.ts";
 import { useAccount } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
-import { SelectField, TextField } from "../components/field.tsx";
+import { SearchField, SelectField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Loading } from "../components/page.tsx";
 import { type Sorting, sortRows, type SortValues } from "../components/sorting.ts";
@@ -66,20 +66,14 @@ function AccountList() {
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>
-      <div className="mb-4 grid items-end gap-4 sm:grid-cols-[22rem_11rem_1fr]">
-        <TextField
-          label="Find an account"
-          type="search"
-          autoComplete="off"
-          value={searchText}
-          onChange={(event) => setSearchText(event.target.value)}
-        />
-        <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
+      <div className="mb-4 grid items-center gap-3 sm:grid-cols-[20rem_12rem_1fr]">
+        <SearchField label="Find an account" value={searchText} onChange={setSearchText} />
+        <SelectField label="Show" isLabelHidden value={filter} onChange={(event) => setFilter(event.target.value)}>
           {FILTERS.map(([name]) => (
             <option key={name}>{name}</option>
           ))}
         </SelectField>
-        <p role="status" className="text-sm text-muted sm:pb-2.5">
+        <p role="status" className="text-sm text-muted">
           {found.length === 0 ? "No accounts match." : describeCount(found.length)}
         </p>
       </div>

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useLayoutEffect, useRef } from "react";
 import { Link, useLocation } from "wouter";
 import { useMay, usePermissions } from "../api/session.ts";
 import { Empty, Page } from "../components/page.tsx";
@@ -16,6 +16,11 @@ interface AdministrationProps {
 export function Administration({ title, description, actions, children }: AdministrationProps) {
   const [here] = useLocation();
   const permissions = usePermissions();
+  const tabs = useRef<HTMLElement>(null);
+  // A phone shows only some of the links. Each page has its own list of them.
+  useLayoutEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, []);
   const [, , needed] =
     ADMIN_PLACES.findLast(([path]) => here === path || here.startsWith(`${path}/`)) ?? ADMIN_PLACES[0];
   if (!useMay(needed)) {
@@ -29,14 +34,14 @@ export function Administration({ title, description, actions, children }: Admini
   }
   return (
     <Page title={title} description={description} actions={actions} isWide>
-      <nav aria-label="Administration" className="mb-4 border-b border-line">
-        <ul className="-mb-px flex flex-wrap gap-x-1">
+      <nav ref={tabs} aria-label="Administration" className="mb-4 overflow-x-auto border-b border-line">
+        <ul className="flex w-max">
           {ADMIN_PLACES.filter(([, , needs]) => permissions.includes(needs)).map(([path, name]) => (
             <li key={path}>
               <Link
                 href={path}
                 aria-current={here === path ? "page" : here.startsWith(`${path}/`) ? true : undefined}
-                className="flex min-h-11 items-center border-b-2 border-transparent px-3 text-[0.9375rem] text-muted hover:text-ink aria-[current]:border-accent aria-[current]:font-medium aria-[current]:text-ink"
+                className="flex min-h-10 items-center border-b-2 border-transparent px-2.5 text-sm -outline-offset-2! xl:px-3 text-muted hover:text-ink aria-[current]:border-accent aria-[current]:font-medium aria-[current]:text-ink"
               >
                 {name}
               </Link>

@@ -32,13 +32,13 @@ interface InvitationItemProps {
 export function InvitationItem({ invitation, inviter, team, roleNames, onRevoke }: InvitationItemProps) {
   const { createTime } = invitation;
   return (
-    <li className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 px-5 py-4 sm:flex-nowrap">
+    <li className="flex items-center justify-between gap-x-4 px-4 py-2 text-sm lg:px-5">
       <div className="min-w-0">
-        <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
+        <h2 className="flex flex-wrap items-center gap-x-2 gap-y-1 font-medium">
           <bdi className="wrap-anywhere">{invited(invitation)}</bdi>
           <State invitation={invitation} />
         </h2>
-        <p className="mt-0.5 text-sm wrap-anywhere text-muted">
+        <p className="wrap-anywhere text-muted">
           {roleName(invitation, roleNames)}
           {invitation.teamId !== "" && (
             <>
@@ -53,7 +53,7 @@ export function InvitationItem({ invitation, inviter, team, roleNames, onRevoke 
         <Button
           look="quiet danger"
           size="small"
-          className="-ml-3 shrink-0 sm:ml-0"
+          className="-mr-3 shrink-0"
           onClick={onRevoke}
           aria-label={`Revoke the invitation for ${invited(invitation).toLowerCase()}`}
         >

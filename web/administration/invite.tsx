@@ -7,7 +7,7 @@ import { sessionQuery, useMay } from "../api/session.ts";
 import { teamsQuery } from "../api/teams.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
-import { closeAndReset, Dialog, DialogActions } from "../components/dialog.tsx";
+import { closeAndReset, Dialog, DialogActions, DialogFooter } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { readRoleValue } from "../format/roles.ts";
@@ -138,9 +138,9 @@ function AtProvider({ open, name, email, onDone }: AtProviderProps) {
       onClose={onDone}
     >
       <Shared text={location.origin + PATHS.signIn} what="the address" />
-      <div className="mt-6 flex justify-end">
+      <DialogFooter>
         <Button onClick={onDone}>Done</Button>
-      </div>
+      </DialogFooter>
     </Dialog>
   );
 }
@@ -185,9 +185,9 @@ function LinkOnce({ open, link, email, onDone }: LinkOnceProps) {
       onClose={onDone}
     >
       <Shared text={link} what="the link" />
-      <div className="mt-6 flex justify-end">
+      <DialogFooter>
         <Button onClick={onDone}>I have copied it</Button>
-      </div>
+      </DialogFooter>
     </Dialog>
   );
 }

@@ -165,9 +165,12 @@ export function settingName(key: string): string {
   return NAMES[key] ?? key;
 }
 
+/** Shown for a setting without a value. */
+export const NOT_SET = "Not set";
+
 /** Formats the value of a setting for display. */
 export function describeValue(key: string, value: string): string {
-  if (value === "") return "Not set";
+  if (value === "") return NOT_SET;
   if (value === "…") return "Set (hidden)";
   if (key === "sign_up") return SIGN_UP[value] ?? value;
   if (key.endsWith("_ms")) return formatWait(Number(value));

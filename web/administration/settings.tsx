@@ -1,13 +1,17 @@
-import type { ReactNode } from "react";
+import { useEffect, useMemo } from "react";
 import { useQuery } from "@tanstack/react-query";
 import type { GetConfigurationResponse } from "../../gen/parley/console/v1/settings_pb.js";
 import { configurationQuery } from "../api/settings.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Badge } from "../components/badge.tsx";
+import { SearchField } from "../components/field.tsx";
 import { Loading } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
+import { useFind } from "../components/use-find.ts";
+import { hasWords } from "../format/search.ts";
 import { Administration } from "./administration.tsx";
-import { describeValue, SETTING_GROUPS, settingName } from "./setting-names.ts";
+import { anchorOf, SectionLinks } from "./section-links.tsx";
+import { describeValue, NOT_SET, SETTING_GROUPS, settingName } from "./setting-names.ts";
 
 /** Read-only page of the configuration, for administrators. */
 export function Settings() {
@@ -18,64 +22,103 @@ export function Settings() {
   );
 }
 
+/** A setting, or a fact of the installation, which has no key. */
+interface Setting {
+  readonly name: string;
+  /** Its key in the configuration file. */
+  readonly key?: string;
+  readonly value: string;
+}
+
+interface Section {
+  readonly title: string;
+  readonly settings: readonly Setting[];
+}
+
 function Configuration() {
   const configuration = useQuery(configurationQuery);
   if (configuration.isPending) return <Loading what="the settings" />;
   if (configuration.isLoadingError) {
     return <Unavailable error={configuration.error} onRetry={() => void configuration.refetch()} />;
   }
-  const { entries } = configuration.data;
-  const groups = SETTING_GROUPS.map(([title, prefixes]) => {
-    const own = entries.filter(({ key }) => prefixes.some((prefix) => key === prefix || key.startsWith(`${prefix}.`)));
-    return [title, own] as const;
+  return <Sections of={configuration.data} />;
+}
+
+function Sections({ of }: { readonly of: GetConfigurationResponse }) {
+  const [searchText, setSearchText] = useFind();
+  const all = useMemo(() => sectionsOf(of), [of]);
+  const found = all.flatMap(({ title, settings }) => {
+    const matching = settings.filter(({ name, key = "", value }) =>
+      hasWords(`${title} ${name} ${key} ${value}`, searchText),
+    );
+    return matching.length === 0 ? [] : [{ title, settings: matching }];
   });
+  const providers = of.providers.filter(({ name, dialect }) => hasWords(`Providers ${name} ${dialect}`, searchText));
+  const titles = found.map(({ title }) => title);
+  if (providers.length > 0) titles.splice(titles[0] === INSTALLATION ? 1 : 0, 0, PROVIDERS);
+  // The browser goes to the anchor of an address before the settings are there.
+  useEffect(() => {
+    if (location.hash !== "") location.replace(location.hash);
+  }, []);
   return (
-    <div className="space-y-6">
-      <Panel title="Installation">
-        <Installation of={configuration.data} />
-      </Panel>
-      <Panel title="Providers" description="Providers in use. URLs and credentials are never shown.">
-        <ul className="divide-y divide-line text-sm">
-          {configuration.data.providers.map(({ name, dialect, simulated, models }) => (
-            <li key={name} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2.5 first:pt-0 last:pb-0">
-              <bdi className="font-medium wrap-anywhere">{name}</bdi>
-              <span className="text-muted">
-                {dialect} dialect, {models === 1 ? "1 model" : `${models} models`}
-              </span>
-              {simulated && <Badge look="warn">Simulated</Badge>}
-            </li>
-          ))}
-        </ul>
-      </Panel>
-      {groups.map(([title, own]) => (
-        <Panel key={title} title={title}>
-          <dl className="divide-y divide-line text-sm">
-            {own.map(({ key, value }) => (
-              <Row key={key} name={settingName(key)} hint={key}>
-                {describeValue(key, value)}
-              </Row>
-            ))}
-          </dl>
-        </Panel>
-      ))}
+    <div className="gap-8 lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] lg:items-start">
+      <div className="sticky top-0 z-10 -mx-4 bg-canvas px-4 py-2 sm:-mx-8 sm:px-8 lg:top-4 lg:mx-0 lg:p-0">
+        <SearchField label="Find a setting" value={searchText} onChange={setSearchText} />
+        <SectionLinks titles={titles} />
+      </div>
+      <div className="min-w-0 space-y-5 max-lg:mt-3">
+        <p role="status" className={titles.length === 0 ? "py-8 text-muted" : "sr-only"}>
+          {titles.length === 0 ? "No setting matches." : describeFound(found, all)}
+        </p>
+        {titles.map((title) => (
+          <div key={title} id={anchorOf(title)} className={ANCHOR}>
+            <Panel title={title} {...(title === PROVIDERS && { description: PROVIDERS_NOTE })}>
+              {title === PROVIDERS ? (
+                <ProviderList providers={providers} />
+              ) : (
+                <dl className="divide-y divide-line text-sm">
+                  {found
+                    .find((section) => section.title === title)!
+                    .settings.map((setting) => (
+                      <Row key={setting.key ?? setting.name} setting={setting} />
+                    ))}
+                </dl>
+              )}
+            </Panel>
+          </div>
+        ))}
+      </div>
     </div>
   );
 }
 
-function Installation({ of }: { readonly of: GetConfigurationResponse }) {
-  const { file, version, nodeVersion, database, databaseVersion, rates } = of;
-  return (
-    <dl className="divide-y divide-line text-sm">
-      <Row name="Configuration file">{file === "" ? "None (using defaults)" : file}</Row>
-      <Row name="Version">
-        Parley {version} on Node {nodeVersion}
-      </Row>
-      <Row name="Database">
-        {database === "postgres" ? "PostgreSQL" : "SQLite"}, schema {databaseVersion}
-      </Row>
-      <Row name="Rate limits stored in">{RATES[rates] ?? rates}</Row>
-    </dl>
-  );
+const INSTALLATION = "Installation";
+const PROVIDERS = "Providers";
+const PROVIDERS_NOTE = "Providers in use. URLs and credentials are never shown.";
+
+/** Classes of an element that an address leads to: below what stays at the top of a phone's screen. */
+const ANCHOR = "scroll-mt-28 lg:scroll-mt-4";
+
+function describeFound(found: readonly Section[], all: readonly Section[]): string {
+  const count = (sections: readonly Section[]): number => sections.flatMap(({ settings }) => settings).length;
+  return `${count(found)} of ${count(all)} settings`;
+}
+
+function sectionsOf(of: GetConfigurationResponse): readonly Section[] {
+  const { entries, file, version, nodeVersion, database, databaseVersion, rates } = of;
+  const installation: readonly Setting[] = [
+    { name: "Configuration file", value: file === "" ? "None (using defaults)" : file },
+    { name: "Version", value: `Parley ${version} on Node ${nodeVersion}` },
+    { name: "Database", value: `${database === "postgres" ? "PostgreSQL" : "SQLite"}, schema ${databaseVersion}` },
+    { name: "Rate limits stored in", value: RATES[rates] ?? rates },
+  ];
+  const groups = SETTING_GROUPS.map(([title, prefixes]) => ({
+    title,
+    settings: entries
+      .filter(({ key }) => prefixes.some((prefix) => key === prefix || key.startsWith(`${prefix}.`)))
+      .map(({ key, value }) => ({ name: settingName(key), key, value: describeValue(key, value) })),
+  }));
+  return [{ title: INSTALLATION, settings: installation }, ...groups];
 }
 
 const RATES: Readonly<Record<string, string>> = {
@@ -84,23 +127,46 @@ const RATES: Readonly<Record<string, string>> = {
   postgres: "PostgreSQL (shared by all processes)",
 };
 
-/** One setting: name, configuration key and value. */
-function Row({
-  name,
-  hint,
-  children,
-}: {
-  readonly name: string;
-  readonly hint?: string;
-  readonly children: ReactNode;
-}) {
+function ProviderList({ providers }: Pick<GetConfigurationResponse, "providers">) {
   return (
-    <div className="grid gap-x-6 gap-y-0.5 py-2.5 first:pt-0 last:pb-0 sm:grid-cols-2">
-      <dt>
-        {name}
-        {hint !== undefined && <code className="block font-mono text-xs wrap-anywhere text-muted">{hint}</code>}
-      </dt>
-      <dd className="wrap-anywhere">{children}</dd>
+    <ul className="divide-y divide-line text-sm">
+      {providers.map(({ name, dialect, simulated, models }) => (
+        <li key={name} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-1.5 first:pt-0 last:pb-0">
+          <bdi className="font-medium wrap-anywhere">{name}</bdi>
+          <span className="text-muted">
+            {dialect} dialect, {models === 1 ? "1 model" : `${models} models`}
+          </span>
+          {simulated && <Badge look="warn">Simulated</Badge>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** One setting: name, value, and its key, which is the anchor of its address. */
+function Row({ setting: { name, key, value } }: { readonly setting: Setting }) {
+  return (
+    <div
+      id={key}
+      className={`-mx-2 grid grid-cols-[minmax(0,1fr)_fit-content(50%)] gap-x-4 px-2 py-1.5 target:bg-accent-soft xl:gap-x-6 xl:grid-cols-[minmax(0,1.1fr)_minmax(0,0.9fr)_minmax(0,1.1fr)] ${ANCHOR}`}
+    >
+      <dt>{name}</dt>
+      <dd
+        className={`wrap-anywhere max-xl:text-right ${key === undefined ? "xl:col-span-2" : value === NOT_SET ? "text-muted" : ""}`}
+      >
+        {value}
+      </dd>
+      {key !== undefined && (
+        <dd className="leading-5 max-xl:col-span-2">
+          <a
+            href={`#${key}`}
+            title="Link to this setting"
+            className="font-mono text-xs wrap-anywhere text-muted underline-offset-2 hover:text-accent hover:underline"
+          >
+            {key}
+          </a>
+        </dd>
+      )}
     </div>
   );
 }

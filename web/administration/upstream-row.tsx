@@ -29,7 +29,7 @@ export type UpstreamColumn = "target" | "health" | "attempts" | "errors" | "ttft
 
 /** Grid columns on wide screens, where a target is one line. On phones it is a card. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
+  "grid grid-cols-2 gap-x-4 gap-y-3 px-5 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
 
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
@@ -96,7 +96,7 @@ export function UpstreamRow({ upstream }: { readonly upstream: Upstream }) {
   const hasProblem = test.isError || test.data?.failure !== undefined;
   return (
     <>
-      <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <div role="row" className={`${GRID} py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
         <Cell className="max-lg:col-span-2">
           <button
             type="button"

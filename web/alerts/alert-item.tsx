@@ -19,7 +19,7 @@ export function AlertItem({ alert }: { readonly alert: Alert }) {
   const acknowledge = useMutation({ mutationFn: () => alerts.acknowledge({ id }), onSuccess: refreshAlerts });
   const failing = acknowledge.isError ? readFailure(acknowledge.error) : undefined;
   return (
-    <li className="px-5 py-4">
+    <li className="px-4 py-3 text-sm sm:px-5">
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
         <div className="min-w-0 flex-1 basis-80">
           <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -33,7 +33,7 @@ export function AlertItem({ alert }: { readonly alert: Alert }) {
             )}
             {muteUntil !== undefined && <Badge look="plain">Muted</Badge>}
           </p>
-          <p className="mt-1 text-[0.9375rem] wrap-anywhere">{detail}</p>
+          <p className="mt-0.5 wrap-anywhere">{detail}</p>
           <Times alert={alert} />
         </div>
         <div className="flex flex-wrap items-center gap-2">
@@ -66,7 +66,7 @@ function Times({ alert }: { readonly alert: Alert }) {
   const nameOf = useNames();
   const link = linkOf(alert);
   return (
-    <p className="mt-1 flex flex-wrap gap-x-4 gap-y-1 text-sm text-muted">
+    <p className="mt-0.5 flex flex-wrap gap-x-4 text-muted">
       {openTime && <span title={formatMoment(openTime)}>Opened {formatFromNow(openTime)}</span>}
       {resolveTime && <span title={formatMoment(resolveTime)}>Resolved {formatFromNow(resolveTime)}</span>}
       {acknowledgeTime && (

@@ -47,7 +47,7 @@ function Items({ resolved, title }: { readonly resolved: boolean; readonly title
   const all = list.data.pages.flatMap(({ alerts }) => alerts);
   if (all.length === 0)
     return resolved ? (
-      <p className="text-[0.9375rem] text-muted">No alerts in the last 90 days.</p>
+      <p className="text-sm text-muted">No alerts in the last 90 days.</p>
     ) : (
       <Empty title="No open alerts">Nothing needs your attention.</Empty>
     );

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { AuditEntry } from "../../gen/parley/console/v1/audit_pb.js";
-import { ColumnHeads, None } from "../components/table.tsx";
+import { None } from "../components/table.tsx";
 import { formatClock, formatPreciseMoment } from "../format/time.ts";
 import {
   ACTION_WORDS,
@@ -20,7 +20,15 @@ const COLUMNS = ["Time", "Action", "Actor", "Object", "Change", "From"] as const
 
 /** Column headers. On phones only for screen readers. */
 export function EntryHead() {
-  return <ColumnHeads grid={GRID} columns={COLUMNS} />;
+  return (
+    <div role="row" className={`${GRID} px-5 py-2`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader">
+          {column}
+        </span>
+      ))}
+    </div>
+  );
 }
 
 interface EntryRowProps {

@@ -10,8 +10,8 @@ const LOOKS = {
 
 /** Returns the CSS classes of a button, also for buttons rendered by a library. */
 export function buttonClass(look: keyof typeof LOOKS, size: "normal" | "small" = "normal"): string {
-  const room = size === "small" ? "min-h-9 px-3 text-sm" : "min-h-11 px-4 text-[0.9375rem] sm:min-h-10";
-  return `inline-flex items-center justify-center gap-2 rounded-lg font-medium transition-colors disabled:opacity-60 ${room} ${LOOKS[look]}`;
+  const room = size === "small" ? "min-h-9 px-3" : "min-h-11 px-4 sm:min-h-9";
+  return `inline-flex items-center justify-center gap-2 rounded-lg text-sm font-medium transition-colors disabled:opacity-60 ${room} ${LOOKS[look]}`;
 }
 
 interface ButtonProps extends ComponentProps<"button"> {

@@ -12,6 +12,7 @@ const LISTED = 100;
 /** Field for one of many choices, found by any words of their names (combobox of the ARIA practices). */
 export function Combobox({
   label,
+  isLabelHidden = false,
   hint,
   error,
   name,
@@ -60,7 +61,7 @@ export function Combobox({
       autoHighlight
       {...(name !== undefined && { name })}
     >
-      <Frame {...{ id, label, hint, error }}>
+      <Frame {...{ id, label, isLabelHidden, hint, error }}>
         <Base.InputGroup className="relative">
           <Base.Input
             id={id}

@@ -1,13 +1,15 @@
 import { type ComponentProps, type ReactNode, useId } from "react";
-import { ChevronDown } from "lucide-react";
+import { ChevronDown, Search } from "lucide-react";
 
 /** Classes of an input. */
 export const BOX =
-  "block w-full min-h-11 sm:min-h-10 rounded-lg border border-edge bg-surface px-3 py-2 text-base sm:text-[0.9375rem] " +
+  "block w-full min-h-11 sm:min-h-9 rounded-lg border border-edge bg-surface px-3 py-2 sm:py-1.5 text-base sm:text-sm " +
   "placeholder:text-muted aria-invalid:border-danger disabled:bg-sunken disabled:text-muted";
 
 export interface Named {
   readonly label: string;
+  /** Only for screen readers: the field says itself what it is for. */
+  readonly isLabelHidden?: boolean;
   /** Help text. */
   readonly hint?: ReactNode;
   /** Validation error. */
@@ -15,12 +17,38 @@ export interface Named {
 }
 
 /** Text input with label, hint and validation error. */
-export function TextField({ label, hint, error, ...rest }: Named & ComponentProps<"input">) {
+export function TextField({ label, isLabelHidden = false, hint, error, ...rest }: Named & ComponentProps<"input">) {
   const id = useId();
   return (
-    <Frame {...{ id, label, hint, error }}>
+    <Frame {...{ id, label, isLabelHidden, hint, error }}>
       <input {...rest} id={id} {...describedBy(id, hint, error)} className={BOX} />
     </Frame>
+  );
+}
+
+interface SearchFieldProps {
+  /** Shown within the field: `Find a key`. */
+  readonly label: string;
+  readonly value: string;
+  readonly onChange: (text: string) => void;
+  readonly maxLength?: number;
+}
+
+/** Text input that narrows a list. The key `/` goes to the first one of a page. */
+export function SearchField({ label, onChange, ...rest }: SearchFieldProps) {
+  return (
+    <div className="relative min-w-0">
+      <Search aria-hidden className="pointer-events-none absolute inset-y-0 left-3 my-auto size-4 text-muted" />
+      <input
+        {...rest}
+        type="search"
+        autoComplete="off"
+        aria-label={label}
+        placeholder={label}
+        onChange={(event) => onChange(event.target.value)}
+        className={`${BOX} pl-9`}
+      />
+    </div>
   );
 }
 
@@ -35,10 +63,17 @@ export function TextAreaField({ label, hint, error, className = "", ...rest }: N
 }
 
 /** Select field. */
-export function SelectField({ label, hint, error, children, ...rest }: Named & ComponentProps<"select">) {
+export function SelectField({
+  label,
+  isLabelHidden = false,
+  hint,
+  error,
+  children,
+  ...rest
+}: Named & ComponentProps<"select">) {
   const id = useId();
   return (
-    <Frame {...{ id, label, hint, error }}>
+    <Frame {...{ id, label, isLabelHidden, hint, error }}>
       <div className="relative">
         <select {...rest} id={id} {...describedBy(id, hint, error)} className={`${BOX} appearance-none truncate pr-9`}>
           {children}
@@ -52,7 +87,7 @@ export function SelectField({ label, hint, error, children, ...rest }: Named & C
 /** Checkbox. */
 export function CheckField({ label, ...rest }: { readonly label: ReactNode } & ComponentProps<"input">) {
   return (
-    <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
+    <label className="flex min-h-9 items-center gap-3 text-sm">
       <input {...rest} type="checkbox" className="size-4.5 shrink-0" />
       <span className="min-w-0 wrap-anywhere">{label}</span>
     </label>
@@ -75,13 +110,14 @@ export function FieldGroup({ label, hint, error, children }: Named & { readonly 
 export function Frame({
   id,
   label,
+  isLabelHidden = false,
   hint,
   error,
   children,
 }: Named & { readonly id: string; readonly children: ReactNode }) {
   return (
     <div className="min-w-0 space-y-1.5">
-      <label htmlFor={id} className="block text-sm font-medium">
+      <label htmlFor={id} className={isLabelHidden ? "sr-only" : "block text-sm font-medium"}>
         {label}
       </label>
       {children}

@@ -18,7 +18,7 @@ export function Fold({ title, summary, isOpen, children }: FoldProps) {
       onToggle={(event) => setOpened(event.currentTarget.open)}
       className="group rounded-lg border border-line"
     >
-      <summary className="flex min-h-11 items-center justify-between gap-4 rounded-lg px-4 text-[0.9375rem] font-medium">
+      <summary className="flex min-h-11 items-center justify-between gap-4 rounded-lg px-4 text-sm font-medium">
         {title}
         <span className="text-sm font-normal text-muted group-open:hidden">{summary}</span>
       </summary>

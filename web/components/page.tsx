@@ -17,7 +17,7 @@ export function Page({ title, description, actions, isWide = false, children }: 
       <header className="mb-5 flex flex-wrap items-start justify-between gap-x-6 gap-y-4">
         <div className="min-w-0 sm:flex-1 sm:basis-80">
           <Title className="text-2xl font-semibold tracking-tight">{title}</Title>
-          {description !== undefined && <p className="mt-1 text-[0.9375rem] text-muted">{description}</p>}
+          {description !== undefined && <p className="mt-1 text-sm text-muted">{description}</p>}
         </div>
         {actions}
       </header>
@@ -149,7 +149,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   return (
     <div className="rounded-xl border border-dashed border-line px-6 py-14 text-center">
       <p className="text-lg font-medium">{title}</p>
-      <div className="mx-auto mt-2 max-w-md text-[0.9375rem] text-muted">{children}</div>
+      <div className="mx-auto mt-2 max-w-md text-sm text-muted">{children}</div>
     </div>
   );
 }

@@ -12,7 +12,7 @@ interface PanelProps {
 export function Panel({ title, description, actions, children }: PanelProps) {
   const id = useId();
   return (
-    <section aria-labelledby={id} className="rounded-xl border border-line bg-surface p-5 sm:p-6">
+    <section aria-labelledby={id} className="rounded-xl border border-line bg-surface p-4 sm:p-5">
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2">
         <div className="min-w-0">
           <h2 id={id} className="text-base font-semibold">
@@ -22,7 +22,7 @@ export function Panel({ title, description, actions, children }: PanelProps) {
         </div>
         {actions}
       </div>
-      <div className="mt-5">{children}</div>
+      <div className="mt-4">{children}</div>
     </section>
   );
 }

@@ -1,6 +1,6 @@
 import { Button } from "./button.tsx";
 import { CopyButton } from "./copy-button.tsx";
-import { Dialog } from "./dialog.tsx";
+import { Dialog, DialogFooter } from "./dialog.tsx";
 
 interface ShownOnceProps {
   readonly open: boolean;
@@ -20,9 +20,9 @@ export function ShownOnce({ open, title, description, secret, onDone }: ShownOnc
         </code>
         <CopyButton text={secret} what="the key" look="primary" />
       </div>
-      <div className="mt-6 flex justify-end">
+      <DialogFooter>
         <Button onClick={onDone}>I have saved it</Button>
-      </div>
+      </DialogFooter>
     </Dialog>
   );
 }

@@ -1,4 +1,5 @@
 import { ArrowDown, ArrowUp } from "lucide-react";
+import { ActionsHead } from "./row-actions.tsx";
 import { nextSorting, type Sorting } from "./sorting.ts";
 
 /** A column of a table that can be sorted. */
@@ -30,16 +31,17 @@ interface SortedHeadProps<Column extends string> {
 export function SortedHead<Column extends string>({ columns, grid, sorting, onSort }: SortedHeadProps<Column>) {
   const Arrow = sorting?.isDescending === true ? ArrowDown : ArrowUp;
   return (
-    <div role="row" className={`${grid} px-5`}>
+    <div role="row" className={grid}>
       {columns.map(({ name, title, column, isRight, isApart, className = "" }) => {
         const isSorted = column !== undefined && sorting?.column === column;
-        const shown = title === undefined ? name : <abbr title={title}>{name}</abbr>;
+        const shown =
+          name === "Actions" ? <ActionsHead /> : title === undefined ? name : <abbr title={title}>{name}</abbr>;
         return (
           <div
             key={name}
             role="columnheader"
             aria-sort={isSorted ? (sorting.isDescending ? "descending" : "ascending") : undefined}
-            className={`flex min-h-9 items-center ${isRight ? "justify-end" : ""} ${isApart ? APART : ""} ${className}`}
+            className={`flex min-h-8 items-center ${isRight ? "justify-end" : ""} ${isApart ? APART : ""} ${className}`}
           >
             {column === undefined ? (
               shown

@@ -16,7 +16,7 @@ export function Switch({ on, onChange, disabled = false, children }: SwitchProps
       aria-checked={on}
       disabled={disabled}
       onClick={() => onChange(!on)}
-      className="inline-flex min-h-11 items-center gap-2.5 rounded-lg px-2 text-[0.9375rem] font-medium disabled:opacity-60 sm:min-h-10"
+      className="inline-flex min-h-11 items-center gap-2.5 rounded-lg px-2 text-sm font-medium disabled:opacity-60 sm:min-h-10"
     >
       <span
         aria-hidden

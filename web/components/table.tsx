@@ -1,13 +1,14 @@
 import type { ReactNode } from "react";
+import { useIsWide } from "./media.ts";
 
 interface TableProps {
   readonly label: string;
-  /** Row of the column headers. Not on phones, where each row is a card. */
+  /** Row of the column headers. Not on phones. */
   readonly head: ReactNode;
   readonly children: ReactNode;
 }
 
-/** A table whose rows are grids, and cards on phones. */
+/** A table whose rows are grids: one line on wide screens, two or a card on phones. */
 export function Table({ label, head, children }: TableProps) {
   return (
     <div role="table" aria-label={label} className="overflow-hidden rounded-xl border border-line bg-surface text-sm">
@@ -21,44 +22,30 @@ export function Table({ label, head, children }: TableProps) {
   );
 }
 
-interface ColumnHeadsProps {
-  /** Classes of the grid's columns. */
-  readonly grid: string;
-  readonly columns: readonly string[];
-  /** The column whose header is aligned to the right. Default: none. */
-  readonly right?: string;
-}
-
-/** Row of column headers. */
-export function ColumnHeads({ grid, columns, right }: ColumnHeadsProps) {
-  return (
-    <div role="row" className={`${grid} px-5 py-2`}>
-      {columns.map((column) => (
-        <span key={column} role="columnheader" className={column === right ? "text-right" : ""}>
-          {column}
-        </span>
-      ))}
-    </div>
-  );
-}
-
 interface CellProps {
   /** Shown on phones, which have no column headers. Default: none. */
   readonly label?: string;
   /** Second line. */
   readonly detail?: ReactNode;
+  /** Shown on hover: the whole of a text that may be cut. */
+  readonly title?: string;
   readonly className?: string;
   readonly children?: ReactNode;
 }
 
-export function Cell({ label, detail, className = "", children }: CellProps) {
+export function Cell({ label, detail, title, className = "", children }: CellProps) {
   return (
-    <div role="cell" className={`min-w-0 tabular-nums ${className}`}>
+    <div role="cell" title={title} className={`min-w-0 tabular-nums ${className}`}>
       {label !== undefined && <span className="block text-xs text-muted lg:hidden">{label}</span>}
       {children}
       {detail !== undefined && <span className="block text-xs text-muted">{detail}</span>}
     </div>
   );
+}
+
+/** Further words of a cell on phones, which have no column headers and fewer columns. */
+export function OnPhones({ children }: { readonly children: ReactNode }) {
+  return useIsWide() ? null : children;
 }
 
 /** Placeholder of a missing value. */

@@ -3,7 +3,7 @@ import { ConfigurationSection as Section, type NamedEntry } from "../../gen/parl
 import { settingName } from "../administration/setting-names.ts";
 import { Badge } from "../components/badge.tsx";
 import { IconButton } from "../components/icon-button.tsx";
-import { ColumnHeads, Cell, None } from "../components/table.tsx";
+import { Cell, None, OnPhones } from "../components/table.tsx";
 import type { EntryAct } from "./dialog-props.ts";
 import {
   describeCredential,
@@ -23,15 +23,23 @@ interface EntryRowProps {
   readonly onAct: (act: EntryAct | "view") => void;
 }
 
-/** Grid columns on wide screens. On phones each entry is a card. */
+/** Grid columns on wide screens, where most entries are one line. On phones it has two or more. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.3fr)_7rem_9rem_minmax(0,1fr)_minmax(0,1.6fr)_7rem] lg:gap-y-0";
+  "grid grid-cols-[minmax(0,1fr)_auto] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.3fr)_6.5rem_8rem_minmax(0,1fr)_minmax(0,1.8fr)_6rem] lg:gap-x-4 lg:px-5";
 
 const COLUMNS = ["Name", "Kind", "From", "State", "Details", "Actions"] as const;
 
 /** Column headers. */
 export function EntryHead() {
-  return <ColumnHeads grid={GRID} columns={COLUMNS} />;
+  return (
+    <div role="row" className={`${GRID} py-1.5`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader">
+          {column}
+        </span>
+      ))}
+    </div>
+  );
 }
 
 /** One entry of the table. */
@@ -43,15 +51,24 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
   const canChange = isStored(entry) && isEnabled;
   const setting = settingOf(entry);
   const details = summarize(entry);
+  const note =
+    isStored(entry) && section === Section.PROVIDERS ? describeCredential(credential) : setting && settingName(setting);
   const isShort = section === Section.ALIASES || setting !== undefined;
   return (
-    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-9 lg:items-center lg:py-1`}>
-      <Cell className="max-lg:col-span-2">
-        <bdi className="font-semibold wrap-anywhere">{name}</bdi>
+    <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <Cell className="truncate font-medium" title={name}>
+        <bdi>{name}</bdi>
       </Cell>
-      <Cell label="Kind">{kind}</Cell>
-      <Cell label="From">{originOf(entry)}</Cell>
-      <Cell label="State">
+      <Cell className="max-lg:order-2 max-lg:text-xs max-lg:text-muted">
+        {kind}
+        <OnPhones>
+          , {originOf(entry)}
+          {details !== "" && ` · ${details}`}
+          {note && ` · ${note}`}
+        </OnPhones>
+      </Cell>
+      <Cell className="max-lg:hidden">{originOf(entry)}</Cell>
+      <Cell className="lg:py-0.5">
         <Badge look={look}>{state}</Badge>
         {problems.map((problem) => (
           <span key={problem} className="mt-1 block text-xs wrap-anywhere text-muted">
@@ -59,18 +76,10 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
           </span>
         ))}
       </Cell>
-      <Cell
-        label="Details"
-        className="wrap-anywhere"
-        detail={
-          isStored(entry) && section === Section.PROVIDERS
-            ? describeCredential(credential)
-            : setting && settingName(setting)
-        }
-      >
-        {details === "" ? <None /> : details}
+      <Cell className="truncate max-lg:hidden" title={note ? `${details}, ${note}` : details}>
+        {details === "" ? <None /> : details} {note && <span className="ml-1 text-xs text-muted">{note}</span>}
       </Cell>
-      <Cell className="max-lg:col-span-2">
+      <Cell className="flex justify-end max-lg:order-3 lg:justify-start">
         <span className="-mx-1.5 flex" role="group" aria-label={`Actions on ${label}`}>
           {isEditable(entry) && isEnabled && (
             <IconButton name={`Edit ${label}`} Icon={Pencil} onClick={() => onAct("edit")} />

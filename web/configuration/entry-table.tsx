@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { ListEntriesResponse, NamedEntry } from "../../gen/parley/console/v1/configuration_pb.js";
-import { SelectField, TextField } from "../components/field.tsx";
+import { SearchField, SelectField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Table } from "../components/table.tsx";
 import { formatCount } from "../format/number.ts";
@@ -34,15 +34,9 @@ export function EntryTable({ list: { entries, enabled }, onAct }: EntryTableProp
   const problems = entries.filter(hasProblem).length;
   return (
     <>
-      <div className="mb-4 grid gap-4 sm:max-w-xl sm:grid-cols-[2fr_1fr]">
-        <TextField
-          label="Find an entry"
-          type="search"
-          autoComplete="off"
-          value={searchText}
-          onChange={(event) => setSearchText(event.target.value)}
-        />
-        <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
+      <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_12rem]">
+        <SearchField label="Find an entry" value={searchText} onChange={setSearchText} />
+        <SelectField label="Show" isLabelHidden value={filter} onChange={(event) => setFilter(event.target.value)}>
           {FILTERS.map(([name]) => (
             <option key={name} value={name}>
               {name === "With a problem" ? `${name} (${problems})` : name}

@@ -6,20 +6,20 @@ import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import { type Stop, StopKind } from "../../gen/parley/console/v1/stop_pb.js";
 import { refreshStops, stops } from "../api/stops.ts";
 import { Badge } from "../components/badge.tsx";
-import { IconButton } from "../components/icon-button.tsx";
 import { notify } from "../components/notify.ts";
-import { Cell, None } from "../components/table.tsx";
+import { ActionsHead, RowActions } from "../components/row-actions.tsx";
+import { Cell, None, OnPhones } from "../components/table.tsx";
 import { TextLink } from "../components/text-link.tsx";
-import { formatMicroUsd } from "../format/money.ts";
+import { formatBudget } from "../format/money.ts";
 import { formatFromNow } from "../format/time.ts";
 import { PATHS } from "../paths.ts";
 import { StopCalls } from "../requests/stop-calls.tsx";
 
 const SetBudget = lazy(() => import("./set-budget.tsx"));
 
-/** Grid columns on wide screens, where an end user is one line. On phones it is a card. */
+/** Grid columns on wide screens, where an end user is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-2 px-5 lg:grid-cols-[minmax(0,1fr)_7rem_7rem_7rem_7rem_5rem] lg:items-center lg:gap-y-0";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:gap-x-4 lg:px-5 lg:grid-cols-[minmax(0,1fr)_7rem_7rem_7rem_7rem_1.5rem] wide:grid-cols-[minmax(0,1fr)_7rem_7rem_7rem_7rem_5rem] lg:items-center";
 
 const AMOUNTS = ["Spent", "Held", "Budget", "Left"] as const;
 
@@ -35,7 +35,7 @@ export function EndUserHead({ holders }: { readonly holders: "end users" | "sess
           </span>
         ))}
         <span role="columnheader" className="text-right">
-          Actions
+          <ActionsHead />
         </span>
       </div>
     </div>
@@ -63,47 +63,64 @@ export function EndUserRow({ value: budget, of: key, holder, kind, stop, isWrita
       notify("Calls are allowed again.");
     },
   });
+  const amounts = formatBudget({ spent, held, budget: limit });
   const look = left === 0n ? "text-danger" : spent * 5n >= limit * 4n ? "text-warn" : "";
   return (
-    <div role="row" className={`${GRID} py-3 tabular-nums hover:bg-sunken lg:min-h-9 lg:py-0.5`}>
-      <Cell className="max-lg:col-span-2">
-        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
-          {name === "" ? (
-            <span className="text-muted">Name not stored yet</span>
-          ) : (
+    <div role="row" className={`${GRID} py-2 tabular-nums hover:bg-sunken lg:min-h-7.5 lg:py-0`}>
+      <Cell className="flex items-center gap-x-2">
+        {name === "" ? (
+          <span className="text-muted">Name not stored yet</span>
+        ) : (
+          <span className="truncate" title={name}>
             <TextLink to={requestsOf(key, kind, name)} label={`Requests of ${name}`}>
-              <bdi className="wrap-anywhere">{name}</bdi>
+              <bdi>{name}</bdi>
             </TextLink>
-          )}
-          {stop !== undefined && (
-            <Badge look="danger">Stopped{stop.expireTime && `, ends ${formatFromNow(stop.expireTime)}`}</Badge>
-          )}
-        </span>
-      </Cell>
-      <Cell label="Spent" className="lg:text-right">
-        {formatMicroUsd(spent)}
-      </Cell>
-      <Cell label="Held" className="lg:text-right">
-        {held === 0n ? <None /> : formatMicroUsd(held)}
-      </Cell>
-      <Cell label="Budget" className="lg:text-right">
-        {isOwn ? <abbr title="Its own, until the period ends">{formatMicroUsd(limit)}*</abbr> : formatMicroUsd(limit)}
-      </Cell>
-      <Cell label="Left" className={`font-medium lg:text-right ${look}`}>
-        {formatMicroUsd(left)}
-      </Cell>
-      <Cell className="max-lg:col-span-2">
-        {isWritable && name !== "" && (
-          <span className="-mx-1.5 flex lg:mx-0 lg:justify-end" role="group" aria-label={name}>
-            <IconButton name={`Change the budget of ${name}`} Icon={Pencil} onClick={() => setDialog("open")} />
-            {stop === undefined ? (
-              <StopCalls accountId={key.accountId} kind={kind} value={name}>
-                {(open) => <IconButton name={`Stop ${name}`} Icon={Ban} onClick={open} />}
-              </StopCalls>
-            ) : (
-              <IconButton name={`End the stop of ${name}`} Icon={CirclePlay} onClick={() => end.mutate(stop)} />
-            )}
           </span>
+        )}
+        {stop !== undefined && (
+          <Badge look="danger">Stopped{stop.expireTime && `, ends ${formatFromNow(stop.expireTime)}`}</Badge>
+        )}
+      </Cell>
+      <Cell className="truncate max-lg:order-3 max-lg:text-xs max-lg:text-muted lg:text-right">
+        {amounts.spent}
+        <OnPhones>
+          {" "}
+          of {amounts.budget} spent{held > 0n && `, ${amounts.held} held`}
+        </OnPhones>
+      </Cell>
+      <Cell className="text-right max-lg:hidden">{held === 0n ? <None /> : amounts.held}</Cell>
+      <Cell className="text-right max-lg:hidden">
+        {isOwn ? <abbr title="Its own, until the period ends">{amounts.budget}*</abbr> : amounts.budget}
+      </Cell>
+      <Cell className={`text-right font-medium ${look}`}>
+        {amounts.left}
+        <OnPhones> left</OnPhones>
+      </Cell>
+      <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center lg:flex lg:justify-end">
+        {isWritable && name !== "" && (
+          <StopCalls accountId={key.accountId} kind={kind} value={name}>
+            {(open) => (
+              <RowActions
+                of={name}
+                actions={[
+                  {
+                    verb: "Change the budget",
+                    name: `Change the budget of ${name}`,
+                    Icon: Pencil,
+                    onClick: () => setDialog("open"),
+                  },
+                  stop === undefined
+                    ? { verb: "Stop", Icon: Ban, onClick: open }
+                    : {
+                        verb: "End the stop",
+                        name: `End the stop of ${name}`,
+                        Icon: CirclePlay,
+                        onClick: () => end.mutate(stop),
+                      },
+                ]}
+              />
+            )}
+          </StopCalls>
         )}
         {dialog && (
           <Suspense>

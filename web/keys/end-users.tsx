@@ -10,7 +10,7 @@ import { useOwners } from "../api/owners.ts";
 import { stopsQuery } from "../api/stops.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
-import { TextField } from "../components/field.tsx";
+import { SearchField } from "../components/field.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { Segments } from "../components/segments.tsx";
 import { TextLink } from "../components/text-link.tsx";
@@ -97,14 +97,7 @@ function Budgets({ value: key }: { readonly value: Key }) {
           <Segments legend="Budgets of" choices={CHOICES} value={holders} onChange={setHolders} />
         </div>
         <div className="w-full sm:w-80">
-          <TextField
-            label={`Find ${holders}`}
-            type="search"
-            autoComplete="off"
-            maxLength={200}
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-          />
+          <SearchField label={`Find ${holders}`} maxLength={200} value={text} onChange={setText} />
         </div>
         {first !== undefined && (
           <p role="status" className="text-sm text-muted sm:pb-2.5">

@@ -1,11 +1,12 @@
-import { ArrowRightLeft, Pencil, RefreshCw, Trash2 } from "lucide-react";
+import { Archive, ArrowRightLeft, Clock, type LucideIcon, Pencil, RefreshCw, Trash2, Users } from "lucide-react";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../components/badge.tsx";
-import { IconButton } from "../components/icon-button.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
+import { ActionsHead, type RowAction, RowActions } from "../components/row-actions.tsx";
 import { Spent } from "../components/spent.tsx";
-import { ColumnHeads, Cell } from "../components/table.tsx";
-import { TextLink } from "../components/text-link.tsx";
+import { Cell, OnPhones } from "../components/table.tsx";
+import { formatFromNow } from "../format/time.ts";
 import { endUsersPath } from "../paths.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeAttributionLimits, describeLimits } from "../format/limits.ts";
@@ -24,94 +25,148 @@ interface KeyRowProps {
   readonly onAct: (act: KeyAct) => void;
 }
 
-/** Grid columns on wide screens. On phones each key is a card. */
+/** Grid columns on wide screens, where a key is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.4fr)_minmax(0,1fr)_minmax(0,1.1fr)_7rem_10rem_8rem] lg:gap-x-6 lg:gap-y-0";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_6.75rem_8.5rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.9fr)_minmax(0,1fr)_6.75rem_9rem_8.75rem]";
 
-const COLUMNS = ["Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
+const COLUMNS = ["Name", "Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
 
 /** Column headers. */
 export function KeyHead() {
-  return <ColumnHeads grid={GRID} columns={COLUMNS} right="Spent this month" />;
+  return (
+    <div role="row" className={`${GRID} py-1.5`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader" className={column === "Spent this month" ? "text-right" : ""}>
+          {column === "Actions" ? <ActionsHead /> : column}
+        </span>
+      ))}
+    </div>
+  );
 }
 
 /** One key of the table. */
 export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransferable, onAct }: KeyRowProps) {
-  const isRotated = key.replacedBy !== "";
-  const isActive = key.state === KeyState.ACTIVE;
+  const permissions = describePermissions(key);
+  const limits = [...describeLimits(key.limits), ...describeAttributionLimits(key.attributionLimits)].join(", ");
+  const state = stateOf(key);
+  const others = isSuccessor
+    ? "Includes the keys it replaced"
+    : key.replacedBy === ""
+      ? undefined
+      : "Includes the key that replaced it";
+  const spent = <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />;
   return (
-    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-14 lg:items-center lg:py-1.5`}>
-      <Cell className="max-lg:col-span-2">
-        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
-          <bdi className="font-semibold wrap-anywhere">{key.name}</bdi>
+    <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <Cell className="flex h-5 flex-wrap items-center gap-x-2 overflow-hidden">
+        <span className="flex max-w-full min-w-0 items-center gap-x-2" title={owner && `${key.name}, of ${owner}`}>
+          <bdi className="truncate font-medium" title={key.name}>
+            {key.name}
+          </bdi>
           <State value={key} />
-          {key.storeContent && <Badge look="warn">Stores prompts and answers</Badge>}
-        </span>
-        <span className="flex flex-wrap gap-x-3 text-xs text-muted">
-          <code className="font-mono">{key.display}</code>
-          {owner !== undefined && (
-            <span className="wrap-anywhere">
-              of <bdi>{owner}</bdi>
+          {key.storeContent && (
+            <span title="Stores prompts and answers" className="shrink-0">
+              <Archive aria-hidden className="size-4 text-warn" />
+              <span className="sr-only">Stores prompts and answers</span>
             </span>
           )}
         </span>
-      </Cell>
-      <Cell label="Permissions" className="wrap-anywhere">
-        {describePermissions(key)}
-      </Cell>
-      <Cell label="Limits">
-        {[...describeLimits(key.limits), ...describeAttributionLimits(key.attributionLimits)].join(", ") ||
-          "Account limits"}
-        {(key.attributionLimits?.endUserBudgetMicroUsd ?? key.attributionLimits?.sessionBudgetMicroUsd) !==
-          undefined && (
-          <span className="block">
-            <TextLink to={endUsersPath(key.id)} label={`Spending of the end users of ${key.name}`}>
-              Spending of each
-            </TextLink>
+        {/* Wraps out of sight where the name leaves no room. */}
+        {owner !== undefined && (
+          <span className="min-w-0 flex-1 basis-20 truncate text-muted max-lg:hidden" title={`Owner: ${owner}`}>
+            of <bdi>{owner}</bdi>
           </span>
         )}
       </Cell>
-      <Cell label="Last used">{key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}</Cell>
-      <Cell
-        label="Spent this month"
-        className="lg:text-right"
-        detail={
-          isSuccessor ? "Includes the keys it replaced" : isRotated ? "Includes the key that replaced it" : undefined
-        }
-      >
-        <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
+      <Cell className="truncate text-xs text-muted max-lg:order-3">
+        <code className="font-mono">{key.display}</code>
+        <OnPhones>
+          {state !== undefined && ` · ${state[1]}${state[2]}`}
+          {owner !== undefined && ` · of ${owner}`} · {permissions}
+          {limits !== "" && ` · ${limits}`}
+        </OnPhones>
       </Cell>
-      <Cell className="max-lg:col-span-2">
-        {isActive && isWritable && (
-          <span className="-mx-1.5 flex" role="group" aria-label={`Key ${key.name}`}>
-            <IconButton name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
-            {!isRotated && <IconButton name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}
-            {isTransferable && (
-              <IconButton name={`Transfer ${key.name}`} Icon={ArrowRightLeft} onClick={() => onAct("transfer")} />
-            )}
-            <IconButton name={`Revoke ${key.name}`} Icon={Trash2} onClick={() => onAct("revoke")} />
+      <Cell className="truncate max-lg:hidden" title={permissions}>
+        {permissions}
+      </Cell>
+      <Cell className="truncate max-lg:hidden" title={limits}>
+        {limits || <span className="text-muted">Account limits</span>}
+      </Cell>
+      <Cell className="text-right whitespace-nowrap text-muted max-lg:order-3 max-lg:text-xs lg:text-left">
+        {key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}
+      </Cell>
+      <Cell className="text-right whitespace-nowrap">
+        {others === undefined ? (
+          spent
+        ) : (
+          <span title={others}>
+            {spent}
+            <span className="sr-only"> {others}</span>
           </span>
         )}
+      </Cell>
+      <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center">
+        <RowActions of={key.name} actions={actionsOn(key, { isWritable, isTransferable, onAct })} />
       </Cell>
     </div>
   );
 }
 
-/** Badge of a key that is revoked, expired, rotated or will expire; nothing for other keys. */
-function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
-  if (state === KeyState.REVOKED)
-    return <Badge look="danger">Revoked {revokeTime && <RelativeTime time={revokeTime} />}</Badge>;
-  if (state === KeyState.EXPIRED)
-    return <Badge look="plain">Expired {expireTime && <RelativeTime time={expireTime} />}</Badge>;
-  if (replacedBy !== "")
-    return <Badge look="warn">Rotated, expires {expireTime && <RelativeTime time={expireTime} />}</Badge>;
-  if (expireTime !== undefined)
-    return (
-      <Badge look="good">
-        Active, expires <RelativeTime time={expireTime} />
-      </Badge>
-    );
-  return null;
+function actionsOn(
+  key: Key,
+  { isWritable, isTransferable, onAct }: Pick<KeyRowProps, "isWritable" | "isTransferable" | "onAct">,
+): readonly RowAction[] {
+  const { attributionLimits: limits, name } = key;
+  const spending: RowAction = {
+    verb: "Spending of end users",
+    name: `Spending of the end users of ${name}`,
+    Icon: Users,
+    href: endUsersPath(key.id),
+  };
+  const act = (verb: string, Icon: LucideIcon, what: KeyAct): RowAction => ({ verb, Icon, onClick: () => onAct(what) });
+  const mayChange = isWritable && key.state === KeyState.ACTIVE;
+  return [
+    (limits?.endUserBudgetMicroUsd ?? limits?.sessionBudgetMicroUsd) === undefined ? [] : spending,
+    mayChange ? act("Edit", Pencil, "edit") : [],
+    mayChange && key.replacedBy === "" ? act("Rotate", RefreshCw, "rotate") : [],
+    mayChange && isTransferable ? act("Transfer", ArrowRightLeft, "transfer") : [],
+    mayChange ? act("Revoke", Trash2, "revoke") : [],
+  ].flat();
+}
+
+/** Mark of a key that is revoked, expired, rotated or will expire; nothing for other keys. The name needs the room. */
+function State({ value: key }: { readonly value: Key }) {
+  const words = stateOf(key);
+  if (words === undefined) return null;
+  const [look, word, end] = words;
+  return (
+    <span title={`${word}${end}`} className="shrink-0">
+      {word === "Expires" ? (
+        <span className="2xl:hidden">
+          <Clock aria-hidden className="size-4 text-muted" />
+        </span>
+      ) : null}
+      <span className={word === "Expires" ? "max-2xl:sr-only" : ""}>
+        <Badge look={look}>
+          {word}
+          <span className="max-2xl:sr-only">{end}</span>
+        </Badge>
+      </span>
+    </span>
+  );
+}
+
+/** State of a key that is not simply active: what it is, and since or until when. */
+function stateOf({
+  state,
+  expireTime,
+  revokeTime,
+  replacedBy,
+}: Key): readonly [look: "plain" | "warn" | "danger", word: string, time: string] | undefined {
+  const at = (time: Timestamp | undefined): string => (time === undefined ? "" : ` ${formatFromNow(time)}`);
+  if (state === KeyState.REVOKED) return ["danger", "Revoked", at(revokeTime)];
+  if (state === KeyState.EXPIRED) return ["plain", "Expired", at(expireTime)];
+  if (replacedBy !== "") return ["warn", "Rotated", `, expires${at(expireTime)}`];
+  return expireTime === undefined ? undefined : ["plain", "Expires", at(expireTime)];
 }
 
 function describePermissions({ models, capabilities }: Key): string {

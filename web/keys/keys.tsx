@@ -5,7 +5,7 @@ import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { keysQuery } from "../api/keys.ts";
 import { ownerChoices, useOwners } from "../api/owners.ts";
 import { useAccount, useMay } from "../api/session.ts";
-import { TextField } from "../components/field.tsx";
+import { SearchField } from "../components/field.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { Choose } from "../components/choose.tsx";
@@ -103,19 +103,14 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>
-      <div className="mb-5 grid gap-4 empty:hidden sm:max-w-xl sm:grid-cols-2">
+      <div className="mb-4 grid gap-3 empty:hidden sm:grid-cols-[20rem_14rem]">
         {(list.data.length > MANY || searchText !== "") && (
-          <TextField
-            label="Find a key"
-            type="search"
-            autoComplete="off"
-            value={searchText}
-            onChange={(event) => setSearchText(event.target.value)}
-          />
+          <SearchField label="Find a key" value={searchText} onChange={setSearchText} />
         )}
         {owners.length > 1 && (
           <Choose
             label="Owner"
+            isLabelHidden
             value={ownerId}
             all="All owners"
             choices={ownerChoices(owners, account.id)}

@@ -25,7 +25,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
       isOpen={modelError !== undefined || capabilityError !== undefined}
     >
       <FieldGroup label="Models" error={modelError}>
-        <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
+        <label className="flex min-h-9 items-center gap-3 text-sm">
           <input
             type="radio"
             name="models"
@@ -36,7 +36,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
           />
           All models, including future ones
         </label>
-        <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
+        <label className="flex min-h-9 items-center gap-3 text-sm">
           <input
             type="radio"
             name="models"

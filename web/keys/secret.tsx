@@ -6,7 +6,7 @@ import { makes } from "../models/abilities.ts";
 import { mayUse } from "../playground/setup.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { Dialog, DialogFooter } from "../components/dialog.tsx";
 import { ClientSettings } from "./client-settings.tsx";
 
 interface SecretOnceProps {
@@ -39,9 +39,9 @@ export function SecretOnce({ open, title, made: { key, secret }, onDone }: Secre
       {model !== undefined && (
         <ClientSettings use={{ secret, model, models: usable.map(({ id }) => id), origin: location.origin }} />
       )}
-      <div className="mt-6 flex justify-end">
+      <DialogFooter>
         <Button onClick={onDone}>I have saved it</Button>
-      </div>
+      </DialogFooter>
     </Dialog>
   );
 }

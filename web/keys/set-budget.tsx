@@ -6,7 +6,7 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
 import { notify } from "../components/notify.ts";
-import { formatMicroUsd, writeUsd } from "../format/money.ts";
+import { formatBudget, writeUsd } from "../format/money.ts";
 import { readAmount } from "./choices.ts";
 
 interface SetBudgetProps {
@@ -21,7 +21,8 @@ const FIELD = "budget_micro_usd";
 
 /** Dialog that gives one end user or session another budget in this period. */
 export default function SetBudget({ keyId, holder, value, open, onClose }: SetBudgetProps) {
-  const { name, isOwn, budgetMicroUsd, spentMicroUsd } = value;
+  const { name, isOwn, budgetMicroUsd, spentMicroUsd, heldMicroUsd } = value;
+  const amounts = formatBudget({ spent: spentMicroUsd, held: heldMicroUsd, budget: budgetMicroUsd });
   const set = useMutation({
     mutationFn: (readBudget: () => bigint | undefined) => {
       const budget = readBudget();
@@ -40,7 +41,7 @@ export default function SetBudget({ keyId, holder, value, open, onClose }: SetBu
       description={
         <>
           Of <bdi className="font-medium wrap-anywhere text-ink">{name}</bdi>, until the present period ends. Applies to
-          the next request. {formatMicroUsd(spentMicroUsd)} is spent.
+          the next request. {amounts.spent} of {amounts.budget} is spent.
         </>
       }
       onClose={onClose}

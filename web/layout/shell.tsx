@@ -21,7 +21,7 @@ const Toasts = lazy(() => import("./toasts.tsx"));
 
 /** Classes of an entry of the navigation. */
 const ENTRY =
-  "flex min-h-10 items-center gap-3 rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong";
+  "flex min-h-9 items-center gap-3 rounded-lg px-3 text-sm font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong";
 
 /** Layout of all pages of a session. The navigation is beside the page on wide screens and above it on phones. */
 export function Shell({ children }: { readonly children: ReactNode }) {
@@ -36,7 +36,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         Skip to content
       </a>
       <header className="border-b border-line bg-surface lg:border-r lg:border-b-0">
-        <div className="flex flex-col px-4 py-3 lg:sticky lg:top-0 lg:h-dvh lg:px-5 lg:py-6">
+        <div className="flex flex-col px-4 py-3 lg:sticky lg:top-0 lg:h-dvh lg:overflow-y-auto lg:px-4 lg:py-5">
           <div className="flex items-center justify-between">
             <Mark />
             <Button
@@ -50,10 +50,10 @@ export function Shell({ children }: { readonly children: ReactNode }) {
               {isOpen ? "Close" : "Menu"}
             </Button>
           </div>
-          <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-4 lg:mt-6 lg:flex`}>
+          <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-4 lg:mt-5 lg:flex`}>
             <SearchButton onClick={() => overlays.open("palette")} />
             <Places onGo={() => setOpen(false)} />
-            <div className="mt-auto space-y-4">
+            <div className="mt-auto space-y-3">
               <a href={REFERENCE.path} className={ENTRY}>
                 <REFERENCE.Icon aria-hidden className="size-4.5" />
                 {REFERENCE.name}
@@ -126,7 +126,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   const account = useAccount();
   return (
     <nav aria-label="Pages">
-      <ul className="space-y-1">
+      <ul className="space-y-0.5">
         {placesOf(account, usePermissions()).map(({ path, name, Icon }) => (
           <li key={path}>
             <Link
@@ -149,7 +149,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
 function Person() {
   const account = useAccount();
   return (
-    <div className="space-y-4 border-t border-line pt-4">
+    <div className="space-y-3 border-t border-line pt-3">
       <ThemeSwitch />
       <div className="px-1 text-sm">
         <p className="truncate font-medium" title={account.name}>
@@ -158,7 +158,7 @@ function Person() {
         <p className="truncate text-muted" title={account.email}>
           {account.email}
         </p>
-        <p className="mt-0.5 text-muted">{useRoleName()}</p>
+        <p className="text-muted">{useRoleName()}</p>
       </div>
       <SignOutButton size="small" className="w-full">
         Sign out

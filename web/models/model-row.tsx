@@ -12,28 +12,29 @@ import {
   Shapes,
   Wrench,
 } from "lucide-react";
-import type { ComponentProps } from "react";
-import { Link } from "wouter";
+import type { ReactNode } from "react";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
 import { CopyIcon } from "../components/copy-icon.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
+import { type RowAction, RowActions } from "../components/row-actions.tsx";
 import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
 import type { Sorting } from "../components/sorting.ts";
-import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import { Cell, None, OnPhones } from "../components/table.tsx";
 import { formatDuration } from "../format/duration.ts";
 import { formatShare, healthOf } from "../format/health.ts";
 import { formatMicroUsd } from "../format/money.ts";
-import { formatShort } from "../format/number.ts";
+import { formatPercent, formatShort } from "../format/number.ts";
 import { formatTime } from "../format/time.ts";
+import { PATHS } from "../paths.ts";
 import { ABILITIES, makes } from "./abilities.ts";
 import type { SortColumn } from "./sorting.ts";
 import { StageBadge } from "./stage-badge.tsx";
 
-/** Grid columns on wide screens. On phones each model is a card. */
+/** Grid columns on wide screens, where a model is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1fr)_7.5rem_5.5rem_6rem_6.5rem_5.5rem_10rem_6rem] lg:gap-y-0";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_5.5rem_5.5rem_4.5rem_9.5rem_1.5rem] lg:px-5 wide:grid-cols-[minmax(0,1fr)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem]";
 
 const COLUMNS: readonly SortedColumn<SortColumn>[] = [
   { name: "Model", column: "name" },
@@ -41,13 +42,13 @@ const COLUMNS: readonly SortedColumn<SortColumn>[] = [
   { name: "Context", column: "context", isRight: true },
   { name: "Input / 1M", column: "input", isRight: true },
   { name: "Output / 1M", column: "output", isRight: true },
-  { name: "TTFT", column: "latency", isRight: true },
+  { name: "TTFT", title: "Time to first token, median", column: "latency", isRight: true },
   { name: "Health", column: "errors", isApart: true },
   { name: "Actions" },
 ];
 
-/** Classes of a cell with a number. */
-const NUMBER = "lg:text-right";
+/** Classes of a cell with a number, in a column that phones have no room for. */
+const NUMBER = "text-right whitespace-nowrap max-lg:hidden";
 
 interface ModelHeadProps {
   readonly sorting: Sorting<SortColumn> | undefined;
@@ -64,76 +65,88 @@ export function ModelRow({ model }: { readonly model: Model }) {
   const { id, description, provider, attempts, firstContent, targets } = model;
   const isRoute = targets.length > 0;
   const isEmbedding = makes(model, Modality.EMBEDDING);
+  const about = [isRoute ? `Served by ${targets.join(", ")}` : provider, description].filter(Boolean).join(" · ");
   return (
-    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-14 lg:items-center lg:py-1.5`}>
-      <Cell className="max-lg:col-span-2">
-        <div className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
-          <span className="flex min-w-0 items-center gap-x-1">
-            <code className="min-w-0 font-mono font-semibold wrap-anywhere">{id}</code>
-            <CopyIcon text={id} what={`the name ${id}`} />
-          </span>
+    <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <Cell className="flex h-6 flex-wrap items-center gap-x-2 overflow-hidden">
+        <span className="flex max-w-full min-w-0 items-center gap-x-1.5">
+          <code className="truncate font-mono text-[0.8125rem] font-medium" title={`${id}\n${about}`}>
+            {id}
+          </code>
+          <CopyIcon text={id} what={`the name ${id}`} />
           <StageBadge model={model} />
-        </div>
-        <p className="line-clamp-2 text-xs text-muted lg:line-clamp-1" title={description}>
-          {isRoute ? `Served by ${targets.join(", ")}` : <bdi>{provider}</bdi>}
-          {description !== "" && (
-            <>
-              {" · "}
-              <bdi>{description}</bdi>
-            </>
-          )}
-        </p>
+        </span>
+        {/* Wraps out of sight where the name leaves no room. */}
+        <span className="min-w-0 flex-1 basis-20 truncate text-xs text-muted max-lg:sr-only" title={about}>
+          <bdi>{about}</bdi>
+        </span>
       </Cell>
-      <Cell className="max-lg:col-span-2">
+      <Cell className="max-lg:order-3">
         <Abilities model={model} />
       </Cell>
-      <Cell
-        label="Context"
-        className={NUMBER}
-        detail={isEmbedding ? undefined : `${formatShort(model.maxOutputTokens)} output`}
-      >
-        {formatShort(model.contextWindow)}
-        <span className="sr-only"> tokens</span>
+      <Cell className={NUMBER}>
+        <Detailed details={isEmbedding ? [] : [`${formatShort(model.maxOutputTokens)} output`]}>
+          {formatShort(model.contextWindow)}
+          <span className="sr-only"> tokens</span>
+        </Detailed>
       </Cell>
       <PriceCells model={model} isRoute={isRoute} />
-      <Cell label="Time to first token" className={NUMBER} {...latencyOf(firstContent, isRoute ? 0n : attempts)} />
-      <Cell label="Health" className={APART} detail={isRoute ? undefined : <HealthDetail of={model} />}>
-        {isRoute ? <None /> : <HealthBadge of={model} isShort />}
+      <Cell className={NUMBER}>
+        <TimeToFirstToken latency={firstContent} attempts={isRoute ? 0n : attempts} />
       </Cell>
-      <Cell className="max-lg:col-span-2">
-        <span className="-mx-1.5 flex">
-          <Actions model={model} isRoute={isRoute} isEmbedding={isEmbedding} />
-        </span>
+      <Cell className={`flex items-center gap-x-2 whitespace-nowrap max-lg:justify-end ${APART}`}>
+        {isRoute ? <None /> : <Health of={model} />}
+      </Cell>
+      <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center">
+        <RowActions of={id} actions={actionsOn(model, { isRoute, isEmbedding })} />
       </Cell>
     </div>
   );
 }
 
-/** Since when the circuit is open, and the error rate. */
-function HealthDetail({ of }: { readonly of: Model }) {
+/** A value whose details are shown on hover. */
+function Detailed({ details, children }: { readonly details: readonly string[]; readonly children: ReactNode }) {
+  if (details.length === 0) return children;
+  return (
+    <abbr title={details.join("\n")} className="decoration-line underline-offset-4">
+      {children}
+      <span className="sr-only"> {details.join(", ")}</span>
+    </abbr>
+  );
+}
+
+/** State of the circuit, and the share of failed attempts. */
+function Health({ of }: { readonly of: Model }) {
   const { breaker, attempts, failures } = of;
   const start = breaker?.restStartTime;
-  const since = healthOf(of) === "circuit open" ? "Since" : "Circuit open since";
+  const since = start && `${healthOf(of) === "circuit open" ? "Since" : "Circuit open since"} ${formatTime(start)}`;
+  const share = formatShare(failures, attempts);
   return (
     <>
-      {start && (
-        <span className="block">
-          {since} {formatTime(start)}
+      <span title={since}>
+        <HealthBadge of={of} isShort />
+        {since && <span className="sr-only"> {since}</span>}
+      </span>
+      {attempts > 0n && (
+        <span className="text-muted max-lg:hidden" title={`${share} errors`}>
+          {formatPercent(Number(failures) / Number(attempts))}
+          <span className="sr-only"> ({share} errors)</span>
         </span>
       )}
-      {attempts > 0n && <span className="block">{formatShare(failures, attempts)} errors</span>}
     </>
   );
 }
 
-function latencyOf(
-  latency: Model["firstContent"],
-  attempts: bigint,
-): Pick<ComponentProps<typeof Cell>, "children" | "detail"> {
-  if (latency === undefined || latency.count === 0n || attempts === 0n) return { children: <None /> };
+interface TimeToFirstTokenProps {
+  readonly latency: Model["firstContent"];
+  readonly attempts: bigint;
+}
+
+function TimeToFirstToken({ latency, attempts }: TimeToFirstTokenProps) {
+  if (latency === undefined || latency.count === 0n || attempts === 0n) return <None />;
   const { count, p50Ms, p95Ms } = latency;
-  if (count === 1n) return { children: formatDuration(p50Ms), detail: "1 request" };
-  return { children: `p50 ${formatDuration(p50Ms)}`, detail: `p95 ${formatDuration(p95Ms)}` };
+  const details = count === 1n ? "1 request" : `p95 ${formatDuration(p95Ms)}`;
+  return <Detailed details={[details]}>{formatDuration(p50Ms)}</Detailed>;
 }
 
 const ICONS: Readonly<Record<string, LucideIcon>> = {
@@ -151,7 +164,7 @@ function Abilities({ model }: { readonly model: Model }) {
   const names = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);
   if (names.length === 0) return <span className="text-xs text-muted">Text only</span>;
   return (
-    <span className="flex flex-wrap gap-1.5">
+    <span className="flex gap-1.5 lg:gap-1">
       {names.map((name) => {
         const Icon = ICONS[name]!;
         return (
@@ -165,15 +178,17 @@ function Abilities({ model }: { readonly model: Model }) {
   );
 }
 
-/** Prices of input and output, with those of the cache, of pictures and of long prompts below. */
+/** Prices of input and output, with those of the cache, of pictures and of long prompts as details. */
 function PriceCells({ model, isRoute }: { readonly model: Model; readonly isRoute: boolean }) {
   const { price } = model;
-  const labels = ["Input per 1M tokens", "Output per 1M tokens"] as const;
   if (price === undefined) {
-    const what = isRoute ? "that of the target" : "not configured";
-    return labels.map((label) => (
-      <Cell key={label} label={label} className={`text-xs text-muted ${NUMBER}`}>
-        {what}
+    const what = isRoute ? "That of the target" : "Not configured";
+    return ["input", "output"].map((each) => (
+      <Cell key={each} className={NUMBER} title={what}>
+        <span aria-hidden className="text-muted">
+          –
+        </span>
+        <span className="sr-only">{what}</span>
       </Cell>
     ));
   }
@@ -193,41 +208,31 @@ function PriceCells({ model, isRoute }: { readonly model: Model; readonly isRout
   );
   return (
     <>
-      <Cell label={labels[0]} className={NUMBER} detail={<Lines of={inputs} />}>
-        {formatMicroUsd(input)}
+      <Cell className={NUMBER}>
+        <Detailed details={inputs}>{formatMicroUsd(input)}</Detailed>
       </Cell>
-      <Cell label={labels[1]} className={NUMBER} detail={<Lines of={outputs} />}>
-        {makes(model, Modality.EMBEDDING) ? <None /> : formatMicroUsd(output)}
+      <Cell className={NUMBER}>
+        {makes(model, Modality.EMBEDDING) ? <None /> : <Detailed details={outputs}>{formatMicroUsd(output)}</Detailed>}
       </Cell>
+      <OnPhones>
+        <Cell className="order-3 text-right text-xs whitespace-nowrap text-muted">
+          {formatMicroUsd(input)}
+          {!makes(model, Modality.EMBEDDING) && ` / ${formatMicroUsd(output)}`}
+        </Cell>
+      </OnPhones>
     </>
   );
 }
 
-function Lines({ of }: { readonly of: readonly string[] }) {
-  return of.map((line) => (
-    <span key={line} className="block">
-      {line}
-    </span>
-  ));
-}
-
-interface ActionsProps {
-  readonly model: Model;
-  readonly isRoute: boolean;
-  readonly isEmbedding: boolean;
-}
-
-function Actions({ model: { id }, isRoute, isEmbedding }: ActionsProps) {
+function actionsOn(
+  { id }: Model,
+  { isRoute, isEmbedding }: { readonly isRoute: boolean; readonly isEmbedding: boolean },
+): readonly RowAction[] {
   const query = `?model=${encodeURIComponent(id)}`;
-  const links: readonly (readonly [label: string, to: string, Icon: LucideIcon])[] = [
-    ...(isEmbedding ? [] : [[`Try it: ${id}`, `/playground${query}`, Play] as const]),
-    [`Requests for ${id}`, `/requests${query}`, ListTree],
+  return [
+    isEmbedding ? [] : { verb: "Try it", name: `Try it: ${id}`, Icon: Play, href: `${PATHS.playground}${query}` },
+    { verb: "Requests", name: `Requests for ${id}`, Icon: ListTree, href: `${PATHS.requests}${query}` },
     // Usage is counted for the served model, so a route has none.
-    ...(isRoute ? [] : [[`Usage for ${id}`, `/usage${query}`, ChartColumn] as const]),
-  ];
-  return links.map(([label, to, Icon]) => (
-    <Link key={to} href={to} aria-label={label} title={label} className={ICON_BUTTON}>
-      <Icon aria-hidden className="size-4" />
-    </Link>
-  ));
+    isRoute ? [] : { verb: "Usage", name: `Usage for ${id}`, Icon: ChartColumn, href: `${PATHS.usage}${query}` },
+  ].flat();
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { modelsQuery } from "../api/models.ts";
 import { Unavailable } from "../components/alert.tsx";
-import { SelectField, TextField } from "../components/field.tsx";
+import { SearchField, SelectField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { type Sorting, sortRows } from "../components/sorting.ts";
@@ -53,15 +53,9 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
   return (
     <>
       {models.length >= MANY && (
-        <div className="mb-5 grid gap-4 sm:max-w-xl sm:grid-cols-[2fr_1fr]">
-          <TextField
-            label="Find a model"
-            type="search"
-            autoComplete="off"
-            value={searchText}
-            onChange={(event) => setSearchText(event.target.value)}
-          />
-          <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
+        <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_12rem]">
+          <SearchField label="Find a model" value={searchText} onChange={setSearchText} />
+          <SelectField label="Show" isLabelHidden value={filter} onChange={(event) => setFilter(event.target.value)}>
             <option value="">All</option>
             {FILTERS.filter(([, each]) => models.some(each)).map(([name]) => (
               <option key={name}>{name}</option>

@@ -3,8 +3,8 @@ import { Badge } from "../components/badge.tsx";
 import { Panel } from "../components/panel.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
 import { TextLink } from "../components/text-link.tsx";
-import { formatMicroUsd } from "../format/money.ts";
-import { formatCount, formatWholePercent } from "../format/number.ts";
+import { formatBudget, formatShareOfBudget } from "../format/money.ts";
+import { formatCount } from "../format/number.ts";
 import { PATHS } from "../paths.ts";
 
 /** Keys that expire soon, or are near or over a limit. */
@@ -12,7 +12,7 @@ export function KeyNotices({ keys }: { readonly keys: readonly KeyNotice[] }) {
   return (
     <Panel title="Keys near a limit or their expiry">
       {keys.length === 0 ? (
-        <p className="text-[0.9375rem] text-muted">
+        <p className="text-sm text-muted">
           No key expires within 14 days, has used 80% of its budget, or was refused for a limit in the last 24 hours.
         </p>
       ) : (
@@ -38,12 +38,13 @@ export function KeyNotices({ keys }: { readonly keys: readonly KeyNotice[] }) {
 
 function Notices({ notice }: { readonly notice: KeyNotice }) {
   const { expireTime, monthSpentMicroUsd: spent, budgetMicroUsd: budget, limitedRequests } = notice;
+  const amounts = formatBudget({ spent, budget });
   return (
     <>
       {budget > 0n && (
-        <span title={`${formatMicroUsd(spent)} of ${formatMicroUsd(budget)} this month`}>
+        <span title={`${amounts.spent} of ${amounts.budget} this month`}>
           <Badge look={spent >= budget ? "danger" : "warn"}>
-            {formatWholePercent(Number(spent) / Number(budget))} of its budget
+            {formatShareOfBudget({ spent, budget })} of its budget
           </Badge>
         </span>
       )}

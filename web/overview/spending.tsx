@@ -1,7 +1,6 @@
 import type { SpendingOverview } from "../../gen/parley/console/v1/overview_pb.js";
 import { ENGLISH } from "../format/locale.ts";
-import { formatMicroUsd } from "../format/money.ts";
-import { formatWholePercent } from "../format/number.ts";
+import { formatBudget, formatMicroUsd, formatShareOfBudget } from "../format/money.ts";
 import { PATHS } from "../paths.ts";
 import { Tile } from "./tile.tsx";
 
@@ -11,6 +10,8 @@ const MONTH = new Intl.DateTimeFormat(ENGLISH, { month: "long", timeZone: "UTC" 
 export function Spending({ spending }: { readonly spending: SpendingOverview }) {
   const { todayMicroUsd, month, monthMicroUsd, forecastMicroUsd, budgetMicroUsd: budget } = spending;
   const name = MONTH.format(Date.parse(`${month}-01T00:00:00Z`));
+  const used = budget === undefined ? undefined : formatBudget({ spent: monthMicroUsd, budget });
+  const forecast = budget === undefined ? undefined : formatBudget({ spent: forecastMicroUsd, budget });
   return (
     <dl className="grid grid-cols-2 gap-3 *:last:col-span-2 lg:grid-cols-3 lg:*:last:col-span-1">
       <Tile
@@ -21,11 +22,11 @@ export function Spending({ spending }: { readonly spending: SpendingOverview }) 
       />
       <Tile
         name={`Cost in ${name}`}
-        value={formatMicroUsd(monthMicroUsd)}
+        value={used?.spent ?? formatMicroUsd(monthMicroUsd)}
         note={
           budget === undefined
             ? "Since the 1st, in UTC"
-            : `${shareOf(monthMicroUsd, budget)} of the budget of ${formatMicroUsd(budget)}`
+            : `${formatShareOfBudget({ spent: monthMicroUsd, budget })} of the budget of ${used?.budget}`
         }
         href={`${PATHS.usage}?range=30d`}
       >
@@ -33,11 +34,11 @@ export function Spending({ spending }: { readonly spending: SpendingOverview }) 
       </Tile>
       <Tile
         name={`Forecast for ${name}`}
-        value={formatMicroUsd(forecastMicroUsd)}
+        value={forecast?.spent ?? formatMicroUsd(forecastMicroUsd)}
         note={
           budget !== undefined && forecastMicroUsd > budget ? (
             <span className="text-danger">
-              {formatMicroUsd(forecastMicroUsd - budget)} over the budget of {formatMicroUsd(budget)}
+              {formatMicroUsd(forecastMicroUsd - budget)} over the budget of {forecast?.budget}
             </span>
           ) : (
             "At the rate of the last 7 days"
@@ -47,10 +48,6 @@ export function Spending({ spending }: { readonly spending: SpendingOverview }) 
       />
     </dl>
   );
-}
-
-function shareOf(part: bigint, whole: bigint): string {
-  return formatWholePercent(whole === 0n ? 1 : Number(part) / Number(whole));
 }
 
 function Bar({ share }: { readonly share: number }) {

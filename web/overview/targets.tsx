@@ -11,7 +11,7 @@ export function Targets({ targets }: { readonly targets: readonly UnhealthyTarge
   return (
     <Panel title="Unhealthy targets">
       {targets.length === 0 ? (
-        <p className="text-[0.9375rem] text-muted">No circuit is open, and less than 10% of recent calls failed.</p>
+        <p className="text-sm text-muted">No circuit is open, and less than 10% of recent calls failed.</p>
       ) : (
         <ul className="-my-3 divide-y divide-line">
           {targets.map((target) => (

@@ -52,7 +52,7 @@ const COLUMNS = {
     minRem: 8.25,
     order: "time",
     isUsual: true,
-    phone: "order-3 text-muted lg:font-medium lg:text-ink",
+    phone: "order-3 text-muted max-lg:text-xs lg:font-medium lg:text-ink",
     cell: ({ request: { endTime } }) => {
       const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
       return (
@@ -78,7 +78,7 @@ const COLUMNS = {
     isUsual: true,
     // Limited width, so that a long name leaves room for the model on phones.
     phone:
-      "order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink",
+      "order-4 col-span-2 max-lg:truncate max-lg:text-xs max-w-[45vw] justify-self-end text-right text-muted lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink",
     cell: ({ request, owner }) => (
       <span className="lg:flex lg:items-baseline lg:gap-2" title={keyLabel(request)}>
         <bdi className="line-clamp-2 lg:line-clamp-1">{keyLabel(request)}</bdi>
@@ -109,7 +109,7 @@ const COLUMNS = {
     isRight: true,
     order: "tokens",
     isUsual: true,
-    phone: "order-6 text-right text-muted lg:text-ink",
+    phone: "order-6 text-right text-muted max-lg:text-xs lg:text-ink",
     cell: ({ request }) => (hasUsage(request) ? <Tokens request={request} /> : <None />),
   },
   cost: {
@@ -119,7 +119,7 @@ const COLUMNS = {
     isRight: true,
     order: "cost",
     isUsual: true,
-    phone: "order-7 text-right text-muted lg:text-ink",
+    phone: "order-7 text-right text-muted max-lg:text-xs lg:text-ink",
     cell: ({ request }) => (hasUsage(request) ? formatMicroUsd(request.costMicroUsd) : <None />),
   },
   duration: {
@@ -129,7 +129,7 @@ const COLUMNS = {
     isRight: true,
     order: "duration",
     isUsual: true,
-    phone: "order-5 text-muted lg:text-right lg:text-ink",
+    phone: "order-5 text-muted max-lg:text-xs lg:text-right lg:text-ink",
     cell: ({ request }) => formatDuration(request.durationMs),
   },
   ttft: {
@@ -140,16 +140,12 @@ const COLUMNS = {
     isRight: true,
     order: "ttft",
     isUsual: true,
-    phone: "order-8 text-right text-muted lg:text-ink",
     cell: ({ request: { firstContentMs } }) =>
       firstContentMs === undefined ? (
         <None />
       ) : (
         <>
           <span className="sr-only">time to first token </span>
-          <span aria-hidden className="lg:hidden">
-            TTFT{" "}
-          </span>
           {formatDuration(firstContentMs)}
         </>
       ),

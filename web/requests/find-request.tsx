@@ -29,6 +29,7 @@ export function FindRequest() {
           <div className="min-w-0 flex-1">
             <TextField
               label="Find by ID"
+              isLabelHidden
               name="id"
               placeholder="Request or chatcmpl ID"
               autoComplete="off"
@@ -36,7 +37,7 @@ export function FindRequest() {
               error={errors("id")}
             />
           </div>
-          <Button type="submit" look="secondary" busy={find.isPending} className="mt-6.5">
+          <Button type="submit" look="secondary" busy={find.isPending}>
             Find
           </Button>
         </>

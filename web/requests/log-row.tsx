@@ -89,7 +89,7 @@ export function LogRow({ tracks, isOpen, isOtherOpen, href, ...facts }: LogRowPr
   return (
     <div
       role="row"
-      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-1 py-3 tabular-nums lg:h-7.5 lg:py-0 ${GRID} ${look} ${mark}`}
+      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-0.5 py-2 tabular-nums lg:h-7.5 lg:py-0 ${GRID} ${look} ${mark}`}
     >
       {COLUMN_IDS.map((id) => {
         const { isRight, phone, cell } = columnOf(id);

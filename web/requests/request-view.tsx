@@ -147,7 +147,7 @@ function What({ request: { outcome, message, refused, partial, servedModel }, is
   const advice = adviceFor(outcome);
   return (
     <Panel title="Status">
-      <div className="space-y-3 text-[0.9375rem]">
+      <div className="space-y-3 text-sm">
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
           {/* Beside the log, the side panel shows the badge above this one. */}
           {!isNarrow && <OutcomeBadge code={outcome} refused={refused} />}

@@ -11,7 +11,7 @@ import { type ColumnId, NARROW } from "./columns.tsx";
 import { type LogView, sortBy } from "./filter.ts";
 import { LogHead, LogRow, tracksOf } from "./log-row.tsx";
 import { SidePanel } from "./side-panel.tsx";
-import { useIsWide } from "./use-is-wide.ts";
+import { useIsWide } from "../components/media.ts";
 import { selectedPath, useSelected } from "./use-selected.ts";
 
 /** A list that is fetched in pages. */

@@ -59,16 +59,20 @@ function MemberList({ team, isWritable }: Pick<MembersProps, "team" | "isWritabl
       {list.data.length === 0 && <p className="text-muted">This team has no members.</p>}
       <ul aria-label="Members" className="divide-y divide-line">
         {list.data.map((member) => (
-          <li key={member.accountId} className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 py-2">
-            <div className="min-w-0">
-              <p className="flex flex-wrap items-center gap-x-3 font-medium">
-                <bdi className="wrap-anywhere">{member.name}</bdi>
+          <li key={member.accountId} className="flex items-center justify-between gap-x-3 py-1.5">
+            <div className="min-w-0 text-sm">
+              <p className="flex items-center gap-x-2 font-medium">
+                <bdi className="truncate" title={member.name}>
+                  {member.name}
+                </bdi>
                 {member.disabled && <Badge look="danger">Disabled</Badge>}
               </p>
-              <p className="text-sm wrap-anywhere text-muted">{member.email}</p>
+              <p className="truncate text-muted" title={member.email}>
+                {member.email}
+              </p>
             </div>
             {isWritable ? (
-              <div className="flex items-center gap-2">
+              <div className="flex shrink-0 items-center gap-1">
                 <RoleSelect
                   label={`Role of ${member.name}`}
                   value={member.role}
@@ -102,7 +106,7 @@ function RoleSelect({ label, value, onChange }: RoleSelectProps) {
       aria-label={label}
       value={value}
       onChange={(event) => onChange(Number(event.target.value))}
-      className="min-h-10 rounded-lg border border-edge bg-surface px-3 text-[0.9375rem]"
+      className="min-h-9 rounded-lg border border-edge bg-surface px-2 text-sm"
     >
       {TEAM_ROLE_NAMES.map(([role, name]) => (
         <option key={role} value={role}>
@@ -143,7 +147,7 @@ function AddMember({ teamId }: { readonly teamId: string }) {
                 </option>
               ))}
             </SelectField>
-            <Button type="submit" look="secondary" busy={add.isPending} className="sm:mt-7">
+            <Button type="submit" look="secondary" busy={add.isPending} className="sm:mt-6.5">
               Add
             </Button>
           </div>

@@ -8,12 +8,13 @@ import { Administration } from "../administration/administration.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
-import { TextField } from "../components/field.tsx";
-import { IconButton } from "../components/icon-button.tsx";
+import { SearchField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading } from "../components/page.tsx";
+import { ActionsHead, RowActions } from "../components/row-actions.tsx";
+import { APART } from "../components/sorted-head.tsx";
 import { Spent } from "../components/spent.tsx";
-import { ColumnHeads, Cell, Table } from "../components/table.tsx";
+import { Cell, OnPhones, Table } from "../components/table.tsx";
 import { describeLimits } from "../format/limits.ts";
 import { formatCount } from "../format/number.ts";
 import { hasWords } from "../format/search.ts";
@@ -68,14 +69,8 @@ function TeamList() {
   return (
     <>
       {list.data.length > MANY && (
-        <div className="mb-5 max-w-sm">
-          <TextField
-            label="Find a team"
-            type="search"
-            autoComplete="off"
-            value={searchText}
-            onChange={(event) => setSearchText(event.target.value)}
-          />
+        <div className="mb-4 sm:w-80">
+          <SearchField label="Find a team" value={searchText} onChange={setSearchText} />
         </div>
       )}
       {found.length === 0 ? (
@@ -117,14 +112,26 @@ function ActDialog({ what, target, isOpen, onClose }: ActDialogProps) {
   return <Opened target={target} open={isOpen} onClose={onClose} />;
 }
 
-/** Grid columns on wide screens. On phones each team is a card. */
+/** Grid columns on wide screens, where a team is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_6rem_6rem_minmax(0,1fr)_10rem_6rem] lg:gap-y-0";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.5fr)_6rem_6rem_minmax(0,1fr)_10rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.5fr)_6rem_6rem_minmax(0,1fr)_10rem_6rem]";
 
 const COLUMNS = ["Team", "Members", "Active keys", "Limits", "Spent this month", "Actions"] as const;
 
 function TeamHead() {
-  return <ColumnHeads grid={GRID} columns={COLUMNS} />;
+  return (
+    <div role="row" className={`${GRID} py-1.5`}>
+      {COLUMNS.map((column) => (
+        <span
+          key={column}
+          role="columnheader"
+          className={column === "Limits" ? APART : column === "Team" || column === "Actions" ? "" : "text-right"}
+        >
+          {column === "Actions" ? <ActionsHead /> : column}
+        </span>
+      ))}
+    </div>
+  );
 }
 
 interface TeamRowProps {
@@ -136,31 +143,46 @@ interface TeamRowProps {
 function TeamRow({ team, account, onAct }: TeamRowProps) {
   const { name, kind, limits, disableTime, workingKeys = 0n } = account;
   const isDisabled = disableTime !== undefined;
+  const limitText = describeLimits(limits).join(", ");
   return (
-    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-14 lg:items-center lg:py-1.5`}>
-      <Cell className="max-lg:col-span-2">
-        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
-          <bdi className="font-semibold wrap-anywhere">{name}</bdi>
-          {kind === AccountKind.SERVICE && <Badge look="plain">Service account</Badge>}
-          {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
-        </span>
+    <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <Cell className="flex items-center gap-x-2">
+        <bdi className="truncate font-medium" title={name}>
+          {name}
+        </bdi>
+        {kind === AccountKind.SERVICE && <Badge look="plain">Service account</Badge>}
+        {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
       </Cell>
-      <Cell label="Members">{formatCount(team.members)}</Cell>
-      <Cell label="Active keys">{formatCount(workingKeys)}</Cell>
-      <Cell label="Limits">{describeLimits(limits).join(", ") || "Default limits"}</Cell>
-      <Cell label="Spent this month">
+      <Cell className="truncate max-lg:order-3 max-lg:text-xs max-lg:text-muted lg:text-right">
+        {formatCount(team.members)}
+        <OnPhones>
+          {team.members === 1n ? " member" : " members"}
+          {limitText !== "" && ` · ${limitText}`}
+        </OnPhones>
+      </Cell>
+      <Cell className="text-right max-lg:order-3 max-lg:text-xs max-lg:text-muted">
+        {formatCount(workingKeys)}
+        <OnPhones> {workingKeys === 1n ? "key" : "keys"}</OnPhones>
+      </Cell>
+      <Cell className={`truncate max-lg:hidden ${APART}`} title={limitText}>
+        {limitText || <span className="text-muted">Default</span>}
+      </Cell>
+      <Cell className="text-right whitespace-nowrap">
         <Spent micro={team.monthSpentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
       </Cell>
-      <Cell className="max-lg:col-span-2">
-        <span className="-mx-1.5 flex" role="group" aria-label={`Team ${name}`}>
-          <IconButton name={`Members of ${name}`} Icon={Users} onClick={() => onAct("members")} />
-          <IconButton name={`Edit ${name}`} Icon={Pencil} onClick={() => onAct("edit")} />
-          <IconButton
-            name={`${isDisabled ? "Enable" : "Disable"} ${name}`}
-            Icon={isDisabled ? CircleCheck : Ban}
-            onClick={() => onAct("disable")}
-          />
-        </span>
+      <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center">
+        <RowActions
+          of={name}
+          actions={[
+            { verb: "Members", name: `Members of ${name}`, Icon: Users, onClick: () => onAct("members") },
+            { verb: "Edit", Icon: Pencil, onClick: () => onAct("edit") },
+            {
+              verb: isDisabled ? "Enable" : "Disable",
+              Icon: isDisabled ? CircleCheck : Ban,
+              onClick: () => onAct("disable"),
+            },
+          ]}
+        />
       </Cell>
     </div>
   );

@@ -20,7 +20,7 @@ import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";
 import { changedKeyEntry, newKeyEntry, revokedKeyEntry, transferredKeyEntries } from "../../access/audit-fields.ts";
 import type { AccessContext } from "../../access/context.ts";
-import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
+import { type KeyRecord, type KeyStore, mayContinue } from "../../access/key-store.ts";
 import { transferKey } from "../../access/key-transfer.ts";
 import {
   createKey,
@@ -43,9 +43,10 @@ import { fromMessage } from "../../core/labels.ts";
 import type { Capability } from "../../core/principal.ts";
 import type { ProviderOption } from "../../core/provider-options.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
+import { Turns } from "../../scheduling/turns.ts";
 import { fromLimitsMessage, optionalTime, toLimitsMessage, toNumber } from "./account-messages.ts";
-import { accountsInView, accountToUse, actorOf, signedInOf } from "./call.ts";
-import { endOfPage, readPage } from "./list-page.ts";
+import { accountsInView, accountToUse, actorOf, callOf, signedInOf } from "./call.ts";
+import { readPage, writeMoment } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
 
@@ -60,6 +61,9 @@ export interface KeyServicePorts {
   readonly contentKeptMs?: number | undefined;
 }
 
+/** Lists of keys that are made at a time, one of an account. */
+const MAX_LISTS = 4;
+
 /** API keys: of the accounts in which the caller has the permission. */
 export function createKeyService({
   access,
@@ -70,6 +74,7 @@ export function createKeyService({
 }: KeyServicePorts): ServiceImpl<typeof KeyService> {
   const { clock, log } = access;
   const keys = { store, clock };
+  const lists = new Turns(MAX_LISTS, { ofKey: 1 });
   /** Finds a key that the caller may change. */
   const find = async (id: string, context: HandlerContext): Promise<KeyRecord> => {
     const record = await keyInView(store, { id }, context);
@@ -91,14 +96,19 @@ export function createKeyService({
 
   return {
     async list({ accountId, pageToken, limit }, context) {
-      const owners = accountsInView(signedInOf(context), "keys.read", accountId);
+      const signedIn = signedInOf(context);
+      const owners = accountsInView(signedIn, "keys.read", accountId);
       const page = readPage({ pageToken, limit });
-      const listed = await store.list(owners, page);
-      const spent = await spentThisMonth(listed);
-      return {
-        keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n })),
-        nextPageToken: endOfPage(listed, page),
-      };
+      return lists.run(signedIn.account.id, callOf(context).open.signal, async () => {
+        const listed = await store.list(owners, page);
+        const spent = await spentThisMonth(listed);
+        const last = listed.at(-1);
+        const continues = last !== undefined && mayContinue(listed, page.limit);
+        return {
+          keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n })),
+          nextPageToken: continues ? writeMoment(last.createdAtMs, last.id) : "",
+        };
+      });
     },
 
     async create(request, context) {

@@ -72,6 +72,17 @@ function writeUnlessEnded(stream: ServerHttp2Stream): void {
   stream.write = (...args: readonly unknown[]) => !stream.writableEnded && write(...args);
 }
 
+/**
+ * Makes the stream's `respond` without effect once it is closed. The library refuses unknown methods and other content types without a
+ * look at the stream, which a reset may have closed before the library got it: Node would throw in a listener, and end the process.
+ */
+function respondUnlessClosed(stream: ServerHttp2Stream): void {
+  const respond = stream.respond.bind(stream);
+  stream.respond = (...args) => {
+    if (!stream.closed && !stream.destroyed) respond(...args);
+  };
+}
+
 /** Services of the guard. */
 export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
@@ -169,6 +180,7 @@ export class StreamGuard implements GuardedStream {
       ended: (bytes) => waits(true, bytes * counted),
     });
     writeUnlessEnded(stream);
+    respondUnlessClosed(stream);
   }
 
   #push(piece: Buffer | null): boolean {

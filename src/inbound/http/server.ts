@@ -329,6 +329,7 @@ class Front {
     const { request, query, connection } = exchange;
     const authorization = authorizationOf(request.headers, query);
     const certificate = this.#tls?.certificateOf(connection);
+    if (authorization === undefined && certificate !== undefined) refuseForeignPage(request);
     const principal = await this.#services.authenticate({ authorization, certificate });
     this.#tls?.authenticated(connection);
     exchange.authenticated?.();
@@ -455,6 +456,21 @@ function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   if (url!.startsWith("/")) return;
   if (!URL.canParse(url!) || new URL(url!).host !== headers.host)
     throw new Failure("invalid_request", "The request's address and its Host header differ.");
+}
+
+/**
+ * Refuses a request without a key that a page of another origin may have made a browser send: browsers add their certificate by
+ * themselves, and send forms without asking. Clients other than browsers send neither header. Throws `permission_denied`.
+ */
+function refuseForeignPage({ headers }: IncomingMessage): void {
+  const { host, origin, "sec-fetch-site": site } = headers;
+  const isOwn =
+    site === undefined ? origin === undefined || origin === `https://${host}` : /^(same-origin|none)$/.test(site);
+  if (isOwn) return;
+  throw new Failure(
+    "permission_denied",
+    "A client certificate stands for no key in requests of other origins' pages. Send an API key.",
+  );
 }
 
 /** SETTINGS, then GOAWAY with HTTP_1_1_REQUIRED (0xd) and a text that gRPC clients show (RFC 9113, 6.8). */

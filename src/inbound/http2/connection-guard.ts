@@ -96,9 +96,10 @@ export class ConnectionGuard {
     return this.#options.tls?.isRetired(socket) === true;
   }
 
-  /** Closes connections without a stream. */
+  /** Closes connections without a stream, and those after GOAWAY without a call in flight that has a valid key. */
   closeIdle(): void {
-    for (const connection of this.#connections.values()) if (connection.isIdle) connection.socket.destroy();
+    for (const connection of this.#connections.values())
+      if (connection.isIdle || connection.isLeft) connection.socket.destroy();
   }
 
   close(): void {

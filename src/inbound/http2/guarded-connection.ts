@@ -14,6 +14,12 @@ const HELLO_BYTES = 33;
 const FAREWELL_MS = 5000;
 
 /**
+ * Longest pause in both directions of a connection after GOAWAY, without a call in flight that has a valid key. When such a connection gets
+ * an invalid frame, nghttp2 stops to read and to write, and Node neither closes it nor notices that its client does.
+ */
+const CLOSING_PAUSE_MS = 60_000;
+
+/**
  * Allowance for bytes beside request bodies (headers, control frames): a burst, a rate, and more for each stream and for bytes
  * sent to the client, which it acknowledges.
  */
@@ -117,6 +123,8 @@ export class GuardedConnection {
   #piecesMs: number;
   #isRaised = false;
   #endedMs: number | undefined;
+  /** Time of the last check that saw bytes, or no reason to close a silent connection. */
+  #movedMs: number;
 
   constructor(
     socket: Socket,
@@ -132,7 +140,7 @@ export class GuardedConnection {
     this.#leavesMs = leavesMs;
     this.#maxIdleMs = maxIdleMs;
     this.#sinceMs = nowMs;
-    this.#lookedMs = this.#piecesMs = nowMs;
+    this.#lookedMs = this.#piecesMs = this.#movedMs = nowMs;
   }
 
   add(stream: ServerHttp2Stream, { clock, pending, guard: guardWith }: StreamStart): void {
@@ -183,6 +191,11 @@ export class GuardedConnection {
     return this.#streams.size === 0;
   }
 
+  /** Whether it has no call in flight with a valid key after GOAWAY: it may be stuck, see CLOSING_PAUSE_MS. */
+  get isLeft(): boolean {
+    return this.session?.closed === true && !this.isServing;
+  }
+
   /** Whether it has a call in flight with a valid key. */
   get isServing(): boolean {
     for (const { isInFlight } of this.#streams) if (isInFlight) return true;
@@ -214,6 +227,7 @@ export class GuardedConnection {
 
   look(nowMs: number): void {
     const { socket } = this;
+    if (this.#isStuck(nowMs)) return this.end();
     if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
     this.#forgivePieces(nowMs);
     this.#idleSinceMs = this.isIdle ? (this.#idleSinceMs ?? nowMs) : undefined;
@@ -243,6 +257,14 @@ export class GuardedConnection {
     if (!this.socket.writableEnded) return false;
     this.#endedMs ??= nowMs;
     return nowMs - this.#endedMs > FAREWELL_MS;
+  }
+
+  /** Whether it moves no bytes after GOAWAY. Called before `#isFlood`, which notes the bytes. */
+  #isStuck(nowMs: number): boolean {
+    const { bytesRead, bytesWritten } = this.socket;
+    const hasMoved = bytesRead !== this.#read || bytesWritten !== this.#written;
+    if (hasMoved || !this.isLeft) this.#movedMs = nowMs;
+    return nowMs - this.#movedMs > CLOSING_PAUSE_MS;
   }
 
   /** Grants the allowance of small pieces for the time since the last check. */

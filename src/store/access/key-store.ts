@@ -1,5 +1,13 @@
 import { type ExpressionBuilder, type InferResult, type Kysely, sql } from "kysely";
-import type { KeyChanges as Changes, FoundKey, KeyRecord, KeyStore, NewKey } from "../../access/key-store.ts";
+import {
+  type KeyChanges as Changes,
+  type FoundKey,
+  type KeyRecord,
+  type KeyStore,
+  type NewKey,
+  type Page,
+  PAGE_BYTES,
+} from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { LedgerCompaction } from "../ledger/ledger-store.ts";
 import type { KeyRow, Schema } from "../schema.ts";
@@ -38,14 +46,8 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
     async list(accountIds, page) {
       await compaction.flushed();
       let rows = keysWithUse(database).orderBy("created_at_ms").orderBy("id");
-      if (accountIds !== undefined) rows = rows.where("account_id", "in", accountIds);
-      if (page !== undefined) rows = rows.limit(page.limit);
-      if (page?.after !== undefined) {
-        const { createdAtMs, id } = page.after;
-        rows = rows
-          .where("created_at_ms", ">=", createdAtMs)
-          .where((key) => key.or([key("created_at_ms", ">", createdAtMs), key("id", ">", id)]));
-      }
+      if (page !== undefined) rows = rows.where("id", "in", idsOf(database, accountIds, page));
+      else if (accountIds !== undefined) rows = rows.where("account_id", "in", accountIds);
       return (await retryWhileBusy(() => rows.execute())).map(toRecord);
     },
 
@@ -204,6 +206,27 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
 /** The keys of a family, by the ID of its first key. */
 function isOfFamily(id: string) {
   return (key: ExpressionBuilder<Schema, "api_keys">) => key.or([key("id", "=", id), key("line_id", "=", id)]);
+}
+
+/** Bytes of a key's lists. Unlike their length in characters, SQLite knows them without reading the lists. */
+const BYTES = sql<number>`coalesce(octet_length(models), 0) + coalesce(octet_length(tags), 0) + coalesce(octet_length(required_labels), 0)`;
+
+/** IDs of the keys of a page. */
+function idsOf({ query }: Pick<Database, "query">, accountIds: readonly string[] | undefined, { limit, after }: Page) {
+  let keys = query
+    .selectFrom("api_keys")
+    .select(["id", "created_at_ms", BYTES.as("bytes")])
+    .orderBy("created_at_ms")
+    .orderBy("id")
+    .limit(limit);
+  if (accountIds !== undefined) keys = keys.where("account_id", "in", accountIds);
+  if (after !== undefined)
+    keys = keys
+      .where("created_at_ms", ">=", after.createdAtMs)
+      .where((key) => key.or([key("created_at_ms", ">", after.createdAtMs), key("id", ">", after.id)]));
+  const bytesBefore = sql<number>`coalesce(sum(bytes) over (order by created_at_ms, id rows between unbounded preceding and 1 preceding), 0)`;
+  const counted = query.selectFrom(keys.as("keys")).select("id").select(bytesBefore.as("bytes_before"));
+  return query.selectFrom(counted.as("counted")).select("id").where("bytes_before", "<", PAGE_BYTES);
 }
 
 /** Keys, each with the end of its latest completion in the ledger. The key's own row has it only to the minute. */

@@ -5,6 +5,7 @@ import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
+import type { BegunFiles } from "../sqlite/begun-files.ts";
 import type { SettledNotes } from "./begun-completions.ts";
 import { createRequestLog } from "./request-log.ts";
 import { createSortedLog } from "./sorted-log.ts";
@@ -20,10 +21,13 @@ export interface LedgerPlaces {
   readonly compaction: LedgerCompaction;
   /** Address of PostgreSQL; undefined for SQLite. */
   readonly databaseUrl: string | undefined;
+  /** Notes of begun completions beside SQLite; undefined for PostgreSQL, which has them in a table. */
+  readonly begunFiles: BegunFiles | undefined;
 }
 
 /** The LedgerStore in the database. */
-export function createLedgerStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): LedgerStore {
+export function createLedgerStore(places: LedgerPlaces): LedgerStore {
+  const { database, reports, compaction, databaseUrl, begunFiles } = places;
   const { query } = database;
   const log = createRequestLog(reports);
   const sorted = createSortedLog(reports);
@@ -31,9 +35,13 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
   const { find } = createRequestLog(database);
   return {
     async begin(note, done) {
+      if (begunFiles !== undefined) {
+        begunFiles.remove(done);
+        if (note !== undefined) begunFiles.write(note);
+        return;
+      }
       const row = note && { id: note.id, replica: note.process, entry: JSON.stringify(note.entries) };
-      if (database.kind === "sqlite") await database.perform("beginCompletions", { row, done });
-      else await retryWhileBusy(() => beginInOneStatement(row, done).execute(query));
+      await retryWhileBusy(() => beginInOneStatement(row, done).execute(query));
     },
 
     async renewLease(replica) {
@@ -46,11 +54,15 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
 
     async settleLost() {
       await compaction.flush();
+      // The same time for all steps: a hold may be released only after the notes of its process were settled.
+      const sinceMs = (await database.nowMs(query)) - PROCESS_LEASE_MS;
+      const filed = begunFiles === undefined ? 0 : await settleFiles(database, { begunFiles, sinceMs });
+      if (filed >= MAX_FILED) return filed;
       let lost: SettledNotes;
-      do lost = await database.perform("settleLostCompletions", undefined);
+      do lost = await database.perform("settleLostCompletions", sinceMs);
       while (lost.notes > 0 && lost.entries === 0);
-      const { entries } = lost;
-      const holds = await database.perform("releaseLostHolds", undefined);
+      const entries = filed + lost.entries;
+      const holds = await database.perform("releaseLostHolds", sinceMs);
       if (entries + holds === 0) await forgetLost(database);
       return entries + holds;
     },
@@ -117,6 +129,34 @@ export function createLedgerStore({ database, reports, compaction, databaseUrl }
       return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
     },
   };
+}
+
+/** Entries after which a settlement of files ends, and entries per transaction. */
+const MAX_FILED = 1_000;
+const MAX_BATCH = 100;
+
+/**
+ * Settles the completions in the files of processes that were not seen since `sinceMs`. Returns the number of entries; below MAX_FILED no
+ * file is left.
+ */
+async function settleFiles(
+  database: Database,
+  { begunFiles, sinceMs }: { readonly begunFiles: BegunFiles; readonly sinceMs: number },
+): Promise<number> {
+  // Listed before the living processes are: a process has its lease before it writes its first note.
+  const files = await begunFiles.list();
+  const seen = database.query.selectFrom("replicas").select("name").where("seen_at_ms", ">=", sinceMs);
+  const living = new Set((await retryWhileBusy(() => seen.execute())).map(({ name }) => name));
+  let entries = 0;
+  for (const { path, process } of files) {
+    if (living.has(process)) continue;
+    await begunFiles.settle(path, async (begun) => {
+      for (let from = 0; from < begun.length; from += MAX_BATCH)
+        entries += await database.perform("endLostCompletions", begun.slice(from, from + MAX_BATCH));
+    });
+    if (entries >= MAX_FILED) break;
+  }
+  return entries;
 }
 
 /** Removes the rows of processes whose leases have ended. One that is only late inserts its row again. */

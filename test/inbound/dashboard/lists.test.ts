@@ -1,5 +1,5 @@
 import { Code } from "@connectrpc/connect";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import { errorOf, fieldOf } from "./errors.ts";
@@ -82,6 +82,36 @@ describe("keys", () => {
     const names = [...first.keys, ...second.keys].map(({ name }) => name);
     expect(names.toSorted()).toEqual(["key 0", "key 1", "key 2", "key 3", "key 4"]);
     expect((await ada.key.list({})).keys).toHaveLength(6);
+  });
+
+  it("that name a thousand models come in shorter pages, one list of an account at a time", async () => {
+    const bob = await site.signedUp("bob");
+    await bob.key.create({ name: "first" });
+    const [row] = [...site.keys.rows.values()];
+    const models = Array.from({ length: 1_500 }, (_, index) => `vendor/model-with-a-long-name-${index}`);
+    for (let index = 1; index < 40; index += 1)
+      await site.keys.insert({ hash: `hash ${index}`, record: { ...row!.record, id: `key_${index}`, models } });
+    const ids: string[] = [];
+    let pageToken = "";
+    do {
+      const page = await bob.key.list({ pageToken });
+      expect(page.keys.length).toBeLessThan(20);
+      ids.push(...page.keys.map(({ id }) => id));
+      ({ nextPageToken: pageToken } = page);
+    } while (pageToken !== "");
+    expect(new Set(ids).size).toBe(40);
+    expect(ids).toHaveLength(40);
+
+    let inFlight = 0;
+    let most = 0;
+    vi.spyOn(site.keys, "list").mockImplementation(async () => {
+      most = Math.max(most, ++inFlight);
+      await new Promise(setImmediate);
+      inFlight -= 1;
+      return [];
+    });
+    await Promise.all(Array.from({ length: 5 }, () => bob.key.list({})));
+    expect(most).toBe(1);
   });
 
   it("are at most 1,000 that work for an account", async () => {

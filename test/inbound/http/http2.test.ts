@@ -43,6 +43,8 @@ let asked: number;
 let lists: number;
 let listing: Promise<void>;
 let models: Model[];
+/** What the server does at the limit of connections. */
+let closeIdle: () => void;
 
 /** A server over plain TCP with HTTP/2: no gRPC is called here. */
 beforeEach(async () => {
@@ -80,7 +82,7 @@ beforeEach(async () => {
     },
     calls,
     admission: roomyAdmission(clock, undefined, { ...ROOMY_BYTES, key: KEY_BYTES }),
-    connections: anyConnections(),
+    connections: Object.assign(anyConnections(), { onFull: (close: () => void) => void (closeIdle = close) }),
     clock,
     refused: (refusal) => void refusals.push(refusal),
   };
@@ -234,6 +236,67 @@ describe("a request of HTTP/2", () => {
   });
 });
 
+describe("a request of HTTP/2 is served only as it should be", () => {
+  /** HPACK of `:status: 200`. */
+  const SERVED = 0x88;
+  type Fields = readonly (readonly [name: string, value: string])[];
+  const request: Fields = [...PSEUDO, [":path", "/healthz"], [":method", "GET"]];
+  const without = (name: string): Fields => request.filter((field) => field[0] !== name);
+  const withOther = (name: string, value: string): Fields => [...without(name), [name, value]];
+
+  async function isServed(fields: Fields): Promise<boolean> {
+    const raw = await beginRaw();
+    raw.write(headersFrame(1, headerBlock(fields), "ends"));
+    const answered = () => raw.arrived.filter(({ stream, type }) => stream === 1 && type !== TYPE.data);
+    await expect.poll(() => answered().length).toBe(1);
+    const [answer] = answered();
+    return answer!.type === TYPE.headers && answer!.payload[0] === SERVED;
+  }
+
+  it.each<[what: string, fields: Fields]>([
+    ["a host that differs from the authority", [...request, ["host", "other.example"]]],
+    ["two authorities", [...request, [":authority", "other.example"]]],
+    ["neither authority nor host", without(":authority")],
+    ["a user in its authority", withOther(":authority", "user@parley.example")],
+    ["an absolute path", withOther(":path", "http://parley.example/healthz")],
+    ["a path without a slash", withOther(":path", "healthz")],
+    ["an empty path", withOther(":path", "")],
+    ["two paths", [...request, [":path", "/readyz"]]],
+    ["a line break in its path", withOther(":path", "/healthz HTTP/1.1\r\nx: y")],
+    ["two words as its method", withOther(":method", "GET /")],
+    ["a method in lower case", withOther(":method", "get")],
+    ["no scheme", without(":scheme")],
+    ["a pseudo-header after others", [["accept", "*/*"], ...request]],
+    ["an unknown pseudo-header", [...request, [":other", "x"]]],
+    ["the pseudo-header of a response", [...request, [":status", "200"]]],
+    ["a name in upper case", [...request, ["Accept", "*/*"]]],
+    ["the header connection", [...request, ["connection", "x-other"]]],
+    ["the header transfer-encoding", [...request, ["transfer-encoding", "chunked"]]],
+    ["the header upgrade", [...request, ["upgrade", "h2c"]]],
+    ["te other than trailers", [...request, ["te", "gzip"]]],
+    ["two lengths", [...request, ["content-length", "0"], ["content-length", "1"]]],
+    ["a length without a body", [...request, ["content-length", "7"]]],
+    ["two keys", [...request, ["authorization", "Bearer good"], ["authorization", "Bearer other"]]],
+  ])("and not with %s", async (_, fields) => {
+    expect(await isServed(fields)).toBe(false);
+  });
+
+  it("with right fields", async () => {
+    expect(await isServed(request)).toBe(true);
+  });
+
+  it("and not when its trailers have pseudo-headers", async () => {
+    const raw = await beginRaw();
+    raw.write(headersFrame(1, BLOCK, "body follows"));
+    await expect.poll(() => calls.active).toBe(1);
+    raw.write(dataFrame(1, Buffer.from("{}"), "more follows"));
+    raw.write(headersFrame(1, headerBlock([[":path", "/healthz"]]), "ends"));
+    await expect.poll(() => raw.arrived.map(({ type }) => type)).toContain(TYPE.reset);
+    await expect.poll(() => calls.active).toBe(0);
+    expect(refusals.map(({ failure }) => failure.code)).toEqual(["cancelled"]);
+  });
+});
+
 describe("a connection of HTTP/2", () => {
   it("ends after 65 s without a request, and not while it has one", async () => {
     const [idle, busy] = [open(), open()];
@@ -250,6 +313,53 @@ describe("a connection of HTTP/2", () => {
     pass(70_000);
     await ended;
     expect(busy.closed).toBe(false);
+  });
+
+  it.each([
+    ["a frame of another length", frame({ type: TYPE.ping }, Buffer.alloc(3))],
+    ["headers that are no HPACK", headersFrame(3, Buffer.alloc(20, 0xff), "ends")],
+    ["data of a stream that has not begun", dataFrame(99, Buffer.from("x"), "ends")],
+  ])("ends a minute after GOAWAY of its client and %s, which nghttp2 leaves open", async (_, invalid) => {
+    const raw = await beginRaw();
+    const goAway = frame({ type: TYPE.goAway }, Buffer.alloc(8));
+    raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), goAway, invalid]));
+    const answers = () => raw.arrived.filter(({ type }) => type === TYPE.goAway).length;
+    await expect.poll(answers).toBe(2);
+    pass(70_000);
+    await raw.end;
+  });
+
+  it("with a call that has a valid key goes on after GOAWAY of its client", async () => {
+    const answering = Promise.withResolvers<void>();
+    listing = answering.promise;
+    const session = open();
+    const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
+    await expect.poll(() => lists).toBe(1);
+    const isKnown = once(session, "goaway");
+    session.close();
+    await isKnown;
+    pass(70_000);
+    answering.resolve();
+    expect(await answered).toMatchObject({ status: 200 });
+  });
+
+  it("gives way at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
+    const answering = Promise.withResolvers<void>();
+    listing = answering.promise;
+    const session = open();
+    const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
+    await expect.poll(() => lists).toBe(1);
+    const isKnown = once(session, "goaway");
+    session.close();
+    await isKnown;
+    const raw = await beginRaw();
+    raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), frame({ type: TYPE.goAway }, Buffer.alloc(8))]));
+    await expect.poll(() => calls.active).toBe(2);
+    closeIdle();
+    // Its body has not arrived.
+    await raw.end;
+    answering.resolve();
+    expect(await answered).toMatchObject({ status: 200 });
   });
 
   it("serves a request that was sent in time when the event loop was busy until the idle time was over", async () => {

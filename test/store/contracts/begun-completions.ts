@@ -106,8 +106,12 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
     it("have no note once it was removed, alone or with the next note", async () => {
       const { ledger } = await open();
       const [first, second, third] = [note("gone", bound()), note("gone", bound()), note("gone", bound())];
+      const end = ({ entries }: Note) =>
+        ledger.insert(entries.map(({ completionId, startedAtMs }) => entry({ completionId, startedAtMs })));
       await ledger.begin(first, []);
+      await end(first);
       await ledger.begin(second, [first.id]);
+      await end(second);
       await ledger.begin(undefined, [second.id]);
       await ledger.begin(third, []);
       expect(await ledger.settleLost()).toBe(1);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { hashApiKey } from "../../../src/access/api-key.ts";
-import { DEFAULT_ACCOUNT_ID, type KeyStore } from "../../../src/access/key-store.ts";
+import { DEFAULT_ACCOUNT_ID, type KeyRecord, type KeyStore, mayContinue } from "../../../src/access/key-store.ts";
 import { createFirstKey, createKey, revokeKey, rotateKey, updateKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
@@ -66,6 +66,24 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await stores(next.record.id)).toBe(true);
       await updateKey(context, next.record.id, { storesContent: false });
       expect([await stores(record.id), await stores(next.record.id)]).toEqual([false, false]);
+    });
+
+    it("are listed in pages of bounded size, of one key at least", async () => {
+      const { keys: store } = await open();
+      let nowMs = 0;
+      const context = { store, clock: { ...systemClock, now: () => ++nowMs } };
+      for (const count of [1, 20_000, 20_000, 20_000, 60_000, 1]) {
+        const models = Array.from({ length: count }, (_, index) => `models/${String(index).padStart(5, "0")}`);
+        await createKey(context, { name: String(count), models });
+      }
+      const pages: string[][] = [];
+      for (let after: KeyRecord | undefined; ;) {
+        const page = await store.list([DEFAULT_ACCOUNT_ID], { limit: 5, after });
+        pages.push(page.map(({ name }) => name));
+        if (!mayContinue(page, 5)) break;
+        after = page.at(-1);
+      }
+      expect(pages).toEqual([["1", "20000", "20000"], ["20000", "60000"], ["1"]]);
     });
 
     it("are listed in pages, and counted while valid", async () => {

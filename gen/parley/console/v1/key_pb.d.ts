@@ -328,7 +328,7 @@ export declare type ListKeysRequest = Message<"parley.console.v1.ListKeysRequest
 export declare const ListKeysRequestSchema: GenMessage<ListKeysRequest>;
 
 /**
- * One page of keys.
+ * One page of keys. It may have fewer than asked for where keys name many models.
  *
  * @generated from message parley.console.v1.ListKeysResponse
  */
