@@ -134,7 +134,7 @@ describe("the alert rules", () => {
     expect(metricsIn(rule.expr).filter((metric) => !ROWS.has(metric))).toEqual([]);
   });
 
-  it("each have a runbook that says what it means, what callers see, what to check and how to mend", () => {
+  it("each have a runbook that says what it means, what callers see, what to check and how to fix it", () => {
     const sections = read("docs/operations/runbooks.md").split(/^## /m).slice(1);
     expect(sections.map((section) => section.split("\n")[0])).toEqual(rules.map(({ alert }) => alert));
     for (const section of sections)
@@ -142,7 +142,7 @@ describe("the alert rules", () => {
         "Means",
         "Callers see",
         "Check",
-        "Mend",
+        "Fix",
       ]);
   });
 

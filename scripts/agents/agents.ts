@@ -23,7 +23,7 @@ export interface Start {
 }
 
 /** A gateway and a task for an agent. */
-export interface Task {
+interface Task {
   readonly format: FormatName;
   /** The gateway's address, without a path. */
   readonly url: string;

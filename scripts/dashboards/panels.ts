@@ -85,7 +85,7 @@ function toTargets(queries: readonly Query[]): DataqueryBuilder[] {
 }
 
 /** A part of a dashboard under a heading. */
-export interface Section {
+interface Section {
   readonly title: string;
   readonly panels: readonly Panel[];
   /** Whether it is folded at first. Default: open. */

@@ -22,7 +22,7 @@ export interface AdminKeyRecord {
 }
 
 /** A key with the account that made it. */
-export interface FoundAdminKey extends CallerAccount {
+interface FoundAdminKey extends CallerAccount {
   readonly adminKey: AdminKeyRecord;
 }
 

@@ -66,7 +66,7 @@ export function accountFields({ kind, name, role, disabledAtMs, limits }: Accoun
 }
 
 /** The fields of a key in audit entries, without its secret. */
-export function keyFields(key: KeyRecord): AuditFields {
+function keyFields(key: KeyRecord): AuditFields {
   return {
     name: key.name,
     models: key.models,

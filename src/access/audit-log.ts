@@ -102,7 +102,7 @@ export interface AuditLog {
 }
 
 /** Called with each entry, and with the reason when it could not be stored. */
-export type AuditListener = (entry: UnchainedEntry, lost: unknown) => void;
+type AuditListener = (entry: UnchainedEntry, lost: unknown) => void;
 
 interface AuditLogOptions {
   readonly store: Pick<AuditStore, "append">;

@@ -26,7 +26,7 @@ export const MOST_AUDIT_ENTRIES = 10_000_000;
 export type AuditPosition = Pick<AuditEntry, "atMs" | "sequence">;
 
 /** Both ends of the stored chain. */
-export interface ChainEnds {
+interface ChainEnds {
   /** The last pruned entry, or GENESIS: the first stored entry follows it. */
   readonly anchor: ChainLink;
   /** The latest entry. */

@@ -4,7 +4,7 @@ import type { AuditLog } from "./audit-log.ts";
 import type { PasswordHasher } from "./password-hash.ts";
 import type { SignInRules } from "./sign-in-rules.ts";
 import type { Throttle } from "./throttle.ts";
-import type { Turns } from "./turns.ts";
+import type { SignInQueue } from "./sign-in-queue.ts";
 
 /** Rule for making an account. While there is no owner, the first person may, unless sign-up is closed. */
 export type SignUpMode = "open" | "invited" | "closed";
@@ -25,7 +25,7 @@ export interface FactorSecrets {
 export interface AccessContext {
   readonly store: AccountStore;
   readonly throttle: Throttle;
-  readonly turns: Turns;
+  readonly signInQueue: SignInQueue;
   readonly passwords: PasswordHasher;
   readonly factors: FactorSecrets;
   /** Sends the token of a link for a new password to an address; undefined where no e-mail can be sent. */

@@ -1,16 +1,16 @@
 /** A working key that needs attention. */
-export interface NoticedKey {
+interface NoticedKey {
   readonly id: string;
   readonly name: string;
   readonly accountId: string;
 }
 
-export interface ExpiringKey extends NoticedKey {
+interface ExpiringKey extends NoticedKey {
   readonly expiresAtMs: number;
 }
 
 /** A key near its budget, with what its family has spent in the month. */
-export interface SpentKey extends NoticedKey {
+interface SpentKey extends NoticedKey {
   readonly spentMicroUsd: number;
   readonly budgetMicroUsd: number;
 }

@@ -47,7 +47,7 @@ export interface NewKey {
 }
 
 /** A rotation: the new expiry of the old key, and its successor. */
-export interface Replacement {
+interface Replacement {
   readonly expiresAtMs: number;
   readonly successor: NewKey;
 }

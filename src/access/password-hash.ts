@@ -31,10 +31,10 @@ const NO_NETWORK = "none";
  * Queue of a password: `known` browsers, sessions and invited people have their own, which goes first, so that others cannot delay
  * them. Unknown browsers wait for the turn of their network.
  */
-export type Lane = "known" | { readonly network: string | undefined };
+type Lane = "known" | { readonly network: string | undefined };
 
 /** Result of a comparison. */
-export interface Verdict {
+interface Verdict {
   readonly matches: boolean;
   /** The hash has another cost than new ones: rehash while the password is known. */
   readonly outdated: boolean;

@@ -31,14 +31,14 @@ export class PasswordResets {
    * provider, and where no e-mail is sent; `rate_limited` after too many, `overloaded` while too many are sent: the same for all addresses.
    */
   async request(text: string, origin: Origin): Promise<void> {
-    const { signIn, resetMail, turns, throttle } = this.#context;
+    const { signIn, resetMail, signInQueue, throttle } = this.#context;
     const email = toEmail(text);
     requirePasswordSignIn(signIn, email);
     if (resetMail() === undefined)
       throw new Failure("permission_denied", "Parley sends no e-mail here. Ask an administrator for a new password.");
     const { network = "none", browserToken } = origin;
     const { turn } = placeOf(await recognizeBrowser(this.#context, browserToken), network);
-    await turns.take(turn, () => throttle.enterReset(turn, email));
+    await signInQueue.take(turn, () => throttle.enterReset(turn, email));
     if (this.#sending >= MAX_SENDING)
       throw new Failure("overloaded", "Too many e-mails are being sent. Try again shortly.", {
         unavailable: "busy",
@@ -77,12 +77,12 @@ export async function resetByLink(
   { token, password: text }: { readonly token: string; readonly password: string },
   origin: Origin,
 ): Promise<void> {
-  const { store, clock, log, throttle, turns, signIn } = context;
+  const { store, clock, log, throttle, signInQueue, signIn } = context;
   if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const password = toPassword(text, "new_password");
   const { network = "none", browser: client, browserToken } = origin;
   const { turn } = placeOf(await recognizeBrowser(context, browserToken), network);
-  await turns.take(turn, () => throttle.enterSignUp(turn));
+  await signInQueue.take(turn, () => throttle.enterSignUp(turn));
   const hash = hashToken(token);
   const link = await store.findResetLink(hash, clock.now());
   const account = link && (await store.find(link.accountId));

@@ -26,11 +26,11 @@ export async function createSignInLink(
  * `rate_limited` after too many.
  */
 export async function signInByLink(context: AccessContext, token: string, origin: Origin): Promise<StartedSession> {
-  const { store, clock, log, throttle, turns } = context;
+  const { store, clock, log, throttle, signInQueue } = context;
   // Checked before the throttle, so that incomplete links do not use up attempts.
   if (!isToken(token)) throw invalidField("token", "is not complete; open the whole link");
   const { turn } = placeOf(await recognizeBrowser(context, origin.browserToken), origin.network ?? "none");
-  await turns.take(turn, () => throttle.enterSignUp(turn));
+  await signInQueue.take(turn, () => throttle.enterSignUp(turn));
   const link = await store.takeSignInLink(hashToken(token), clock.now());
   const account = link && (await store.find(link.accountId));
   if (account === undefined || account.disabledAtMs !== undefined)

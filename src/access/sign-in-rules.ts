@@ -14,7 +14,7 @@ export interface SignInRules {
   readonly provider: SignInProvider | undefined;
 }
 
-export interface SignInProvider {
+interface SignInProvider {
   /** As on the button of the sign-in page. */
   readonly name: string;
   /** Lower-case domains of addresses that have to sign in there, and get accounts there. */
@@ -22,7 +22,7 @@ export interface SignInProvider {
 }
 
 /** The domain of a normalised e-mail address. */
-export function domainOf(email: string): string {
+function domainOf(email: string): string {
   return email.slice(email.lastIndexOf("@") + 1);
 }
 

@@ -34,7 +34,7 @@ export async function signIn(
   requirePasswordSignIn(context.signIn, email);
   const password = toPassword(credentials.password);
   const browser = await recognizeBrowser(context, origin.browserToken);
-  const { account, isKnown, attempt } = await context.turns.take(placeOf(browser, network).turn, () =>
+  const { account, isKnown, attempt } = await context.signInQueue.take(placeOf(browser, network).turn, () =>
     begin(context, email, { network, browser }),
   );
   const expected = attempt.counts ? account?.passwordHash : undefined;
@@ -88,10 +88,10 @@ export async function signInByPasskey(
   { response, site }: { readonly response: string; readonly site: PasskeySite },
   origin: Origin,
 ): Promise<StartedSession> {
-  const { store, throttle, turns, log } = context;
+  const { store, throttle, signInQueue, log } = context;
   const { network = "none", browser: client } = origin;
   const { turn, guesser } = placeOf(await recognizeBrowser(context, origin.browserToken), network);
-  const attempt = await turns.take(turn, () => throttle.enter("passkey", guesser));
+  const attempt = await signInQueue.take(turn, () => throttle.enter("passkey", guesser));
   const use = { response, site, signedIn: undefined, field: "response_json" };
   const { passkey, isValid } = await verifyPasskey(context, use);
   const account = passkey && (await store.find(passkey.accountId));

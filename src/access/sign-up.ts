@@ -46,7 +46,7 @@ export async function signUp(
   const name = nameFor(application.name, email);
   const password = toPassword(application.password);
   checkPassword(password, email);
-  if (network !== undefined) await context.turns.take(network, () => context.throttle.enterSignUp(network));
+  if (network !== undefined) await context.signInQueue.take(network, () => context.throttle.enterSignUp(network));
   const token = application.token === "" ? undefined : application.token;
   const isVouchedFor = (await context.store.isClaimed())
     ? (await admit(context, token, email)) !== undefined

@@ -25,7 +25,7 @@ export interface TeamRecord {
 }
 
 /** A change of a team's members: `role` undefined removes the member. */
-export interface MemberChange {
+interface MemberChange {
   readonly teamId: string;
   readonly accountId: string;
   readonly role: TeamRole | undefined;
@@ -52,7 +52,7 @@ export interface TeamActor extends Pick<CallerAccount, "account" | "customRole">
 }
 
 /** The former role of the account in the team, undefined for none; or why nothing was changed. */
-export type MemberChanged =
+type MemberChanged =
   | { readonly before: TeamRole | undefined }
   | "unknown team"
   | "unknown person"

@@ -11,7 +11,7 @@ import { lacks, missingForTeamRole, type Permission, permitsIn, type Subject } f
 import type { Member, Membership, TeamActor, TeamRole } from "./team-store.ts";
 
 /** Largest number of members of a team, and of teams of a person: each call of the dashboard reads a person's. */
-export const MOST = { members: 1_000, teams: 100 } as const;
+const MOST = { members: 1_000, teams: 100 } as const;
 
 type TeamContext = Pick<AccessContext, "store" | "clock" | "log">;
 

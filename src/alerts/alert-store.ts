@@ -5,7 +5,7 @@ import type { Thresholds } from "./thresholds.ts";
 export const MAX_OPEN = 5_000;
 
 /** Filter and page of a list of alerts. */
-export interface AlertQuery {
+interface AlertQuery {
   /** Undefined: alerts of all accounts, and those for administrators only. */
   readonly accountIds: readonly string[] | undefined;
   readonly isOpen: boolean;
@@ -92,7 +92,7 @@ export interface Openings {
   readonly count: number;
 }
 
-export interface Addresses {
+interface Addresses {
   readonly administrators: readonly string[];
   /** By account ID. */
   readonly owners: ReadonlyMap<string, string>;
@@ -130,12 +130,12 @@ export interface AlertFacts {
   hourlySpend(query: SpendQuery): Promise<readonly SpendFact[]>;
 }
 
-export interface FactLimits {
+interface FactLimits {
   readonly ofAccount: number;
   readonly limit: number;
 }
 
-export interface FactSpan {
+interface FactSpan {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
@@ -199,7 +199,7 @@ export interface LatencyFact {
   readonly p95Ms: number;
 }
 
-export interface SpendQuery {
+interface SpendQuery {
   /** Start of the hour. */
   readonly hourMs: number;
   readonly minMicroUsd: number;

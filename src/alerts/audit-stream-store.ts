@@ -21,7 +21,7 @@ export interface AuditStreamRecord {
 }
 
 /** Fields that an attempt to send changes. */
-export type StreamProgress = Partial<
+type StreamProgress = Partial<
   Pick<AuditStreamRecord, "sequence" | "failures" | "nextAtMs" | "sentAtMs" | "problem">
 > & {
   /** End of the claim, until which no other process sends; 0 releases the stream. */

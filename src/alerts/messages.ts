@@ -13,7 +13,7 @@ export interface Message {
 }
 
 /** One line. */
-export function titleOf({ kind, alert }: Message): string {
+function titleOf({ kind, alert }: Message): string {
   if (alert === undefined) return "Test of alerts";
   return kind === "resolved" ? `Resolved: ${alert.title}` : alert.title;
 }

@@ -31,7 +31,7 @@ export const DEFAULT_THRESHOLDS: Thresholds = {
 type NumberName = Exclude<keyof Thresholds, "budgetPercent">;
 
 /** Ranges of the numbers, for the configuration too. */
-export const THRESHOLD_RANGES: Readonly<Record<NumberName, readonly [min: number, max: number]>> = {
+const THRESHOLD_RANGES: Readonly<Record<NumberName, readonly [min: number, max: number]>> = {
   keyExpiryDays: [0, 365],
   errorPercent: [0, 100],
   minRequests: [1, 1_000_000],

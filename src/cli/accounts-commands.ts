@@ -7,7 +7,7 @@ import { offboard } from "../access/offboarding.ts";
 import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createThrottle } from "../access/throttle.ts";
-import { Turns } from "../access/turns.ts";
+import { SignInQueue } from "../access/sign-in-queue.ts";
 import type { Config } from "../config/config.ts";
 import { factorSecretsOf, signInRulesOf } from "../gateway/access.ts";
 import { credentialCipherOf } from "../gateway/account-credentials.ts";
@@ -197,7 +197,7 @@ export function withAccounts(
       {
         store: store.accounts,
         throttle: createThrottle(store.throttles, clock),
-        turns: new Turns(),
+        signInQueue: new SignInQueue(),
         passwords: createPasswordHasher(),
         factors: factorSecretsOf({ store, inForce: () => config, cipher: () => credentialCipherOf(config) }),
         resetMail: () => undefined,

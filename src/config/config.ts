@@ -65,17 +65,17 @@ export interface TokenIssuerConfig {
 }
 
 /** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
-export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
+type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
 /** Capabilities of an upstream model; has the shape of core's type of the same name. */
-export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
+type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
 
-export type Modality = "text" | "image" | "audio" | "file" | "video" | "embedding";
+type Modality = "text" | "image" | "audio" | "file" | "video" | "embedding";
 
 /** Labels that keys and requests can require; has the shape of core's type of the same name. */
-export type Labels = { readonly region?: string; readonly retention?: string };
+type Labels = { readonly region?: string; readonly retention?: string };
 
-export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** Prices in micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
 export interface TokenPrices {
@@ -105,7 +105,7 @@ export interface Fees {
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
-export interface PriceTier extends TokenPrices {
+interface PriceTier extends TokenPrices {
   readonly abovePromptTokens: number;
 }
 
@@ -122,7 +122,7 @@ interface ProviderBase {
 }
 
 /** A provider without credentials: the built-in simulator answers in its place. */
-export interface SimulatedProvider extends ProviderBase {
+interface SimulatedProvider extends ProviderBase {
   readonly simulated: true;
 }
 
@@ -233,7 +233,7 @@ export interface Hedge {
 }
 
 /** How a name with several models orders them; has the values of core's type of the same name. */
-export type RoutePolicy = "ordered" | "weighted" | "least_latency" | "cheapest";
+type RoutePolicy = "ordered" | "weighted" | "least_latency" | "cheapest";
 
 /** One of the models behind a name. */
 export interface TargetConfig {
@@ -272,7 +272,7 @@ export interface RouteConfig {
 }
 
 /** Limits of an account that has none of its own; has the shape of core's type of the same name. */
-export interface Limits {
+interface Limits {
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
   readonly concurrentRequests: number | undefined;
@@ -280,13 +280,13 @@ export interface Limits {
 }
 
 /** Rule for making an account: open to all people, only with an invitation, or closed. Unless it is `closed`, the first person may. */
-export type SignUp = "open" | "invited" | "closed";
+type SignUp = "open" | "invited" | "closed";
 
 /** A role that groups of an OpenID provider may have, a custom one by its ID; has the values of access' type of the same name. */
-export type Role = "owner" | "administrator" | "developer" | "viewer" | `role_${string}`;
+type Role = "owner" | "administrator" | "developer" | "viewer" | `role_${string}`;
 
 /** An OpenID provider, at which people sign in. */
-export interface OidcConfig {
+interface OidcConfig {
   readonly issuer: string;
   readonly clientId: string;
   /** A secret, or KEY_FILE and the path of the file that has it. */
@@ -463,7 +463,7 @@ export interface Config {
 }
 
 /** Thresholds of alerts. Absent: that of the dashboard, or the default. 0, and an empty list: the rule is off. */
-export interface AlertThresholds {
+interface AlertThresholds {
   readonly budgetPercent?: readonly number[];
   readonly keyExpiryDays?: number;
   readonly errorPercent?: number;
@@ -474,7 +474,7 @@ export interface AlertThresholds {
 }
 
 /** A server for e-mail. */
-export interface SmtpConfig {
+interface SmtpConfig {
   readonly host: string;
   readonly port: number;
   /** `tls`: from the first byte; `starttls`: before anything else; `none`: unencrypted. */

@@ -1,7 +1,7 @@
 import type { Environment } from "./environment.ts";
 
 /** Protocols of OTLP. */
-export const OTLP_PROTOCOLS = ["http/protobuf", "http/json", "grpc"] as const;
+const OTLP_PROTOCOLS = ["http/protobuf", "http/json", "grpc"] as const;
 
 export type OtlpProtocol = (typeof OTLP_PROTOCOLS)[number];
 

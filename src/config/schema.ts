@@ -476,7 +476,6 @@ export type ConnectionsInput = ProviderInput["connections"];
 export type HedgeInput = z.output<typeof hedge>;
 export type ClientTlsInput = FileInput["redis"]["tls"];
 export type IssuerInput = z.output<typeof issuer>;
-export type SignInInput = FileInput["sign_in"];
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

@@ -2,7 +2,7 @@ import type { Environment } from "./environment.ts";
 import { type OtlpProtocol, OtelVariables, type ReportVariable } from "./otel.ts";
 
 /** Which new traces are exported; `parentbased_…`: a caller's decision comes first. */
-export const SAMPLERS = [
+const SAMPLERS = [
   "always_on",
   "always_off",
   "traceidratio",

@@ -9,7 +9,7 @@ import { boundTokens, estimatePictures, estimateTokens, type PromptSize } from "
 export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
 
 /** Pricing of a request without a service tier and without cached prefixes. */
-export const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
+const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 
 /**
  * Cost of a completion in micro-USD, rounded half up: each kind of token at its price, and the fees. Cache writes whose

@@ -23,7 +23,7 @@ export interface EntryDetails {
 }
 
 /** A request field whose value was replaced by one that the provider supports. */
-export interface ClampedField {
+interface ClampedField {
   readonly field: string;
   readonly requested: JsonValue;
   readonly sent: JsonValue;

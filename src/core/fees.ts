@@ -5,7 +5,7 @@ import type { Model } from "./model.ts";
 import type { SentSize } from "./provider.ts";
 
 /** Units by which a provider bills its own tools, beside tokens. The names are those of the counts in the ledger. */
-export const FEE_UNITS = ["webSearches", "fileSearches", "codeExecutions"] as const;
+const FEE_UNITS = ["webSearches", "fileSearches", "codeExecutions"] as const;
 
 export type FeeUnit = (typeof FEE_UNITS)[number];
 

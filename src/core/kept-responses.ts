@@ -11,7 +11,7 @@ export interface KeptResponse {
 export const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
 /** A kept answer that was found. */
-export interface FoundResponse {
+interface FoundResponse {
   /** Lower bound of the content's length. */
   readonly bytes: number;
   /** Returns the content; undefined when it is encrypted with another key. Synchronous work that grows with its length. */

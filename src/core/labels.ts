@@ -4,7 +4,7 @@ import { Failure, type FieldViolation } from "./failure.ts";
 /** Labels of models that keys and requests can require: where a model answers, and how long its provider keeps requests. */
 export const LABELS = ["region", "retention"] as const;
 
-export type Label = (typeof LABELS)[number];
+type Label = (typeof LABELS)[number];
 
 /** The labels of a model, as the operator has set them. */
 export type Labels = Readonly<Partial<Record<Label, string>>>;
@@ -13,7 +13,7 @@ export type Labels = Readonly<Partial<Record<Label, string>>>;
 export type LabelRequirements = Readonly<Partial<Record<Label, readonly string[]>>>;
 
 /** Limit of the values of one label, and of the tags of a key. */
-export const MAX_VALUES = 16;
+const MAX_VALUES = 16;
 
 /** The value of a label, or a tag of a key. */
 const VALUE = /^[a-z0-9._-]{1,64}$/;

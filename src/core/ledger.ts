@@ -125,7 +125,7 @@ export function toTokenCounts(usage: Usage): TokenCounts {
 export const PROCESS_LOST = "process_lost";
 
 /** Outcome of an entry. */
-export type EntryOutcome = "served" | FailureCode | typeof PROCESS_LOST;
+type EntryOutcome = "served" | FailureCode | typeof PROCESS_LOST;
 
 /** Account and key of requests that were refused without a valid key. */
 export const NO_CALLER = "none";

@@ -37,7 +37,7 @@ export interface TokenPrices {
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
-export interface PriceTier extends TokenPrices {
+interface PriceTier extends TokenPrices {
   readonly abovePromptTokens: number;
 }
 

@@ -68,7 +68,7 @@ export interface Traces {
 }
 
 /** A call at its arrival. */
-export interface Arrival {
+interface Arrival {
   /** The caller's span; undefined when it named none. */
   readonly caller: TraceContext | undefined;
   /** By the clock's `monotonic`. */

@@ -28,7 +28,7 @@ export const MAX_TOOLS = 2000;
 /** Limit of fallback models. */
 export const MAX_FALLBACKS = 8;
 /** Limit of requested modalities, duplicates included. */
-export const MAX_MODALITIES = 16;
+const MAX_MODALITIES = 16;
 /** Limit of stop sequences. */
 export const MAX_STOPS = 4;
 /** Ranges of numeric fields, both ends included, by the names of the contract. */
@@ -46,7 +46,7 @@ export const MAX_INT32 = 0x7fffffff;
 /** Limits of metadata: entries, and characters of keys and values. */
 export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as const;
 /** Limit of entries of `provider_options_json`. */
-export const MAX_PROVIDER_OPTIONS = 64;
+const MAX_PROVIDER_OPTIONS = 64;
 /** Limit of characters of a session ID. */
 const MAX_SESSION_ID_CHARS = 256;
 /** Limit of `frames_per_second` of a video. */

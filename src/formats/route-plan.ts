@@ -24,13 +24,13 @@ export interface RoutePlanJson {
 }
 
 /** One model of a plan in JSON. */
-export interface RouteStepJson extends LeftOutJson, LossesJson {
+interface RouteStepJson extends LeftOutJson, LossesJson {
   readonly refusal: string | null;
   readonly worst_case_usd: number | null;
 }
 
 /** A model that would not be tried, in JSON. */
-export interface LeftOutJson {
+interface LeftOutJson {
   readonly model: string;
   readonly reason: string;
   readonly message: string;

@@ -5,7 +5,7 @@ import type { AccessContext, FactorSecrets } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import type { SignInRules } from "../access/sign-in-rules.ts";
 import { createThrottle } from "../access/throttle.ts";
-import { Turns } from "../access/turns.ts";
+import { SignInQueue } from "../access/sign-in-queue.ts";
 import { sendMail } from "../alerts/mail.ts";
 import type { Config } from "../config/config.ts";
 import { isExposed } from "../config/warnings.ts";
@@ -35,7 +35,7 @@ export function accessOf(config: Config, { store, clock, log, inForce, cipher }:
   return {
     store: store.accounts,
     throttle: createThrottle(store.throttles, clock),
-    turns: new Turns(),
+    signInQueue: new SignInQueue(),
     passwords: createPasswordHasher(),
     factors: factorSecretsOf({ store, inForce, cipher }),
     resetMail: () => resetMailOf(inForce(), log),

@@ -6,7 +6,7 @@ import { type Cipher, cipherOf, createCipher, readKey } from "../store/cipher.ts
 export type OpenCredential = (sealed: string, place: CredentialPlace) => string | undefined;
 
 /** The place to which the credential of a stored provider is bound. */
-export interface ProviderPlace {
+interface ProviderPlace {
   readonly provider: string;
   /** Origin of the only address that it may be sent to. */
   readonly address: string;

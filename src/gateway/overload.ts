@@ -116,7 +116,7 @@ function watchLoad(readScheduler: ReadScheduler | undefined): AdmissionPorts["lo
 const YOUNG_BYTES = 96 * MIB;
 
 /** Memory that the process uses of V8's heap and of the machine. */
-export interface MemoryUse {
+interface MemoryUse {
   /** Used bytes of V8's old generation. */
   readonly heapBytes: number;
   readonly heapLimitBytes: number;
@@ -129,7 +129,7 @@ export interface MemoryUse {
 }
 
 /** Used share of the scarcest memory: 0 to 1. */
-export function memoryShare({ heapBytes, heapLimitBytes, ownBytes, containerBytes, freeBytes }: MemoryUse): number {
+function memoryShare({ heapBytes, heapLimitBytes, ownBytes, containerBytes, freeBytes }: MemoryUse): number {
   return Math.max(heapBytes / heapLimitBytes, ownBytes / Math.min(containerBytes, ownBytes + freeBytes));
 }
 

@@ -26,7 +26,7 @@ export interface ProviderDraft {
 }
 
 /** Failure of a tested provider, and advice. */
-export interface DraftFailure {
+interface DraftFailure {
   readonly failure: Failure;
   readonly advice: string | undefined;
 }

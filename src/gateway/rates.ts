@@ -10,7 +10,7 @@ import { RATE_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTlsFiles } from "./tls.ts";
 
 /** Where rates are counted: in this process, or with other replicas through Redis or PostgreSQL. */
-export type RatesPlace = "memory" | "redis" | "postgres";
+type RatesPlace = "memory" | "redis" | "postgres";
 
 /** The rates of one process. */
 export interface Rates {

@@ -78,57 +78,30 @@ function describeListenFailure(name: ServerName, config: Config, cause: unknown)
 }
 
 /** The sections that a reload applies. */
-export function reloadable({
-  access,
-  accountCredentials,
-  providers,
-  models,
-  routes,
-  imports,
-  aliases,
-  timeouts,
-  limits,
-  retries,
-  breaker,
-  storedConfiguration,
-  stored,
-  alerts,
-  smtp,
-}: Config): Pick<
-  Config,
-  | "access"
-  | "accountCredentials"
-  | "providers"
-  | "models"
-  | "routes"
-  | "imports"
-  | "aliases"
-  | "timeouts"
-  | "limits"
-  | "retries"
-  | "breaker"
-  | "storedConfiguration"
-  | "stored"
-  | "alerts"
-  | "smtp"
-> {
-  return {
-    access,
-    accountCredentials,
-    providers,
-    models,
-    routes,
-    imports,
-    aliases,
-    timeouts,
-    limits,
-    retries,
-    breaker,
-    storedConfiguration,
-    stored,
-    alerts,
-    smtp,
-  };
+const RELOADABLE = [
+  "access",
+  "accountCredentials",
+  "providers",
+  "models",
+  "routes",
+  "imports",
+  "aliases",
+  "timeouts",
+  "limits",
+  "retries",
+  "breaker",
+  "storedConfiguration",
+  "stored",
+  "alerts",
+  "smtp",
+] as const satisfies readonly (keyof Config)[];
+
+/** The part of a configuration that a reload applies. */
+export function reloadable(config: Config): Pick<Config, (typeof RELOADABLE)[number]> {
+  return Object.fromEntries(RELOADABLE.map((name) => [name, config[name]])) as Pick<
+    Config,
+    (typeof RELOADABLE)[number]
+  >;
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

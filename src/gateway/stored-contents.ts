@@ -29,7 +29,7 @@ const FREE_SHARE = 1 / 20;
 const CLOSING_MS = 5_000;
 
 /** Numbers of contents since the start of the process, by what was done with them. */
-export type ContentCounts = Readonly<Record<"stored" | "dropped" | "failed", number>>;
+type ContentCounts = Readonly<Record<"stored" | "dropped" | "failed", number>>;
 
 /** Stores and reads prompts and answers. */
 export interface StoredContents extends ContentStorage {

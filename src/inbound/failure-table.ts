@@ -18,7 +18,7 @@ const GRPC = {
 /** The gRPC statuses as pairs of name and number. */
 export const GRPC_STATUS = Object.entries(GRPC);
 
-export type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];
+type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];
 
 /** Mapping of a failure code to the wire. `docs/errors.md` shows this table. */
 export interface FailureRow {

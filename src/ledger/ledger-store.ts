@@ -1,7 +1,7 @@
 import type { LedgerEntry, NewLedgerEntry } from "../core/ledger.ts";
 
 /** Spending of a subject, such as a key family or account, in a period, and its holds for completions in flight. */
-export interface Spending {
+interface Spending {
   readonly spentMicroUsd: number;
   readonly heldMicroUsd: number;
   /** Own limit of an end user or a session. Default: the limit of its key. */
@@ -62,7 +62,7 @@ export interface SortedPage {
 }
 
 /** A page of the log. */
-export interface LogPage {
+interface LogPage {
   readonly entries: readonly LedgerEntry[];
   /** Start of the next page; undefined after the last one. */
   readonly next: LogPosition | undefined;

@@ -19,7 +19,7 @@ const FILE_LIMIT_MS = 2_000;
 const SUCCESS = [() => true, () => false] as const;
 
 /** The part that cannot take entries, and the cause. */
-export interface LedgerTrouble {
+interface LedgerTrouble {
   readonly of: "database" | "files";
   readonly cause: unknown;
 }
@@ -39,7 +39,7 @@ export interface LedgerOptions {
   readonly onTrouble: (trouble: LedgerTrouble | undefined) => void;
 }
 
-export interface LedgerState {
+interface LedgerState {
   /** Number of this process's entries that are not in the database yet. */
   readonly waiting: number;
   /** Whether the database is unavailable. */
@@ -62,7 +62,7 @@ export interface OwnedLedger extends Ledger {
 }
 
 /** Entries that are not in the database at the end of a process. */
-export interface LedgerRest {
+interface LedgerRest {
   /** Number of entries in files. */
   readonly filed: number;
   /** Entries that could not be written into files. */

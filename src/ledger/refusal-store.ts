@@ -26,7 +26,7 @@ export interface RefusedRequest {
 }
 
 /** A page of refused requests. */
-export interface RefusalPage {
+interface RefusalPage {
   readonly requests: readonly RefusedRequest[];
   /** Start of the next page; undefined after the last one. */
   readonly next: LogPosition | undefined;

@@ -1,5 +1,5 @@
 /** An offset from UTC, from a time on; both in milliseconds. */
-export interface ZoneOffset {
+interface ZoneOffset {
   readonly fromMs: number;
   readonly offsetMs: number;
 }

@@ -2,7 +2,7 @@ import { verify, type X509Certificate } from "node:crypto";
 import { type DerValue, readDer, readDerTime, TAG } from "./der.ts";
 
 /** Longest file of lists, in bytes: some 20,000 revoked certificates. It is read every two seconds. */
-export const MAX_LISTS_BYTES = 1024 * 1024;
+const MAX_LISTS_BYTES = 1024 * 1024;
 
 /** Key of a certificate in revocation lists: the issuer's name (DER) and the serial number, both in hexadecimal. */
 export interface CertificateIdentity {

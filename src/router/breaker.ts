@@ -52,12 +52,12 @@ interface Met {
 }
 
 interface Probe extends Met {
-  /** `Rest.probedMs` of `#shared` when the probe began. */
+  /** `Outage.probedMs` of `#shared` when the probe began. */
   readonly probedMs: BoundedMap<string, number> | undefined;
 }
 
 /** An outage: the breaker is open until `untilMs`, then half-open with one probe at a time until a probe succeeds. */
-interface Rest {
+interface Outage {
   /** Wall-clock time of its start. */
   readonly beganAt: number;
   /** Time of the last failure that prolonged it. */
@@ -78,7 +78,7 @@ interface AccountRecord {
   readonly latest: boolean[];
   /** Next open time, before it is bounded by the options. */
   nextOpenMs: number;
-  rest: Rest | undefined;
+  outage: Outage | undefined;
 }
 
 /** Permission for one attempt. Exactly one of the methods but `committed` must be called at its end. */
@@ -109,7 +109,7 @@ export class Breaker {
   readonly #clock: Clock;
   readonly #accounts = new Map<string, AccountRecord>();
   /** The outage that all accounts share; undefined while the shared state is closed. */
-  #shared: Rest | undefined;
+  #shared: Outage | undefined;
   /** Failures of all accounts since the last success. */
   #inARow = 0;
   /** For each of the latest attempts of all accounts: undefined for a success, the account for a failure. */
@@ -121,7 +121,7 @@ export class Breaker {
   #limited: Met | undefined;
 
   /** The last outage that has ended. */
-  #outage: Span | undefined;
+  #lastOutage: Span | undefined;
   /** The counted attempts, for `Outliers`. */
   readonly record: TrackRecord;
 
@@ -134,17 +134,17 @@ export class Breaker {
 
   /** State of `#current`: `closed`, `open`, or `half_open` while a probe is due or in flight. */
   get state(): "closed" | "open" | "half_open" {
-    const rest = this.#current();
-    if (rest === undefined) return "closed";
-    return this.#clock.monotonic() < rest.untilMs ? "open" : "half_open";
+    const outage = this.#current();
+    if (outage === undefined) return "closed";
+    return this.#clock.monotonic() < outage.untilMs ? "open" : "half_open";
   }
 
   /** Start of the current outage; undefined while closed. A failed probe does not start another one. */
-  get rest(): Opening | undefined {
-    const rest = this.#current();
-    if (rest === undefined) return undefined;
-    const remainingMs = Math.max(rest.untilMs - this.#clock.monotonic(), 0);
-    return { sinceMs: rest.beganAt, remainingMs, isProbed: remainingMs === 0 && rest.probe !== undefined };
+  get opening(): Opening | undefined {
+    const outage = this.#current();
+    if (outage === undefined) return undefined;
+    const remainingMs = Math.max(outage.untilMs - this.#clock.monotonic(), 0);
+    return { sinceMs: outage.beganAt, remainingMs, isProbed: remainingMs === 0 && outage.probe !== undefined };
   }
 
   /** Whether an attempt of another account succeeded within OTHERS_MS; then this account's failures do not count against the model. */
@@ -153,8 +153,8 @@ export class Breaker {
   }
 
   /** The last outage that has ended, by the clock's `monotonic`; undefined without one. */
-  get outage(): Span | undefined {
-    return this.#outage;
+  get lastOutage(): Span | undefined {
+    return this.#lastOutage;
   }
 
   /** Time of the last success, by the clock's `monotonic`; undefined without one. */
@@ -208,15 +208,15 @@ export class Breaker {
   }
 
   /** The outage that forbids an account an attempt; undefined when an attempt is permitted. */
-  #obstacle(accountId: string): Rest | undefined {
-    const own = this.#accounts.get(accountId)?.rest;
+  #obstacle(accountId: string): Outage | undefined {
+    const own = this.#accounts.get(accountId)?.outage;
     if (own !== undefined && !this.#mayProbe(own, accountId)) return own;
     if (this.#shared !== undefined && !this.#mayProbe(this.#shared, accountId)) return this.#shared;
     return undefined;
   }
 
   /** Whether a probe of this account may begin: there is none in flight, or one of another account that has had PROBE_MS more. */
-  #mayProbe({ untilMs, sinceMs, probe, probedMs }: Rest, accountId: string): boolean {
+  #mayProbe({ untilMs, sinceMs, probe, probedMs }: Outage, accountId: string): boolean {
     const nowMs = this.#clock.monotonic();
     if (nowMs < untilMs && !this.#hasWorkedForOthers(accountId, sinceMs)) return false;
     if (probe === undefined) return true;
@@ -226,7 +226,7 @@ export class Breaker {
   }
 
   #beginProbe(accountId: string): Probe | undefined {
-    const own = this.#accounts.get(accountId)?.rest;
+    const own = this.#accounts.get(accountId)?.outage;
     if (own === undefined && this.#shared === undefined) return undefined;
     const probe: Probe = { accountId, atMs: this.#clock.monotonic(), probedMs: this.#shared?.probedMs };
     if (own !== undefined) own.probe = probe;
@@ -239,9 +239,9 @@ export class Breaker {
     const { accountId, atMs, probedMs } = probe;
     const tookMs = Math.min(this.#clock.monotonic() - atMs, PROBE_MS);
     probedMs?.set(accountId, (probedMs.get(accountId) ?? 0) + tookMs);
-    for (const rest of [this.#accounts.get(accountId)?.rest, this.#shared]) {
-      if (rest?.probe !== probe) continue;
-      rest.probe = undefined;
+    for (const outage of [this.#accounts.get(accountId)?.outage, this.#shared]) {
+      if (outage?.probe !== probe) continue;
+      outage.probe = undefined;
       isUndecided = true;
     }
     return isUndecided;
@@ -249,12 +249,12 @@ export class Breaker {
 
   /** Ends the outage of an account, and the shared one, after a successful probe. */
   #recovered(accountId: string): void {
-    const rest = this.#shared ?? this.#accounts.get(accountId)?.rest;
+    const outage = this.#shared ?? this.#accounts.get(accountId)?.outage;
     this.#accounts.delete(accountId);
     // An outage of one account is no outage of the model while the model answers other accounts.
-    if (rest === undefined || (this.#shared === undefined && this.worksForOthers(accountId))) return;
+    if (outage === undefined || (this.#shared === undefined && this.worksForOthers(accountId))) return;
     const untilMs = this.#clock.monotonic();
-    this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - rest.beganAt, 0), untilMs };
+    this.#lastOutage = { sinceMs: untilMs - Math.max(this.#clock.now() - outage.beganAt, 0), untilMs };
     this.record.clear();
   }
 
@@ -277,7 +277,7 @@ export class Breaker {
     const isLimit = failure.code === "upstream_rate_limited";
     if (isLimit ? failure.retryAfterMs === undefined : failure.requestBound || !COUNTED.has(failure.code)) return;
     if (isLimit) {
-      if (!this.worksForOthers(accountId)) this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);
+      if (!this.worksForOthers(accountId)) this.#openFor(this.#recordOf(accountId), failure, failure.retryAfterMs!);
     } else {
       this.record.add(accountId, { failed: true });
       this.#countOwn(failure, { isProbe, accountId });
@@ -305,16 +305,16 @@ export class Breaker {
     noteIn(record.latest, true);
     const isTripped = record.inARow >= failures || hasMostlyFailed(record.latest);
     // While the breaker is open for the account, only the probe counts, not attempts from before.
-    if (isProbe || (isTripped && record.rest === undefined)) {
-      const restMs = Math.min(Math.max(record.nextOpenMs, openMs), maxOpenMs);
-      this.#letRest(record, failure, restMs);
-      record.nextOpenMs = restMs * 2;
+    if (isProbe || (isTripped && record.outage === undefined)) {
+      const openForMs = Math.min(Math.max(record.nextOpenMs, openMs), maxOpenMs);
+      this.#openFor(record, failure, openForMs);
+      record.nextOpenMs = openForMs * 2;
     }
   }
 
-  #letRest(record: AccountRecord, failure: Failure, restMs: number): void {
-    const untilMs = this.#clock.monotonic() + Math.min(restMs, MAX_RATE_LIMIT_MS);
-    record.rest = prolonged(record.rest, { failure, untilMs, clock: this.#clock });
+  #openFor(record: AccountRecord, failure: Failure, openForMs: number): void {
+    const untilMs = this.#clock.monotonic() + Math.min(openForMs, MAX_RATE_LIMIT_MS);
+    record.outage = prolonged(record.outage, { failure, untilMs, clock: this.#clock });
   }
 
   /** Counts a failure. Whether failures in a row, or more than half of the latest attempts, are failures of several accounts. */
@@ -342,7 +342,7 @@ export class Breaker {
   #recordOf(accountId: string): AccountRecord {
     let record = this.#accounts.get(accountId);
     if (record !== undefined) return record;
-    record = { inARow: 0, latest: [], nextOpenMs: 0, rest: undefined };
+    record = { inARow: 0, latest: [], nextOpenMs: 0, outage: undefined };
     this.#accounts.set(accountId, record);
     if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.delete(this.#accounts.keys().next().value!);
     return record;
@@ -354,7 +354,7 @@ export class Breaker {
     if (record === undefined) return;
     record.inARow = 0;
     noteIn(record.latest, false);
-    if (record.rest === undefined && !record.latest.includes(true)) this.#accounts.delete(accountId);
+    if (record.outage === undefined && !record.latest.includes(true)) this.#accounts.delete(accountId);
   }
 
   /** Notes an attempt of any account: the account of a failure, undefined for a success. */
@@ -363,18 +363,18 @@ export class Breaker {
   }
 
   /** The outage to show: the shared one, or the longest of an account while the model works for no other account. */
-  #current(): Rest | undefined {
+  #current(): Outage | undefined {
     if (this.#shared !== undefined) return this.#shared;
-    let longest: Rest | undefined;
-    for (const [accountId, { rest }] of this.#accounts) {
-      if (rest === undefined || this.worksForOthers(accountId)) continue;
-      if (longest === undefined || rest.untilMs > longest.untilMs) longest = rest;
+    let longest: Outage | undefined;
+    for (const [accountId, { outage }] of this.#accounts) {
+      if (outage === undefined || this.worksForOthers(accountId)) continue;
+      if (longest === undefined || outage.untilMs > longest.untilMs) longest = outage;
     }
     return longest;
   }
 
   /** The failure while open: `upstream_rate_limited` after a rate limit, otherwise `upstream_unavailable`. */
-  #refuse({ untilMs, last }: Rest): Failure {
+  #refuse({ untilMs, last }: Outage): Failure {
     const retryAfterMs = Math.max(untilMs - this.#clock.monotonic(), 1);
     const limited = last.code === "upstream_rate_limited";
     const code = limited ? "upstream_rate_limited" : "upstream_unavailable";
@@ -400,16 +400,16 @@ const isOfOne = (failures: readonly (string | undefined)[]): boolean =>
 
 /** A new outage, or a continued one with a further failure. Its open time is never shortened. */
 function prolonged(
-  rest: Rest | undefined,
+  outage: Outage | undefined,
   { failure, untilMs, clock }: { readonly failure: Failure; readonly untilMs: number; readonly clock: Clock },
-): Rest {
+): Outage {
   const sinceMs = clock.monotonic();
-  if (rest === undefined) {
+  if (outage === undefined) {
     const probedMs = new BoundedMap<string, number>(MAX_ACCOUNTS);
     return { beganAt: clock.now(), sinceMs, untilMs, probe: undefined, probedMs, last: failure };
   }
-  rest.sinceMs = sinceMs;
-  rest.untilMs = Math.max(rest.untilMs, untilMs);
-  rest.last = failure;
-  return rest;
+  outage.sinceMs = sinceMs;
+  outage.untilMs = Math.max(outage.untilMs, untilMs);
+  outage.last = failure;
+  return outage;
 }

@@ -26,10 +26,10 @@ import type { Opening } from "./upstream-health.ts";
 import { UpstreamLoad } from "./upstream-load.ts";
 
 /** The type of `Config.aliases`. */
-export type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
+type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
 
 /** Models, routes and aliases that requests may name. */
-export interface Names {
+interface Names {
   readonly models: readonly Model[];
   /** Default: none. */
   readonly routes?: readonly Route[];
@@ -201,9 +201,9 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     retries: () => new Map([...budgets.shared].map(([name, { counts }]) => [name, counts])),
-    openingOf: (model) => breakers.shared.get(upstreamKey(model))?.rest,
+    openingOf: (model) => breakers.shared.get(upstreamKey(model))?.opening,
     openings: () =>
-      new Map([...breakers.shared].flatMap(([key, { rest }]) => (rest === undefined ? [] : [[key, rest]]))),
+      new Map([...breakers.shared].flatMap(([key, { opening }]) => (opening === undefined ? [] : [[key, opening]]))),
   };
 }
 

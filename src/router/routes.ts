@@ -157,13 +157,13 @@ export class Routes {
    */
   #fitOf(members: readonly LiveMember[], facts: RequestFacts | undefined, nowMs: number): readonly LiveMember[] {
     const isQuiet = ({ out, breaker, key }: LiveMember): boolean =>
-      out === undefined && breaker.outage === undefined && !this.downElsewhere.has(key);
+      out === undefined && breaker.lastOutage === undefined && !this.downElsewhere.has(key);
     if (members.every(isQuiet)) return members;
     const isFit = (member: LiveMember): boolean => {
       if (isQuiet(member)) return true;
       const { out, breaker, key } = member;
       if (this.downElsewhere.has(key)) return false;
-      const { outage } = breaker;
+      const { lastOutage: outage } = breaker;
       const share = Math.min(out ? shareAfter(out, nowMs) : 1, outage ? shareAfter(outage, nowMs) : 1);
       if (share === 0 || share === 1) return share === 1;
       // The draw of a conversation is fixed, so that it moves back to the target only once.

@@ -181,7 +181,7 @@ export class UpstreamLoad {
 }
 
 /** How a call has ended. `unknown`: its end does not show the health of the upstream model. */
-export type Ended = "answered" | "failed" | "unknown";
+type Ended = "answered" | "failed" | "unknown";
 
 /**
  * For FAILED_MS after a failed call, at least FAILED_MS is expected: a model that fails at once must not look like the fastest. It is

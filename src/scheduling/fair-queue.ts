@@ -34,18 +34,6 @@ export class FairQueue<W extends Waiter<unknown>> {
     return undefined;
   }
 
-  /** As `next`, but takes the oldest waiter that passes, even behind others of its key. Linear in the number of waiters. */
-  nextOfAny(mayHave: (waiter: W) => boolean): W | undefined {
-    for (const [key, queue] of this.#queues)
-      for (const waiter of queue) {
-        if (!mayHave(waiter)) continue;
-        this.remove(waiter);
-        if (this.#queues.delete(key)) this.#queues.set(key, queue);
-        return waiter;
-      }
-    return undefined;
-  }
-
   /** The oldest waiter of each key. */
   *oldest(): Generator<W> {
     for (const [first] of this.#queues.values()) yield first!;

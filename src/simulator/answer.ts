@@ -123,7 +123,7 @@ export interface ReasoningPart {
   readonly tokens: readonly string[];
 }
 
-export interface ImagePart {
+interface ImagePart {
   readonly kind: "image";
   readonly mediaType: "image/png";
   readonly bytes: Buffer;
@@ -143,9 +143,9 @@ export interface CallPart {
 export type Part = ReasoningPart | TextPart | ImagePart | CallPart;
 
 /** Reason for the end of an answer. Undefined in an `Answer` means that no finish reason is sent. */
-export type End = { readonly kind: "done" | "calls" | "length" } | { readonly kind: "stop"; readonly sequence: string };
+type End = { readonly kind: "done" | "calls" | "length" } | { readonly kind: "stop"; readonly sequence: string };
 
-export interface Usage {
+interface Usage {
   readonly promptTextTokens: number;
   readonly promptImageTokens: number;
   readonly promptTokens: number;
@@ -325,14 +325,4 @@ export async function composeAnswer(prompt: Prompt, choice: number): Promise<Ans
     completionImageTokens: sumTokens(parts.filter((part) => part.kind === "image")),
   };
   return { id, model: prompt.model, parts, end, usage };
-}
-
-/** Returns the readable reasoning of an answer. */
-export function joinReasoning(parts: readonly Part[]): string {
-  return parts.map((part) => (part.kind === "reasoning" && part.form === "shown" ? part.tokens.join("") : "")).join("");
-}
-
-/** Returns the text of an answer, without reasoning, images and calls. */
-export function joinText(parts: readonly Part[]): string {
-  return parts.map((part) => (part.kind === "text" ? part.tokens.join("") : "")).join("");
 }

@@ -34,7 +34,7 @@ export interface Order {
   encodeStreamError(refusal: Refusal): string;
 }
 
-export type Endpoint =
+type Endpoint =
   | { readonly kind: "look-up"; readonly method: "GET"; /** Throws `Refusal`. */ answer(): unknown }
   | { readonly kind: "completion"; readonly method: "POST"; /** Throws `Refusal`. */ read(body: unknown): Order };
 

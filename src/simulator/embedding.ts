@@ -25,7 +25,7 @@ const POSITIONS_PER_WORD = 24;
  * Returns the vector of a text, of length 1. Deterministic: the same text gets the same vector, and texts with the same words
  * get similar ones.
  */
-export function embed(text: string, dimensions: number): number[] {
+function embed(text: string, dimensions: number): number[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text];
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {

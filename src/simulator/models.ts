@@ -15,7 +15,7 @@ export interface Model {
 }
 
 /** Limits of an unlisted model: large, with all capabilities. */
-export const UNLISTED_MODEL = { contextTokens: 2_000_000, maxOutputTokens: 128_000, makesPictures: true } as const;
+const UNLISTED_MODEL = { contextTokens: 2_000_000, maxOutputTokens: 128_000, makesPictures: true } as const;
 
 const CLAUDE = { dialect: "anthropic", contextTokens: 200_000, maxOutputTokens: 64_000, makesPictures: false } as const;
 const GEMINI = { dialect: "gemini", contextTokens: 1_048_576, maxOutputTokens: 65_536, makesPictures: false } as const;

@@ -4,11 +4,6 @@ import { type ChaosOptions, type ConfiguredFault, openFaultBook } from "./faults
 import { type Journal, JournalKeeper } from "./journal.ts";
 import type { PaceOptions } from "./sender.ts";
 
-export { CHAOS_PERCENT } from "./faults.ts";
-export { MODEL_PACE } from "./sender.ts";
-export type { ConfiguredFault } from "./faults.ts";
-export type { Journal, JournalEntry } from "./journal.ts";
-
 /** Options of the simulator. Without `tokensPerSecond` and `firstTokenMs` answers have no delay. */
 export interface SimulatorOptions extends PaceOptions {
   /** Listen address. Default `127.0.0.1`. */

@@ -7,7 +7,7 @@ import { isMissingTable, retryWhileBusy, StoreError } from "./store-error.ts";
 export const MAX_VERSIONS = 100;
 
 /** A version without its document. */
-export type VersionFacts = Omit<ConfigurationVersionRow, "document">;
+type VersionFacts = Omit<ConfigurationVersionRow, "document">;
 
 /** A new version. */
 export interface NewVersion {
@@ -42,7 +42,7 @@ export interface ConfigurationStore {
 }
 
 /** Numbers of credentials. Those for which there was no other content are not readable. */
-export interface Resealed {
+interface Resealed {
   readonly resealed: number;
   readonly unreadable: number;
 }

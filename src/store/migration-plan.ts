@@ -38,7 +38,7 @@ export interface MigrationPlan {
 }
 
 /** A migration that is not applied yet. */
-export interface PlannedMigration {
+interface PlannedMigration {
   readonly version: number;
   readonly name: string;
   readonly statements: readonly PlannedStatement[];

@@ -131,7 +131,7 @@ export interface AuditStreamRow {
   readonly problem: string;
 }
 
-export interface TeamMemberRow {
+interface TeamMemberRow {
   readonly team_id: string;
   readonly account_id: string;
   readonly role: string;
@@ -197,44 +197,44 @@ export interface PasskeyRow {
 }
 
 /** A used challenge; an unused one has no row. */
-export interface PasskeyChallengeRow {
+interface PasskeyChallengeRow {
   readonly hash: string;
   readonly expires_at_ms: number;
 }
 
-export interface TotpSecretRow {
+interface TotpSecretRow {
   readonly account_id: string;
   readonly sealed: string;
   readonly last_step: number;
   readonly created_at_ms: number;
 }
 
-export interface RecoveryCodeRow {
+interface RecoveryCodeRow {
   readonly account_id: string;
   readonly hash: string;
 }
 
 /** An account has at most one of an issuer. */
-export interface IdentityRow {
+interface IdentityRow {
   readonly issuer: string;
   readonly subject: string;
   readonly account_id: string;
   readonly linked_at_ms: number;
 }
 
-export interface SignInLinkRow {
+interface SignInLinkRow {
   readonly hash: string;
   readonly account_id: string;
   readonly expires_at_ms: number;
 }
 
-export interface KnownBrowserRow {
+interface KnownBrowserRow {
   readonly hash: string;
   readonly account_id: string;
   readonly signed_in_at_ms: number;
 }
 
-export interface SetupTokenRow {
+interface SetupTokenRow {
   readonly hash: string;
   readonly expires_at_ms: number;
 }
@@ -293,7 +293,7 @@ export interface AuditEntryRow {
 }
 
 /** Both ends of the audit log's chain; the only row has the ID 1. Transactions that append or prune lock it. */
-export interface AuditChainRow {
+interface AuditChainRow {
   readonly id: number;
   readonly anchor_sequence: number;
   readonly anchor_hash: string;
@@ -302,7 +302,7 @@ export interface AuditChainRow {
 }
 
 /** A filter of the page of requests. */
-export interface SavedFilterRow {
+interface SavedFilterRow {
   readonly account_id: string;
   readonly name: string;
   /** Query of the page's address. */
@@ -459,7 +459,7 @@ export interface BudgetHoldRow {
   readonly replica: string | null;
 }
 
-export interface RateStateRow {
+interface RateStateRow {
   readonly subject: string;
   /** JSON; null before the first decision. */
   readonly state: string | null;
@@ -468,13 +468,13 @@ export interface RateStateRow {
 }
 
 /** A process and its lease. */
-export interface ReplicaRow {
+interface ReplicaRow {
   readonly name: string;
   readonly seen_at_ms: number;
 }
 
 /** The latest note of a process about upstream models. */
-export interface HealthNoteRow {
+interface HealthNoteRow {
   readonly name: string;
   readonly written_at_ms: number;
   readonly note: string;
@@ -510,7 +510,7 @@ export interface SealedRow {
 }
 
 /** A key that all processes of the database share. */
-export interface SecretRow {
+interface SecretRow {
   readonly name: string;
   /** In base64. */
   readonly value: string;
@@ -597,7 +597,7 @@ export interface AlertDeliveryRow {
 }
 
 /** A threshold in JSON, or the time of the latest evaluation. */
-export interface AlertSettingRow {
+interface AlertSettingRow {
   readonly name: string;
   readonly value: string;
 }

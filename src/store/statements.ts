@@ -6,7 +6,7 @@ import type { Schema } from "./schema.ts";
  */
 
 /** Type of parameters and results. */
-export type SqlValue = string | number | null;
+type SqlValue = string | number | null;
 
 /** Runs the statements of one transaction. */
 export interface Statements {

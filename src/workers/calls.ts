@@ -62,6 +62,6 @@ export interface Started {
 }
 
 /** Hash of a key that was changed; null when any key may have changed. */
-export interface KeyChange {
+interface KeyChange {
   readonly hash: string | null;
 }

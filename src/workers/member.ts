@@ -77,7 +77,7 @@ async function endingOf(worker: Worker): Promise<Ending> {
 }
 
 /** Describes an ending for the log and for people. */
-export function describeEnding({ code, signal }: Ending): string {
+function describeEnding({ code, signal }: Ending): string {
   if (signal !== null) return `by ${signal}`;
   return code === null ? "before it began: the operating system could not start the process" : `with code ${code}`;
 }

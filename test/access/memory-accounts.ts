@@ -20,7 +20,7 @@ import { pageOf } from "./fakes.ts";
 import { memoryFactors } from "./memory-factors.ts";
 
 /** The account that every installation begins with. */
-export const DEFAULT_ACCOUNT: AccountRecord = {
+const DEFAULT_ACCOUNT: AccountRecord = {
   id: DEFAULT_ACCOUNT_ID,
   kind: "person",
   email: undefined,

@@ -5,7 +5,7 @@ import { createAuditLog } from "../../src/access/audit-log.ts";
 import { createPasswordHasher, type HashCost } from "../../src/access/password-hash.ts";
 import type { SignInRules } from "../../src/access/sign-in-rules.ts";
 import { createThrottle } from "../../src/access/throttle.ts";
-import { Turns } from "../../src/access/turns.ts";
+import { SignInQueue } from "../../src/access/sign-in-queue.ts";
 import { createCipher } from "../../src/store/cipher.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { type MemoryAudit, memoryAuditStore } from "./memory-audit.ts";
@@ -53,7 +53,7 @@ export function setUpAccess(
     audit,
     logged,
     throttle: createThrottle(throttles, clock),
-    turns: new Turns(),
+    signInQueue: new SignInQueue(),
     passwords: createPasswordHasher(CHEAP),
     factors: {
       seal: (secret, accountId) => cipher.seal(Buffer.from(secret), [accountId]),

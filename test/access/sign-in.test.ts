@@ -269,7 +269,7 @@ describe("a browser in which the account has signed in before", () => {
     const { access, account } = await setUp();
     const origin = await known(access, account.id);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const flood = Array.from({ length: 504 }, () => access.turns.take("a", () => promise));
+    const flood = Array.from({ length: 504 }, () => access.signInQueue.take("a", () => promise));
     const signingIn = signIn(access, ADA, origin);
     const forged = { ...origin, browserToken: generateToken() };
     await expect(signIn(access, ADA, forged)).rejects.toMatchObject({ code: "overloaded" });

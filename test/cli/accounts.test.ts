@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AccountStore } from "../../src/access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { PASSWORD } from "../access/set-up.ts";
 import { makeDataDir } from "../support/data-dir.ts";
@@ -27,20 +27,8 @@ async function look<T>(at: (accounts: AccountStore) => Promise<T>): Promise<T> {
 const passwordHash = (): Promise<string | undefined> =>
   look(async (accounts) => (await accounts.find(DEFAULT_ACCOUNT_ID))?.passwordHash);
 
-async function run(line: string, input = PASSWORD, env: Readonly<Record<string, string>> = {}) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(
-    line.split(" ").filter((word) => word !== ""),
-    {
-      env: { PARLEY_DATA_DIR: dataDir, ...env },
-      stdout: { write: (text) => (stdout += text) },
-      stderr: { write: (text) => (stderr += text) },
-      serve: () => Promise.resolve(0),
-      readInput: async () => input,
-    },
-  );
-  return { code, stdout, stderr };
-}
+const run = (line: string, input = PASSWORD, env: Readonly<Record<string, string>> = {}) =>
+  captureCli(line, { env: { PARLEY_DATA_DIR: dataDir, ...env }, readInput: async () => input });
 
 const createOwner = () =>
   run("accounts create --email Ada@example.com --name Ada --role owner --password-stdin --json", `${PASSWORD}\n`);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { PASSWORD } from "../access/set-up.ts";
 
 let dataDir: string;
@@ -12,17 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-async function run(line: string) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(line.split(" "), {
-    env: { PARLEY_DATA_DIR: dataDir },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-    readInput: async () => PASSWORD,
-  });
-  return { code, stdout, stderr };
-}
+const run = (line: string) => captureCli(line, { env: { PARLEY_DATA_DIR: dataDir }, readInput: async () => PASSWORD });
 
 it("the commands about administration keys make, list and revoke them", async () => {
   const made = await run(

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createChannel } from "../../src/alerts/channels.ts";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
@@ -54,15 +54,10 @@ function run(...argv: readonly string[]) {
 }
 
 async function runWith(input: string, ...argv: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(argv, {
+  return captureCli(argv, {
     env: { PARLEY_CONFIG: join(folder, "parley.yaml"), PARLEY_DATA_DIR: join(folder, "data") },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
     readInput: () => Promise.resolve(input),
   });
-  return { code, stdout, stderr };
 }
 
 it("alerts list shows open ones, or those that are resolved", async () => {

@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { auditEntry } from "../store/contracts/audit-store.ts";
 import { makeDataDir } from "../support/data-dir.ts";
@@ -18,16 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-async function run(line: string) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(line.split(" "), {
-    env: { PARLEY_DATA_DIR: dataDir },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (line: string) => captureCli(line, { env: { PARLEY_DATA_DIR: dataDir } });
 
 const edit = (sql: string): void => {
   const database = new DatabaseSync(join(dataDir, "parley.db"));

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { periodAt } from "../../src/core/clock.ts";
 import { subjectOf } from "../../src/limits/attributed.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
@@ -18,16 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
-async function run(...argv: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(argv, {
-    env: { PARLEY_DATA_DIR: dataDir },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (...argv: readonly string[]) => captureCli(argv, { env: { PARLEY_DATA_DIR: dataDir } });
 
 async function makeKey(...flags: readonly string[]): Promise<string> {
   return (JSON.parse((await run("keys", "create", ...flags, "--json")).stdout) as { id: string }).id;

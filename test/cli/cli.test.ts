@@ -3,7 +3,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import type { CliContext } from "../../src/cli/command.ts";
 import { formatTable } from "../../src/cli/output.ts";
 import { parseDuration } from "../../src/cli/command.ts";
@@ -24,20 +24,8 @@ async function makeDatabase(dataDir: string): Promise<void> {
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
 }
 
-async function run(line: string, context: Partial<CliContext> = {}) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(
-    line.split(" ").filter((word) => word !== ""),
-    {
-      env: { PARLEY_DATA_DIR: directory },
-      stdout: { write: (text) => (stdout += text) },
-      stderr: { write: (text) => (stderr += text) },
-      serve: () => Promise.resolve(0),
-      ...context,
-    },
-  );
-  return { code, stdout, stderr };
-}
+const run = (line: string, context: Partial<CliContext> = {}) =>
+  captureCli(line, { env: { PARLEY_DATA_DIR: directory }, ...context });
 
 async function runJson<T>(line: string): Promise<T> {
   const { code, stdout, stderr } = await run(`${line} --json`);

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 
 let directory: string;
@@ -11,16 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-async function run(...argv: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(argv, {
-    env: { PARLEY_DATA_DIR: directory },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (...argv: readonly string[]) => captureCli(argv, { env: { PARLEY_DATA_DIR: directory } });
 
 describe("parley migrate", () => {
   it("prints the versions before and after, or that the database is up to date", async () => {

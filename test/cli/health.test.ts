@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { CertificateAuthority, type TestCertificate } from "../support/certificates.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { startTestGateway } from "../support/gateway.ts";
@@ -11,16 +11,8 @@ import { startTestGateway } from "../support/gateway.ts";
 const folder = mkdtempSync(join(tmpdir(), "parley-health-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function run(env: Readonly<Record<string, string>>, ...flags: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(["health", ...flags], {
-    env,
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (env: Readonly<Record<string, string>>, ...flags: readonly string[]) =>
+  captureCli(["health", ...flags], { env });
 
 /** Writes the files and returns their settings. */
 function writeTls(name: string, { cert, key }: TestCertificate) {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { startConsole } from "../inbound/dashboard/set-up.ts";
 import { PASSWORD } from "../access/set-up.ts";
@@ -16,17 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
-async function run(line: string) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(line.split(" "), {
-    env: { PARLEY_DATA_DIR: dataDir },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-    readInput: async () => PASSWORD,
-  });
-  return { code, stdout, stderr };
-}
+const run = (line: string) => captureCli(line, { env: { PARLEY_DATA_DIR: dataDir }, readInput: async () => PASSWORD });
 
 it("an invitation into a team makes an account that is a member with this role", async () => {
   const invited = await run(`teams invite ${team} eve@example.com --role maintainer --account-role viewer`);

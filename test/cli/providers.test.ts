@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 
 const KEY = "credential-of-the-provider";
 const folder = mkdtempSync(join(tmpdir(), "parley-providers-"));
@@ -54,16 +54,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-async function run(...argv: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli([...argv, "--config", file], {
-    env: {},
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (...argv: readonly string[]) => captureCli([...argv, "--config", file], { env: {} });
 
 describe("providers test", () => {
   it("says that the provider answers, in what time and with how many tokens", async () => {

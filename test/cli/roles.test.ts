@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { makeDataDir } from "../support/data-dir.ts";
 
@@ -11,16 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(dataDir, { recursive: true }));
 
-async function run(...argv: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(argv, {
-    env: { PARLEY_DATA_DIR: dataDir },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (...argv: readonly string[]) => captureCli(argv, { env: { PARLEY_DATA_DIR: dataDir } });
 
 it("roles are created, listed and removed, with entries in the audit log", async () => {
   const made = await run("roles", "create", "Auditors", "--permissions", "audit.read, usage.read", "--base", "viewer");

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 
 const SECRET = "the-credential-of-the-provider";
 
@@ -15,17 +15,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 let env: Record<string, string>;
 beforeEach(() => void (env = {}));
 
-async function run(argv: readonly string[], input = "") {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(argv, {
+const run = (argv: readonly string[], input = "") =>
+  captureCli(argv, {
     env: { PARLEY_CONFIG: join(folder, "parley.yaml"), PARLEY_DATA_DIR: join(folder, "data"), ...env },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
     readInput: async () => input,
   });
-  return { code, stdout, stderr };
-}
 
 const ACME = '{ dialect: openai, base_url: "https://api.acme.example/v1", connections: { max: 7 } }';
 

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import { openStore } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { makeDataDir } from "../support/data-dir.ts";
@@ -12,16 +12,7 @@ const DAY_MS = 86_400_000;
 let dataDir: string;
 let keyId: string;
 
-async function run(line: string) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli(line.split(" "), {
-    env: { PARLEY_DATA_DIR: dataDir },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-  });
-  return { code, stdout, stderr };
-}
+const run = (line: string) => captureCli(line, { env: { PARLEY_DATA_DIR: dataDir } });
 
 async function usage(flags: string) {
   const { code, stdout, stderr } = await run(`usage --json ${flags}`);

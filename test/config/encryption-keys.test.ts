@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import type { Config } from "../../src/config/config.ts";
 import { readKeyOf } from "../../src/config/encryption-keys.ts";
 import { loadConfig, readSource, withKeys } from "../../src/config/load.ts";
@@ -124,14 +124,7 @@ describe("keys of encryption", () => {
     const responses = { store_days: 1, encryption_key_command: ["sh", "-c", script] };
     const file = write("parley.yaml", JSON.stringify({ responses, data_dir: join(folder, "data") }));
     const run = async (...argv: readonly string[]) => {
-      let [stdout, stderr] = ["", ""];
-      const code = await runCli(argv, {
-        env: { PATH: process.env["PATH"] },
-        stdout: { write: (text) => (stdout += text) },
-        stderr: { write: (text) => (stderr += text) },
-        serve: () => Promise.resolve(0),
-      });
-      return { code, stdout, stderr };
+      return captureCli(argv, { env: { PATH: process.env["PATH"] } });
     };
     expect((await run("migrate", "--config", file)).code).toBe(0);
     expect((await run("health", "--config", file)).code).not.toBe(78);

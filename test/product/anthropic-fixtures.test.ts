@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { withoutSeals } from "../support/seals.ts";
 import {
+  DELIVERIES,
   formatFixtureModels,
   type FormatScenario,
   type Json,
@@ -20,12 +21,6 @@ import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from 
 const INSTEAD: Readonly<Record<string, string>> = {
   "m14-server-tool": "a server tool is passed on to a provider that runs it",
 };
-
-const DELIVERIES = [
-  ["one write", Infinity],
-  ["7-byte writes", 7],
-  ["1-byte writes", 1],
-] as const;
 
 let upstream: Upstream;
 let gateway: TestGateway;

@@ -14,6 +14,7 @@ import { fixtureModels } from "./support/fixture-models.ts";
 import { withoutSeals, withSeals } from "../support/seals.ts";
 import { type Json, readScenarios, type Scenario } from "./support/fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
+import { DELIVERIES } from "./support/format-fixtures.ts";
 
 interface Difference {
   readonly reason: string;
@@ -74,12 +75,6 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 
 /** Compared by itself below: the list has more fields than OpenAI's. */
 const MODELS_LIST = "50-gateway-models-list";
-
-const DELIVERIES = [
-  ["one write", Infinity],
-  ["7-byte writes", 7],
-  ["1-byte writes", 1],
-] as const;
 
 let upstream: Upstream;
 let gateway: TestGateway;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { RouteReason } from "../../gen/parley/v1/route_pb.js";
-import { runCli } from "../../src/cli/cli.ts";
+import { captureCli } from "../support/cli.ts";
 import type { RoutePlanJson } from "../../src/formats/route-plan.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
@@ -62,17 +62,11 @@ afterAll(async () => {
 beforeEach(() => down.clear());
 
 /** Runs a command beside the product, on its database. */
-async function run(input: string, ...argv: readonly string[]) {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli([...argv, "--config", join(product.home, "parley.yaml")], {
+const run = (input: string, ...argv: readonly string[]) =>
+  captureCli([...argv, "--config", join(product.home, "parley.yaml")], {
     env: { PARLEY_DATA_DIR: join(product.home, "data") },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
     readInput: () => Promise.resolve(input),
   });
-  return { code, stdout, stderr };
-}
 
 async function makeKey(...flags: readonly string[]): Promise<{ id: string; key: string }> {
   const { stdout, stderr } = await run("", "keys", "create", "--name", "test", "--json", ...flags);

@@ -167,7 +167,7 @@ describe("a chat completion to a provider of the dialect", () => {
     });
   });
 
-  it("is mended where a server would refuse it, and keeps the rest", async () => {
+  it("is corrected where a server would refuse it, and keeps the rest", async () => {
     const picture = (type: string) => ({ type: "image_url", image_url: { url: `data:image/${type};base64,${PNG}` } });
     const question = { content: [{ text: "Look.", type: "text" }, picture("jpeg")], role: "user" };
     const sent = await sentOf({ messages: [{ role: "developer", content: [{ type: "text", text: "a" }] }, question] });

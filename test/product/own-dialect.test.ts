@@ -187,9 +187,9 @@ describe("a Messages request to a provider of the dialect", () => {
         ],
       },
     ],
-  ])("is mended where the provider would refuse it: %s", async (_, fields, mended) => {
+  ])("is corrected where the provider would refuse it: %s", async (_, fields, corrected) => {
     const { sent } = await ask(fields);
-    expect(JSON.parse(sent)).toMatchObject(mended);
+    expect(JSON.parse(sent)).toMatchObject(corrected);
   });
 
   it("loses what its key may not use, and says so", async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { withoutSeals } from "../support/seals.ts";
 import {
+  DELIVERIES,
   formatFixtureModels,
   type FormatScenario,
   type Json,
@@ -9,12 +10,6 @@ import {
   serveScenario,
 } from "./support/format-fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
-
-const DELIVERIES = [
-  ["one write", Infinity],
-  ["7-byte writes", 7],
-  ["1-byte writes", 1],
-] as const;
 
 let upstream: Upstream;
 let gateway: TestGateway;

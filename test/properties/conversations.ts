@@ -17,7 +17,7 @@ import { anyCharacter } from "../support/any-character.ts";
 type PartInit = MessageInitShape<typeof PartSchema>;
 
 /** A block of reasoning as a provider gave it. */
-export interface Sealed {
+interface Sealed {
   readonly text?: string;
   readonly redacted?: string;
   readonly signature?: string;

@@ -1,7 +1,7 @@
 import { markOf, splitMarked } from "./marks.ts";
 
 /** Where in a provider's request a text stands. */
-export type Place = "system" | "user" | "assistant" | "result";
+type Place = "system" | "user" | "assistant" | "result";
 
 /** What of a conversation can be read back from a provider's request, each list in the order in which it stands there. */
 export interface Recovered {

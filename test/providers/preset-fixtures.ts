@@ -4,7 +4,7 @@ import type { PresetName } from "../../src/config/presets.ts";
 import type { FailureCode } from "../../src/core/failure.ts";
 
 /** An error of a host. */
-export interface PresetError {
+interface PresetError {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: object;

@@ -39,21 +39,21 @@ function attempt(results: string, accountId = "a"): void {
 
 describe("the open period", () => {
   it("begins with the failure that opens the breaker and lasts until a probe succeeds, whatever fails before", () => {
-    expect(breaker.rest).toBeUndefined();
+    expect(breaker.opening).toBeUndefined();
     const sinceMs = clock.now();
     attempt("-----");
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 1_000, isProbed: false });
+    expect(breaker.opening).toEqual({ sinceMs, remainingMs: 1_000, isProbed: false });
     clock.advance(400);
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 600, isProbed: false });
+    expect(breaker.opening).toEqual({ sinceMs, remainingMs: 600, isProbed: false });
     clock.advance(700);
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 0, isProbed: false });
+    expect(breaker.opening).toEqual({ sinceMs, remainingMs: 0, isProbed: false });
     const probe = admitted();
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 0, isProbed: true });
+    expect(breaker.opening).toEqual({ sinceMs, remainingMs: 0, isProbed: true });
     probe.failed(down);
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 2_000, isProbed: false });
+    expect(breaker.opening).toEqual({ sinceMs, remainingMs: 2_000, isProbed: false });
     clock.advance(2_000);
     attempt("+");
-    expect(breaker.rest).toBeUndefined();
+    expect(breaker.opening).toBeUndefined();
   });
 });
 
@@ -285,7 +285,7 @@ describe("failures of several accounts", () => {
     clock.advance(5_000);
     const other = admitted("e");
     slow.failed(down);
-    expect(breaker.rest).toMatchObject({ sinceMs: expect.any(Number) });
+    expect(breaker.opening).toMatchObject({ sinceMs: expect.any(Number) });
     other.failed(down);
     expect(breaker.state).toBe("open");
   });
@@ -313,11 +313,11 @@ describe("failures of one account", () => {
     attempt("-----");
     clock.advance(1_000);
     attempt("+");
-    expect(breaker.outage).toBeUndefined();
+    expect(breaker.lastOutage).toBeUndefined();
     attempt("-----");
     clock.advance(10_001);
     attempt("+");
-    expect(breaker.outage).toBeDefined();
+    expect(breaker.lastOutage).toBeDefined();
   });
 
   it("are shown as the breaker's once the model has not worked for another one for a while", () => {
@@ -475,9 +475,9 @@ it("follows changed settings, with what it has counted", () => {
   attempt("--");
   options = { failures: 3, openMs: 3_000, maxOpenMs: 8_000 };
   attempt("-");
-  expect(breaker.rest?.remainingMs).toBe(3_000);
+  expect(breaker.opening?.remainingMs).toBe(3_000);
   clock.advance(3_000);
   options = { failures: 3, openMs: 500, maxOpenMs: 4_000 };
   admitted().failed(down);
-  expect(breaker.rest?.remainingMs).toBe(4_000);
+  expect(breaker.opening?.remainingMs).toBe(4_000);
 });

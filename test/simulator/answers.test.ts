@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { composeAnswer, joinText } from "../../src/simulator/answer.ts";
+import { composeAnswer, type Part } from "../../src/simulator/answer.ts";
 import type { Prompt } from "../../src/simulator/prompt.ts";
 import { splitTokens } from "../../src/simulator/text.ts";
 import { openSimulator, post, REQUESTS, toStreamed, type DialectName } from "./support/simulators.ts";
@@ -9,6 +9,10 @@ const DIALECTS: readonly DialectName[] = ["anthropic", "gemini", "openai"];
 function ask(text: string, more: Partial<Prompt> = {}): Prompt {
   const toolChoice = { mode: "auto", parallel: true } as const;
   return { model: "m", turns: [{ role: "user", text, images: [] }], tools: [], toolChoice, stop: [], ...more };
+}
+
+function joinText(parts: readonly Part[]): string {
+  return parts.map((part) => (part.kind === "text" ? part.tokens.join("") : "")).join("");
 }
 
 async function textOf(prompt: Prompt): Promise<string> {

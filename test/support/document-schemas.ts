@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 
 /** Validates a value and returns one line per error. */
-export type FindFaults = (value: unknown) => string[];
+type FindFaults = (value: unknown) => string[];
 
 /** The schemas of an OpenAPI document. */
 export interface DocumentSchemas {

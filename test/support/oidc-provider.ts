@@ -4,7 +4,7 @@ import { exportJWK, generateKeyPair, type JWK } from "jose";
 import { type Configuration, Provider } from "oidc-provider";
 
 /** Claims of a person by the name in the provider's login form, which accepts any password. */
-export type People = Record<string, Record<string, unknown>>;
+type People = Record<string, Record<string, unknown>>;
 
 export interface OidcProviderUnderTest {
   readonly issuer: string;

@@ -16,7 +16,7 @@ export interface WaitingCall {
   readonly ended: Promise<Ending>;
 }
 
-export interface Ending {
+interface Ending {
   /** `done` for a complete answer, otherwise the failure's code, such as `unauthenticated`. */
   readonly code: string;
   readonly message: string;

@@ -35,7 +35,7 @@ export interface ProductOptions {
 }
 
 /** Exit code or signal of a process. */
-export interface Ending {
+interface Ending {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }

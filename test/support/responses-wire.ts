@@ -20,14 +20,14 @@ const ASKED = readResponsesRequest({ model: "m", input: "Hi", include: ["reasoni
 const HEAD = { id: "chatcmpl-1", model: "m", createTime: { seconds: 1n } };
 
 /** Returns an answer as the JSON text of a whole response. */
-export function writeWholeResponse({ choices, usage }: ReadAnswer): string {
+function writeWholeResponse({ choices, usage }: ReadAnswer): string {
   const completion = create(CompletionSchema, { ...HEAD, choices, ...(usage !== undefined && { usage }) });
   const json = writeResponse(completion, ASKED);
   return typeof json === "string" ? json : Buffer.concat(json).toString();
 }
 
 /** Returns the events of a streamed response, one text per chunk. */
-export function writeResponseEvents(chunks: readonly CompletionChunk[]): string[] {
+function writeResponseEvents(chunks: readonly CompletionChunk[]): string[] {
   const start = create(CompletionChunkSchema, { event: { case: "start", value: HEAD } });
   const end = create(CompletionChunkSchema, { event: { case: "report", value: create(ReportSchema) } });
   const writer = new EventStream(ASKED, "request");

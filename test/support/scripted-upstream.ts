@@ -21,7 +21,7 @@ export interface ScriptedCall {
 export type Act = (call: ScriptedCall) => void;
 
 /** One request as the upstream received it. */
-export interface SeenCall {
+interface SeenCall {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Readonly<Record<string, unknown>>;

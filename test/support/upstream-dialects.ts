@@ -15,7 +15,7 @@ export interface ScriptedAnswer {
 export const COUNTED = { prompt: 7, completion: 3 } as const;
 
 /** An answer as events of a stream: the content, and the end. */
-export interface ScriptedEvents {
+interface ScriptedEvents {
   readonly content: string;
   readonly ending: string;
 }

@@ -3,7 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { adminKeys, refreshAdminKeys } from "../api/admin-keys.ts";
 import { usePermissions } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
-import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { closeAndReset, Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { ShownOnce } from "../components/shown-once.tsx";
@@ -24,11 +24,7 @@ export default function CreateAdminKey({ open, onClose }: { readonly open: boole
     },
     onSuccess: refreshAdminKeys,
   });
-  const close = (): void => {
-    onClose();
-    // Resets after the closing animation, so that the content does not change while the dialog is visible.
-    setTimeout(() => create.reset(), 200);
-  };
+  const close = (): void => closeAndReset(onClose, create);
   if (create.data !== undefined)
     return (
       <ShownOnce

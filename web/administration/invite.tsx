@@ -7,7 +7,7 @@ import { sessionQuery, useMay } from "../api/session.ts";
 import { teamsQuery } from "../api/teams.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
-import { Dialog, DialogActions, DialogFooter } from "../components/dialog.tsx";
+import { closeAndReset, Dialog, DialogActions, DialogFooter } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { readRoleValue } from "../format/roles.ts";
@@ -30,11 +30,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
       }),
     onSuccess: refreshInvitations,
   });
-  const close = (): void => {
-    onClose();
-    // Resets after the closing animation, so that the content does not change while the dialog is visible.
-    setTimeout(() => create.reset(), 200);
-  };
+  const close = (): void => closeAndReset(onClose, create);
   if (create.data !== undefined) {
     const email = create.data.invitation?.email ?? "";
     if (!acceptsPasswords) return <AtProvider open={open} name={providerName} email={email} onDone={close} />;

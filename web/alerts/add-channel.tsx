@@ -3,7 +3,7 @@ import { useState } from "react";
 import { ChannelKind } from "../../gen/parley/console/v1/alert_pb.js";
 import { alerts, refreshAlerts } from "../api/alerts.ts";
 import { Button } from "../components/button.tsx";
-import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { closeAndReset, Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { ShownOnce } from "../components/shown-once.tsx";
@@ -35,11 +35,7 @@ export default function AddChannel({ open, hasMail, onClose }: AddChannelProps) 
       if (signingKey === "") close();
     },
   });
-  const close = (): void => {
-    onClose();
-    // Resets after the closing animation.
-    setTimeout(() => create.reset(), 200);
-  };
+  const close = (): void => closeAndReset(onClose, create);
   if (create.isSuccess && create.data.signingKey !== "")
     return (
       <ShownOnce

@@ -16,7 +16,7 @@ import { transport } from "./transport.ts";
 const usage = createClient(UsageService, transport);
 
 /** Number of groups with their own colour in a chart. */
-export const CHART_GROUPS = 6;
+const CHART_GROUPS = 6;
 
 /** Time zone of the reader, for days. */
 const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -6,7 +6,7 @@ import { audit, receiversQuery, refreshReceivers } from "../api/audit.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
-import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { closeAndReset, Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { Empty, Loading } from "../components/page.tsx";
@@ -94,11 +94,7 @@ function AddReceiver({ open, onClose }: { readonly open: boolean; readonly onClo
     mutationFn: (form: Written) => audit.createStream({ url: form.get("url") }),
     onSuccess: refreshReceivers,
   });
-  const close = (): void => {
-    onClose();
-    // Resets after the closing animation, so that the content does not change while the dialog is visible.
-    setTimeout(() => create.reset(), 200);
-  };
+  const close = (): void => closeAndReset(onClose, create);
   if (create.data !== undefined)
     return (
       <ShownOnce

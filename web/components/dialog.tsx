@@ -79,3 +79,9 @@ export function DialogActions({ close = "Cancel", children }: DialogActionsProps
     </DialogFooter>
   );
 }
+
+/** Closes a dialog, and resets its mutation after the closing animation, so that the content does not change while it is visible. */
+export function closeAndReset(onClose: () => void, mutation: { readonly reset: () => void }): void {
+  onClose();
+  setTimeout(() => mutation.reset(), 200);
+}

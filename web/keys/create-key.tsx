@@ -7,7 +7,7 @@ import { ownerChoices, useOwners } from "../api/owners.ts";
 import { useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { Choose } from "../components/choose.tsx";
-import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { closeAndReset, Dialog, DialogActions } from "../components/dialog.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { AttributionLimits } from "./attribution-limits.tsx";
@@ -31,11 +31,7 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
     },
     onSuccess: refreshKeys,
   });
-  const close = (): void => {
-    onClose();
-    // Resets after the closing animation, so that the content does not change while the dialog is visible.
-    setTimeout(() => create.reset(), 200);
-  };
+  const close = (): void => closeAndReset(onClose, create);
   if (create.data?.key !== undefined) {
     return (
       <SecretOnce open={open} title="API key created" made={{ ...create.data, key: create.data.key }} onDone={close} />

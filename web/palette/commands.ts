@@ -18,7 +18,7 @@ export interface Command {
 type Action = "create" | "light" | "dark" | "shortcuts" | "sign-out";
 
 /** Effect of a command: opens a page by its address, or runs an action. */
-export type Act =
+type Act =
   | { readonly to: string; readonly isDocument?: true }
   | { readonly theme: "light" | "dark" }
   | { readonly shortcuts: true }

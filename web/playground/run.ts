@@ -10,10 +10,10 @@ import { addChunk, type Answer, NOTHING } from "./answer.ts";
 import { shorten } from "./shorten.ts";
 
 /** Number of events kept for display. */
-export const MAX_EVENTS = 5_000;
+const MAX_EVENTS = 5_000;
 
 /** A received stream message. */
-export interface ArrivedEvent {
+interface ArrivedEvent {
   /** Milliseconds since the request was sent. */
   readonly atMs: number;
   /** JSON, on one line. */

@@ -64,7 +64,7 @@ function toTurns(messages: readonly Message[]): Turn[] {
 }
 
 /** The texts of parts, one below the other. */
-export function textOf(parts: readonly Part[]): string {
+function textOf(parts: readonly Part[]): string {
   return parts.flatMap(({ kind }) => (kind.case === "text" ? [kind.value] : [])).join("\n");
 }
 

@@ -10,7 +10,7 @@ export interface Picture {
 }
 
 /** A user message. */
-export interface UserTurn {
+interface UserTurn {
   readonly id: number;
   readonly role: "user";
   readonly text: string;
@@ -18,7 +18,7 @@ export interface UserTurn {
 }
 
 /** An answer of the model. */
-export interface AnswerTurn {
+interface AnswerTurn {
   readonly id: number;
   readonly role: "assistant";
   readonly answer: Answer;

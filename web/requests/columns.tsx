@@ -45,7 +45,7 @@ const hasUsage = ({ promptTokens, completionTokens, costMicroUsd }: LoggedReques
   promptTokens > 0n || completionTokens > 0n || costMicroUsd > 0n;
 
 /** All columns, in their order. The first two are always shown. */
-export const COLUMNS = {
+const COLUMNS = {
   time: {
     name: "Time",
     track: "minmax(8.25rem, 8.5rem)",

@@ -15,7 +15,7 @@ import { useIsWide } from "../components/media.ts";
 import { selectedPath, useSelected } from "./use-selected.ts";
 
 /** A list that is fetched in pages. */
-export interface PagedList {
+interface PagedList {
   readonly isFetching: boolean;
   readonly isLoadingError: boolean;
   readonly error: unknown;

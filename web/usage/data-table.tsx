@@ -16,13 +16,13 @@ export interface TableContent {
   readonly csv: { readonly name: string; readonly rows: () => readonly (readonly CsvCell[])[] };
 }
 
-export interface TableColumn {
+interface TableColumn {
   /** Unique ID. Names may repeat. */
   readonly id: string;
   readonly name: string;
 }
 
-export interface TableRow extends TableColumn {
+interface TableRow extends TableColumn {
   /** Link to the requests of the row; undefined for none. */
   readonly href?: string | undefined;
   readonly cells: readonly string[];

@@ -7,7 +7,7 @@ import { inWholeUnits, isRange, periodBefore, periodOf, type Range, RANGES, read
 import { MINUTE_MS, type Step, stepFor } from "./steps.ts";
 
 /** Groupings by name in the URL. */
-export const GROUPINGS = {
+const GROUPINGS = {
   none: UsageGrouping.UNSPECIFIED,
   model: UsageGrouping.MODEL,
   key: UsageGrouping.KEY,

@@ -24,7 +24,7 @@ export interface TotpRecord {
 }
 
 /** An authenticator app that is turned on. */
-export interface NewTotp extends TotpRecord {
+interface NewTotp extends TotpRecord {
   /** Hashes of the recovery codes. */
   readonly codeHashes: readonly string[];
 }
@@ -48,10 +48,10 @@ export interface FactorSession {
 export type FactorAdded = "done" | "taken" | "session ended";
 
 /** `last`: the account has no other factor. */
-export type FactorRemoved = "done" | "unknown" | "last";
+type FactorRemoved = "done" | "unknown" | "last";
 
 /** Which factors can be removed. */
-export interface Removable {
+interface Removable {
   /** Whether the last factor stays. Simultaneous removals of an account wait for each other. */
   readonly keepsLast: boolean;
 }

@@ -11,7 +11,7 @@ import { type Remark, Remarks } from "./remarks.ts";
 import { readSettings } from "./settings.ts";
 
 /** A setting of LiteLLM's file that has no counterpart, or one that differs. */
-export interface PlacedRemark extends Pick<Remark, "kind" | "text"> {
+interface PlacedRemark extends Pick<Remark, "kind" | "text"> {
   /** `file:line:column` in LiteLLM's file. */
   readonly place: string;
   /** The setting's path there. */

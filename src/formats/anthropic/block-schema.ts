@@ -114,7 +114,7 @@ export const thinkingBlock = field(
 );
 export const redactedThinkingBlock = field(
   z.looseObject({ type: z.literal("redacted_thinking"), data: text(STATE) }),
-  "Reasoning that the provider shows to nobody.",
+  "Encrypted reasoning, which only the provider can read.",
 );
 
 const KNOWN_BLOCKS = [

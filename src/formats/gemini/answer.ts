@@ -38,7 +38,7 @@ const BLOCKED: ReadonlySet<string> = new Set([
 const OTHER: ReadonlySet<string> = new Set(["LANGUAGE", "NO_IMAGE", "IMAGE_OTHER"]);
 
 /** `finishReason`: the provider's own reason if the format has it. */
-export function finishReason(reason: FinishReason, native: string): string {
+function finishReason(reason: FinishReason, native: string): string {
   switch (reason) {
     case FinishReason.LENGTH:
       return "MAX_TOKENS";

@@ -57,7 +57,7 @@ const imageConfig = z.looseObject({
   imageSize: optional(z.string(), "Such as `1K`, `2K` or `4K`."),
 });
 
-export const generationConfig = z.looseObject({
+const generationConfig = z.looseObject({
   maxOutputTokens: optional(z.int(), "The most tokens to generate, thoughts included.", tokens),
   temperature: optional(z.number(), "Randomness.", range(RANGES.temperature)),
   topP: optional(z.number(), "Nucleus sampling.", range(RANGES.top_p)),

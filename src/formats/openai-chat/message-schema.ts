@@ -116,7 +116,10 @@ const position = z.looseObject({
 });
 export const thinkingBlock = field(
   z.looseObject({
-    type: field(z.enum(["thinking", "redacted_thinking"]), "`redacted_thinking`: the provider shows it to nobody."),
+    type: field(
+      z.enum(["thinking", "redacted_thinking"]),
+      "`redacted_thinking`: encrypted, only the provider can read it.",
+    ),
     thinking: optionalText("The reasoning as text."),
     signature: optionalText("What proves that it is the model’s own."),
     data: optionalText("Of redacted reasoning: all there is."),

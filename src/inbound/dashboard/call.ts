@@ -56,7 +56,7 @@ export function actorOf(context: Pick<HandlerContext, "values">): Actor {
 }
 
 /** An ID in a filter; undefined when empty. Throws `invalid_request` for a text that is not an ID. */
-export function readId(field: string, text: string): string | undefined {
+function readId(field: string, text: string): string | undefined {
   if (text === "" || isId(text)) return text === "" ? undefined : text;
   throw invalidField(field, "is not a valid ID");
 }

@@ -3,7 +3,7 @@ import { PENDING_MS } from "../../access/oidc/pending.ts";
 import type { SignInRules } from "../../access/sign-in-rules.ts";
 
 /** A cookie with a secret. */
-export interface Cookie {
+interface Cookie {
   /** Reads the secret from a `Cookie` header; undefined without one, or with two. */
   read(header: string | undefined): string | undefined;
   /** A `Set-Cookie` header for a new secret. */

@@ -94,7 +94,7 @@ export function createOidcRoutes(ports: OidcRoutesPorts, { address, hasTls }: Oi
     const found = sessionId === undefined ? undefined : await peekSession(access, sessionId);
     const ofSession = found && { turn: network, guesser: { kind: "session", hash: found.session.hash } as const };
     const { turn, guesser } = ofSession ?? placeOf(await recognizeBrowser(access, browserToken), network);
-    return access.turns.take(turn, () => access.throttle.enter("provider", guesser));
+    return access.signInQueue.take(turn, () => access.throttle.enter("provider", guesser));
   };
 
   const callback = async (request: IncomingMessage, response: ServerResponse, pending: Pending): Promise<string> => {

@@ -11,7 +11,7 @@ import { type AccountView, listRequests, type RequestListPorts } from "./request
 import { type Sort, sortRequests } from "./request-sort.ts";
 
 /** Largest number of requests in a file. */
-export const MAX_EXPORTED = 50_000;
+const MAX_EXPORTED = 50_000;
 /** Requests per piece: few enough that writing a piece does not noticeably delay other work. */
 const PIECE = 250;
 /** Requests per page of a sorted export: each page sorts again. */

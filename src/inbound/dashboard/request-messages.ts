@@ -19,7 +19,7 @@ export interface Viewer {
 }
 
 /** Stands for the ID in `tracing.url`. */
-export const TRACE_ID = "{trace_id}";
+const TRACE_ID = "{trace_id}";
 
 /** A request for pages. */
 export function toRequestMessage(

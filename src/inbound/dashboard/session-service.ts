@@ -108,7 +108,7 @@ export function createSessionService({
     },
 
     async getInvitation({ token }, context) {
-      const find = () => access.turns.take(callOf(context).network, () => findInvitation(access, token));
+      const find = () => access.signInQueue.take(callOf(context).network, () => findInvitation(access, token));
       const invitation = access.signUp === "closed" ? undefined : await find();
       return { valid: invitation !== undefined, email: invitation?.email ?? "" };
     },

@@ -44,7 +44,7 @@ export interface HttpOptions {
 }
 
 /** A mounted part of the site with its own request handling. */
-export interface Mounted {
+interface Mounted {
   /** Whether it handles the path (without query). */
   handles(path: string): boolean;
   /** Answers a request. Never throws. */

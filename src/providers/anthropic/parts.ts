@@ -2,6 +2,7 @@ import { type File, type Image, ImageDetail, type NativeBlock, type Part } from 
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslationContext } from "./cache-marks.ts";
+import { isBlank, requireText, toBlocks } from "../wire/block-turns.ts";
 import { beginsWith, sniffImage, toPlainText } from "../wire/media.ts";
 import { toNative } from "../wire/native.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, TextBlock } from "./wire.ts";
@@ -11,21 +12,12 @@ import type { ContentBlock, DocumentBlock, ImageBlock, TextBlock } from "./wire.
  * provider refuses. Throws `invalid_request` for audio and video, for uploads by ID, and for unsupported types of pictures and documents.
  */
 export function toContentBlocks(context: TranslationContext, parts: readonly Part[], list: string): ContentBlock[] {
-  const blocks: ContentBlock[] = [];
-  parts.forEach((part, index) => {
-    const partField = `${list}[${index}]`;
-    const block = toContentBlock(context, part, partField);
-    context.marks.put(block, part.cacheMark, partField);
-    if (block !== undefined) blocks.push(block);
-  });
-  return blocks;
+  return toBlocks(context, { parts, list }, (part, field) => toContentBlock(context, part, field));
 }
 
 /** Converts the parts of a message that may only hold text. */
 export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
-  parts.forEach(({ kind }, index) => {
-    if (kind.case !== "text" && kind.case !== undefined) throw invalidField(`${list}[${index}]`, "must be text");
-  });
+  requireText(parts, list);
   return toContentBlocks(context, parts, list).filter((block) => block.type === "text");
 }
 
@@ -56,11 +48,6 @@ export function toNativeBlock(
 ): ContentBlock | undefined {
   marks.noteNative(native);
   return toNative(native, "anthropic", { log, field }) as ContentBlock | undefined;
-}
-
-/** Whether the provider refuses the text as empty. */
-export function isBlank(text: string): boolean {
-  return text.trim() === "";
 }
 
 /** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */

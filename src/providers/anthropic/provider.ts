@@ -1,7 +1,7 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
 import { listAt } from "../wire/model-list.ts";
-import { type DialectCall, fetchCount, fetchFramedStream, fetchWhole, SSE } from "../wire/response.ts";
-import type { Service } from "../wire/service.ts";
+import { type DialectCall, fetchCount, fetchFramedStream, fetchWhole, SSE, toDialectCall } from "../wire/response.ts";
+import { JSON_HEADERS, type Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
 import { toAnthropicRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
@@ -9,12 +9,7 @@ import { type AnthropicSite, betasOf, DIRECT } from "./site.ts";
 
 /** A provider that speaks Anthropic's Messages API. The paths of `site` are appended to the base URL. */
 export function anthropic({ upstream, headers, redact }: Service, site: AnthropicSite = DIRECT): Provider {
-  const plain = {
-    "content-type": "application/json",
-    "accept-encoding": "identity",
-    ...site.headers,
-    ...headers,
-  };
+  const plain = { ...JSON_HEADERS, ...site.headers, ...headers };
   const configured = headers?.["anthropic-beta"];
   const toHeaders = ({ model, translation }: UpstreamCall): Readonly<Record<string, string>> => {
     const { betas, headers: callers } = translation;
@@ -27,28 +22,18 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
 
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
-  const toDialectCall = (call: UpstreamCall): DialectCall => {
-    const { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace } = call;
-    return {
-      path: site.toPath(model.name, translation.streamed),
+  const toCall = (call: UpstreamCall): DialectCall =>
+    toDialectCall(call, {
+      path: site.toPath(call.model.name, call.translation.streamed),
       headers: toHeaders(call),
-      body: translation.body,
-      signal,
-      idleMs,
-      progress,
-      keyFamilyId,
-      accountId,
-      share,
-      trace,
-      toFailure: (refusal) => (site.toFailure ?? toFailure)(refusal, redact, translation),
-    };
-  };
+      toFailure: (refusal) => (site.toFailure ?? toFailure)(refusal, redact, call.translation),
+    });
 
   return {
     translate: (request, model, options) => toAnthropicRequest(request, model, { ...options, site }),
-    create: (call) => fetchWhole(upstream, toDialectCall(call), toWhole),
+    create: (call) => fetchWhole(upstream, toCall(call), toWhole),
     stream: (call, emit) =>
-      fetchFramedStream(upstream, toDialectCall(call), {
+      fetchFramedStream(upstream, toCall(call), {
         framing: site.framing ?? SSE,
         reader: new AnswerStream(redact),
         whole: (json) => toAnswerChunks(json, redact),
@@ -57,7 +42,7 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
     count: (call) => {
       const asked = {
         // The count endpoint accepts fewer betas, and the fields of betas do not change the count.
-        ...toDialectCall({ ...call, translation: { ...call.translation, betas: undefined } }),
+        ...toCall({ ...call, translation: { ...call.translation, betas: undefined } }),
         path: site.toCountPath(call.model.name),
         body: toCountBody(call, site),
       };

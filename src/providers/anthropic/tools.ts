@@ -1,13 +1,12 @@
 import { type Tool, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parseMeasured } from "../wire/json.ts";
+import { NO_ARGUMENTS, toFunction } from "../wire/block-request.ts";
+import { calledTools } from "../wire/block-turns.ts";
 import { toNative } from "../wire/native.ts";
-import { isStrictSchema } from "../wire/strict-schema.ts";
 import { forcesCall, omitToolFields } from "../wire/translation.ts";
 import type { TranslationContext } from "./cache-marks.ts";
+import { KINDS } from "./turns.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
-
-const NO_ARGUMENTS = { type: "object", properties: {} };
 
 /** The tool fields of a request; both absent without tools. */
 export interface ToolFields {
@@ -39,12 +38,9 @@ export function toTools(context: TranslationContext, turns: readonly Turn[]): To
  * The provider refuses a conversation with calls but no tools, so the called tools are declared with tool choice `none`.
  */
 function toHistoricTools(turns: readonly Turn[]): ToolFields {
-  const called = turns.some(({ content }) => content.some(({ type }) => type === "tool_use"));
-  if (!called) return {};
-  const names = new Set(
-    turns.flatMap(({ content }) => content.flatMap((block) => (block.type === "tool_use" ? [block.name] : []))),
-  );
-  return { tools: [...names].map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
+  const names = calledTools(turns, KINDS);
+  if (names.length === 0) return {};
+  return { tools: names.map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
 }
 
 /** Undefined for a tool that is left out. A native tool has other fields than `ToolDefinition`. */
@@ -57,28 +53,10 @@ function toDefinition(context: TranslationContext, tool: Tool, field: string): T
     return native;
   }
   if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
-  const { name, description, parametersJson, strict } = tool.kind.value;
-  const input_schema = toInputSchema(parametersJson, `${field}.function.parameters_json`);
-  const enforced = strict === true && context.model.capabilities.jsonSchema && isStrictSchema(input_schema);
-  context.log.omitWhen(strict === true && !enforced, `${field}.function.strict`);
-  const definition: ToolDefinition = {
-    name,
-    description: description === "" ? undefined : description,
-    input_schema,
-    strict: enforced ? true : undefined,
-  };
+  const { schema, ...more } = toFunction(context, tool.kind.value, field);
+  const definition: ToolDefinition = { ...more, input_schema: schema };
   context.marks.put(definition, tool.cacheMark, field);
   return definition;
-}
-
-function toInputSchema(text: string, field: string): Record<string, unknown> {
-  if (text === "") return NO_ARGUMENTS;
-  const schema = parseMeasured(text);
-  if (!isObject(schema)) throw invalidField(field, "must be a JSON schema");
-  if (Object.keys(schema).length === 0) return NO_ARGUMENTS;
-  if (schema["type"] === undefined) return { type: "object", ...schema };
-  if (schema["type"] !== "object") throw invalidField(`${field}.type`, 'must be "object"');
-  return schema;
 }
 
 function toChoice({ request, model, log }: TranslationContext): ToolChoice | undefined {

@@ -1,6 +1,12 @@
 import type { Capabilities } from "../../core/provider.ts";
-import { isBlank } from "./parts.ts";
+import { type BlockKinds, isBlank } from "../wire/block-turns.ts";
 import type { Block, TextBlock, Turn } from "./wire.ts";
+
+export const KINDS: BlockKinds<Block> = {
+  isReasoning: ({ type }) => type === "thinking" || type === "redacted_thinking",
+  callOf: (block) => (block.type === "tool_use" ? block : undefined),
+  resultOf: (block) => (block.type === "tool_result" ? block.tool_use_id : undefined),
+};
 
 /**
  * Positions the system turns of a conversation. A model with `midConversationSystem` takes a system turn between a user's turn and
@@ -30,48 +36,12 @@ function isPlacedBetween(turns: readonly Turn[], index: number): boolean {
 }
 
 /**
- * Joins neighbouring turns of one role into the first of them. Tool results come first in their turn, in the order of their calls:
- * the provider accepts them nowhere else.
- */
-export function joinTurns(turns: readonly Turn[]): Turn[] {
-  const joined: Turn[] = [];
-  for (const turn of turns) {
-    const last = joined.at(-1);
-    if (last?.role === turn.role) last.content.push(...turn.content);
-    else joined.push(turn);
-  }
-  joined.forEach((turn, index) => {
-    if (turn.content.length > 1 && turn.content.some(isResult))
-      turn.content = withResultsFirst(turn.content, joined[index - 1]);
-  });
-  return joined;
-}
-
-function withResultsFirst(content: readonly Block[], before: Turn | undefined): Block[] {
-  const calls = new Map<string, number>();
-  before?.content.forEach((block, index) => {
-    if (block.type === "tool_use") calls.set(block.id, index);
-  });
-  const position = (block: Block): number =>
-    block.type === "tool_result" ? (calls.get(block.tool_use_id) ?? calls.size) : 0;
-  const results = content.filter(isResult).toSorted((a, b) => position(a) - position(b));
-  return [...results, ...content.filter((block) => !isResult(block))];
-}
-
-const isResult = (block: Block): boolean => block.type === "tool_result";
-
-/** Whether the last turn is the assistant's, for the model to continue (prefill). */
-export function endsWithAssistant(turns: readonly Turn[]): boolean {
-  return turns.at(-1)?.role === "assistant";
-}
-
-/**
  * Prepares the last turn as a prefill: removes reasoning and trailing white space, which the provider refuses there.
  */
 export function trimPrefill(turns: readonly Turn[]): Turn[] {
   const last = turns.at(-1);
   if (last === undefined) return [];
-  const content = last.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
+  const content = last.content.filter((block) => !KINDS.isReasoning(block));
   const end = content.at(-1);
   // A native block may have a `text` of another type.
   if (end?.type === "text" && typeof end.text === "string")
@@ -82,26 +52,7 @@ export function trimPrefill(turns: readonly Turn[]): Turn[] {
   return [...turns.slice(0, -1), ...(kept.length > 0 ? [{ role: last.role, content: kept }] : [])];
 }
 
-/**
- * Whether the conversation ends inside a tool loop in which an assistant turn lacks its leading reasoning. The provider
- * then refuses manual reasoning.
- */
-export function lacksReasoningInToolLoop(turns: readonly Turn[]): boolean {
-  for (let index = turns.length - 1; index >= 0; index--) {
-    const { role, content } = turns[index]!;
-    const looped = role !== "user" || content.some(isResult);
-    if (!looped) return false;
-    if (role === "assistant" && content.some(({ type }) => type === "tool_use") && !beginsWithReasoning(content))
-      return true;
-  }
-  return false;
-}
-
-function beginsWithReasoning([first]: readonly Block[]): boolean {
-  return first?.type === "thinking" || first?.type === "redacted_thinking";
-}
-
 /** Whether the conversation replays reasoning. */
 export function hasReasoning(turns: readonly Turn[]): boolean {
-  return turns.some(({ content }) => content.some(({ type }) => type === "thinking" || type === "redacted_thinking"));
+  return turns.some(({ content }) => content.some(KINDS.isReasoning));
 }

@@ -1,3 +1,4 @@
+import type { BlockTurn } from "../wire/block-turns.ts";
 import type { ImageType } from "../wire/media.ts";
 
 /*
@@ -69,10 +70,7 @@ export type ContentBlock = TextBlock | ImageBlock | DocumentBlock;
 export type Block = ContentBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock | RedactedThinkingBlock;
 
 /** One turn of the conversation. */
-export interface Turn {
-  readonly role: "user" | "assistant" | "system";
-  content: Block[];
-}
+export type Turn = BlockTurn<Block>;
 
 export interface ToolDefinition extends Markable {
   readonly name: string;
@@ -92,7 +90,7 @@ export type Thinking =
   | { readonly type: "adaptive"; readonly display: "summarized"; readonly block_binding?: BlockBinding | undefined };
 
 /** How the provider treats returned reasoning whose conversation has changed since. */
-export interface BlockBinding {
+interface BlockBinding {
   readonly prefix_mismatch_behavior: "drop_block";
 }
 

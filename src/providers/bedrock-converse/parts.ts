@@ -8,6 +8,7 @@ import {
 } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { isBlank, requireText, toBlocks } from "../wire/block-turns.ts";
 import { beginsWith, sniffImage } from "../wire/media.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import { toDocumentFormat } from "./documents.ts";
@@ -15,19 +16,12 @@ import type { AudioBlock, DocumentBlock, ImageBlock, ImageFormat, TextBlock, Use
 
 /** Converts the parts of a user message; `list` is the path of their list. Drops blank text, which the provider refuses. */
 export function toUserBlocks(context: TranslationContext, parts: readonly Part[], list: string): UserBlock[] {
-  return parts.flatMap((part, index) => {
-    const field = `${list}[${index}]`;
-    const block = toUserBlock(context, part, field);
-    context.marks.put(block, part.cacheMark, field);
-    return block ?? [];
-  });
+  return toBlocks(context, { parts, list }, (part, field) => toUserBlock(context, part, field));
 }
 
 /** Converts the parts of a message that may only hold text. */
 export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
-  parts.forEach(({ kind }, index) => {
-    if (kind.case !== "text" && kind.case !== undefined) throw invalidField(`${list}[${index}]`, "must be text");
-  });
+  requireText(parts, list);
   return toUserBlocks(context, parts, list).filter((block) => "text" in block);
 }
 
@@ -59,11 +53,6 @@ function toUserBlock(context: TranslationContext, { kind }: Part, field: string)
     default:
       return undefined;
   }
-}
-
-/** Whether the provider refuses the text as blank. */
-export function isBlank(text: string): boolean {
-  return text.trim() === "";
 }
 
 /** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */

@@ -1,13 +1,11 @@
 import { type Tool, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parseMeasured } from "../wire/json.ts";
-import { isStrictSchema } from "../wire/strict-schema.ts";
+import { NO_ARGUMENTS, toFunction } from "../wire/block-request.ts";
+import { calledTools } from "../wire/block-turns.ts";
 import { forcesCall, omitToolFields } from "../wire/translation.ts";
 import type { TranslationContext } from "./cache-marks.ts";
-import { calledTools } from "./turns.ts";
+import { KINDS } from "./turns.ts";
 import type { ToolBlock, ToolChoice, Turn } from "./wire.ts";
-
-const NO_ARGUMENTS = { type: "object", properties: {} };
 
 /** The tools of a request and their choice; no tools without `toolConfig`. */
 export interface ToolFields {
@@ -35,14 +33,14 @@ export function toTools(context: TranslationContext, turns: readonly Turn[]): To
   log.omitWhen(request.parallelToolCalls === false, "parallel_tool_calls");
   if (tools.length === 0) return toHistoricTools(turns);
   if (choice?.case !== "mode" || choice.value !== ToolMode.NONE) return { tools, toolChoice: toChoice(context) };
-  if (calledTools(turns).length === 0) return { tools: [] };
+  if (calledTools(turns, KINDS).length === 0) return { tools: [] };
   log.omit("tool_choice");
   return { tools };
 }
 
 /** The provider refuses a conversation with calls but no tools, so the called tools are declared. */
 function toHistoricTools(turns: readonly Turn[]): ToolFields {
-  const tools = calledTools(turns).map((name) => ({ toolSpec: { name, inputSchema: { json: NO_ARGUMENTS } } }));
+  const tools = calledTools(turns, KINDS).map((name) => ({ toolSpec: { name, inputSchema: { json: NO_ARGUMENTS } } }));
   return { tools };
 }
 
@@ -54,30 +52,10 @@ function toToolBlock(context: TranslationContext, { kind, cacheMark }: Tool, fie
     return undefined;
   }
   if (kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
-  const { name, description, parametersJson, strict } = kind.value;
-  const json = toInputSchema(parametersJson, `${field}.function.parameters_json`);
-  const enforced = strict === true && context.model.capabilities.jsonSchema && isStrictSchema(json);
-  context.log.omitWhen(strict === true && !enforced, `${field}.function.strict`);
-  const block: ToolBlock = {
-    toolSpec: {
-      name,
-      // The provider refuses an empty one.
-      description: description === "" ? undefined : description,
-      inputSchema: { json },
-      strict: enforced ? true : undefined,
-    },
-  };
+  const { schema, ...more } = toFunction(context, kind.value, field);
+  const block: ToolBlock = { toolSpec: { ...more, inputSchema: { json: schema } } };
   context.marks.put(block, cacheMark, field);
   return block;
-}
-
-function toInputSchema(text: string, field: string): Record<string, unknown> {
-  if (text === "") return NO_ARGUMENTS;
-  const schema = parseMeasured(text);
-  if (!isObject(schema)) throw invalidField(field, "must be a JSON schema");
-  if (schema["type"] !== undefined && schema["type"] !== "object")
-    throw invalidField(`${field}.type`, 'must be "object"');
-  return Object.keys(schema).length === 0 ? NO_ARGUMENTS : { type: "object", ...schema };
 }
 
 function toChoice({ request: { toolChoice }, model, log }: TranslationContext): ToolChoice | undefined {

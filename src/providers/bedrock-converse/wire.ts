@@ -1,3 +1,5 @@
+import type { BlockTurn } from "../wire/block-turns.ts";
+
 /*
  * The request of Converse as far as we write it. Sources: its documentation and the AWS SDK 3.1164 (November 2026). Bytes are base64.
  */
@@ -29,7 +31,7 @@ export interface AudioBlock {
   readonly audio: { readonly format: string; readonly source: { readonly bytes: string } };
 }
 
-export interface ToolUseBlock {
+interface ToolUseBlock {
   readonly toolUse: {
     readonly toolUseId: string;
     readonly name: string;
@@ -62,10 +64,7 @@ export type UserBlock = TextBlock | ImageBlock | DocumentBlock | VideoBlock | Au
 export type Block = UserBlock | ToolUseBlock | ToolResultBlock | ReasoningBlock;
 
 /** One turn of the conversation. */
-export interface Turn {
-  readonly role: "user" | "assistant" | "system";
-  content: Block[];
-}
+export type Turn = BlockTurn<Block>;
 
 export interface ToolBlock {
   readonly toolSpec: {

@@ -40,7 +40,7 @@ export function isKeyFile(configured: string): boolean {
 }
 
 /** Reads the key in a file. Throws an Error that says what is wrong with the file, without its content. */
-export function readKeyFile(path: string): string {
+function readKeyFile(path: string): string {
   const bytes = readFileSync(path);
   if (bytes.length > MAX_FILE_BYTES) throw new Error("the file is too long for a key");
   const secret = bytes.toString("utf8").trim();

@@ -2,8 +2,16 @@ import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.t
 import { askForgiving, streamForgiving } from "../wire/ask-again.ts";
 import { ofInputs } from "../wire/embeddings.ts";
 import { listAt } from "../wire/model-list.ts";
-import { type DialectCall, fetchCount, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
-import type { Service } from "../wire/service.ts";
+import {
+  type DialectCall,
+  fetchCount,
+  fetchNumbers,
+  fetchStream,
+  fetchWhole,
+  type Refusal,
+  toDialectCall,
+} from "../wire/response.ts";
+import { JSON_HEADERS, type Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
 import { isSigned, unsignedOrThrow } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
@@ -16,29 +24,14 @@ import type { GenerateContentRequest } from "./wire.ts";
  * the paths of `site`, which by default is the Gemini API.
  */
 export function gemini({ upstream, headers: extra, redact }: Service, site: GeminiSite = DIRECT): Provider {
-  const headers = Object.freeze({
-    "content-type": "application/json",
-    // Compression would delay a stream until a block is full.
-    "accept-encoding": "identity",
-    ...extra,
-  });
+  const headers = Object.freeze({ ...JSON_HEADERS, ...extra });
 
-  const toCall = (
-    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace }: UpstreamCall,
-    method: string,
-  ): DialectCall => ({
-    path: `${site.toPath(model.name)}:${method}`,
-    headers,
-    body: translation.body,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-    share,
-    trace,
-    toFailure: (refusal) => toFailure(refusal, redact, translation),
-  });
+  const toCall = (call: UpstreamCall, method: string): DialectCall =>
+    toDialectCall(call, {
+      path: `${site.toPath(call.model.name)}:${method}`,
+      headers,
+      toFailure: (refusal) => toFailure(refusal, redact, call.translation),
+    });
 
   // Without `alt=sse` the response is one JSON array.
   const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>

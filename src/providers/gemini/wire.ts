@@ -28,7 +28,7 @@ export interface VideoMetadata {
 }
 
 /** A tool's result. `response` must be an object; `parts` are its images. */
-export interface FunctionResponse {
+interface FunctionResponse {
   readonly id: string;
   readonly name: string;
   readonly response: JsonObject;

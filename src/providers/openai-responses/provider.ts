@@ -1,10 +1,10 @@
-import { HOPS_HEADER } from "../../core/hops.ts";
+import { HOPS_HEADER, withHops } from "../../core/hops.ts";
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import { askForgiving, streamForgiving } from "../wire/ask-again.ts";
 import { toFailure } from "../wire/openai-failure.ts";
 import { listAt } from "../wire/model-list.ts";
-import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
-import type { Service } from "../wire/service.ts";
+import { type DialectCall, fetchCount, fetchStream, fetchWhole, toDialectCall } from "../wire/response.ts";
+import { JSON_HEADERS, type Service } from "../wire/service.ts";
 import { hasReasoning, withoutReasoningOrThrow } from "./foreign-reasoning.ts";
 import { toCountBody, toResponsesRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
@@ -14,38 +14,15 @@ import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
  * not replaced by the service's headers.
  */
 export function openaiResponses({ upstream, headers: extra, redact }: Service): Provider {
-  const headers = Object.freeze({
-    "content-type": "application/json",
-    // Compression would delay a stream until a block is full.
-    "accept-encoding": "identity",
-    ...extra,
-    // Not configurable: a wrong value could let requests loop between gateways.
-    [HOPS_HEADER]: "1",
-  });
+  // The number of gateways is not configurable: a wrong value could let requests loop between them.
+  const headers = Object.freeze({ ...JSON_HEADERS, ...extra, [HOPS_HEADER]: "1" });
 
-  const toCall = ({
-    translation,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-    share,
-    trace,
-    hops = 0,
-  }: UpstreamCall): DialectCall => ({
-    path: "/responses",
-    headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
-    body: translation.body,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-    share,
-    trace,
-    toFailure: (refusal) => toFailure(refusal, redact, translation),
-  });
+  const toCall = (call: UpstreamCall): DialectCall =>
+    toDialectCall(call, {
+      path: "/responses",
+      headers: withHops(headers, call),
+      toFailure: (refusal) => toFailure(refusal, redact, call.translation),
+    });
 
   const createOnce = (call: UpstreamCall): Promise<Answer> =>
     fetchWhole(upstream, toCall(call), (json) => toAnswer(json, redact));

@@ -1,17 +1,25 @@
-import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { makesPictures, toolsInParts, toolsWithin } from "../../core/native-tools.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
+import {
+  notMade,
+  toImageConfig,
+  toPassedFields,
+  toResponseFormat,
+  toSampling,
+  wantedModalities,
+} from "../wire/openai-request.ts";
 import { toEffort } from "../wire/reasoning.ts";
-import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
+import { enumWord, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
 import { isSystem, toContents, toItems } from "./messages.ts";
 import { DIALECT } from "./parts.ts";
 import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
-import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
+import type { InputItem, ResponsesBody } from "./wire.ts";
 
 /** Lowest limit of output tokens that OpenAI accepts. */
 const MIN_OUTPUT_TOKENS = 16;
@@ -29,7 +37,11 @@ export function toResponsesRequest(
   const { capabilities } = model;
   const log = new TranslationLog();
   if ((request.choiceCount ?? 1) > 1) throw invalidField("choice_count", "must be 1 for this model");
-  const { format, instruction } = toTextFormat(request.responseFormat, capabilities, log);
+  const { format, instruction } = toResponseFormat(
+    request.responseFormat,
+    { can: capabilities, log },
+    ({ schema = { type: "object" }, ...named }) => ({ type: "json_schema" as const, ...named, schema }),
+  );
   const items = toItems(request.messages, model, log);
   const conversation = toConversation(items, { instruction, isJsonObject: format?.type === "json_object" });
   const maxTokens =
@@ -57,8 +69,8 @@ export function toResponsesRequest(
     max_tool_calls: draws && capped ? 1 : undefined,
     text: format === undefined && verbosity === undefined ? undefined : { format, verbosity },
     reasoning: toReasoning(request, capabilities, log),
-    ...toImageFields(request, model, log),
-    ...toPassedFields(request, log),
+    image_config: toImageConfig(request, capabilities, log),
+    ...toPassedFields(request, OPTIONS, log),
   };
   omitForeign(request, log);
   log.omitWhen(
@@ -110,26 +122,16 @@ function toIncluded({ logprobs }: CompletionRequest, can: Capabilities): Respons
   return included.length > 0 ? included : undefined;
 }
 
-/** Sampling parameters. Default values are omitted without a report. */
 function toSamplingFields(
-  { temperature, topP, topK, logprobs }: CompletionRequest,
+  request: CompletionRequest,
   can: Capabilities,
   log: TranslationLog,
 ): Fields<"temperature" | "top_p" | "top_logprobs"> {
-  const nucleus = can.sampling && (can.temperatureWithTopP || temperature === undefined);
-  log.omitWhen(!can.sampling && temperature !== undefined && temperature !== 1, "temperature");
-  log.omitWhen(!nucleus && topP !== undefined && topP !== 1, "top_p");
-  log.omitWhen(topK !== undefined, "top_k");
+  const { logprobs } = request;
+  const sampling = toSampling(request, can, log);
   log.omitWhen(!can.logprobs && logprobs !== undefined, "logprobs");
   log.omitWhen(!can.logprobs && (logprobs?.topCount ?? 0) > 0, "logprobs.top_count");
-  return {
-    temperature:
-      can.sampling && temperature !== undefined
-        ? log.clampToRange("temperature", temperature, [0, can.maxTemperature])
-        : undefined,
-    top_p: nucleus ? topP : undefined,
-    top_logprobs: can.logprobs ? logprobs?.topCount || undefined : undefined,
-  };
+  return { ...sampling, top_logprobs: can.logprobs ? logprobs?.topCount || undefined : undefined };
 }
 
 /** The reasoning fields. Requests summaries too, because the service shows no other text of its reasoning. */
@@ -143,17 +145,13 @@ function toReasoning(request: CompletionRequest, can: Capabilities, log: Transla
 function withImages(
   tools: Fields<"tools" | "tool_choice" | "parallel_tool_calls">,
   {
-    request: { modalities },
+    request,
     model: { outputModalities },
     partialCount,
   }: { readonly request: CompletionRequest; readonly model: UpstreamModel; readonly partialCount: number },
 ): Fields<"tools" | "tool_choice" | "parallel_tool_calls"> {
-  const wanted = modalities.filter((modality) => modality !== Modality.UNSPECIFIED);
-  const missing = wanted.find((modality) => modality !== Modality.TEXT && !outputModalities.has(modality));
-  if (missing !== undefined || wanted.includes(Modality.AUDIO)) {
-    const name = enumWord(Modality, missing ?? Modality.AUDIO) ?? "this";
-    throw invalidField("modalities", `this model does not make ${name}`);
-  }
+  const wanted = wantedModalities(request, outputModalities);
+  if (wanted.includes(Modality.AUDIO)) throw notMade(Modality.AUDIO);
   if (!wanted.includes(Modality.IMAGE)) return tools;
   const isOnly = wanted.length === 1 && tools.tools === undefined;
   return {
@@ -166,20 +164,6 @@ function withImages(
   };
 }
 
-function toImageFields(
-  { imageOptions, audioOptions }: CompletionRequest,
-  { capabilities }: UpstreamModel,
-  log: TranslationLog,
-): Fields<"image_config"> {
-  const { aspectRatio = "", size = "" } = imageOptions ?? {};
-  log.omitWhen(audioOptions !== undefined, "audio_options");
-  log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_options.aspect_ratio");
-  log.omitWhen(!capabilities.imageOptions && size !== "", "image_options.size");
-  log.omitWhen(imageOptions?.mask !== undefined, "image_options.mask");
-  if (!capabilities.imageOptions || (aspectRatio === "" && size === "")) return {};
-  return { image_config: { aspect_ratio: aspectRatio || undefined, image_size: size || undefined } };
-}
-
 /** Reports fields without a counterpart in this API. */
 function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(request.stopSequences.length > 0, "stop_sequences");
@@ -190,75 +174,8 @@ function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(request.prediction !== undefined, "prediction");
 }
 
-/** Fields accepted from `provider_options_json`; others are ignored, so that it cannot replace fields of the contract. */
+/** Fields accepted from `provider_options_json`. */
 const OPTIONS = ["moderation", "prompt_cache_options", "prompt_cache_retention"] as const;
-const KNOWN_OPTIONS: ReadonlySet<string> = new Set(OPTIONS.map((name) => `openai.${name}`));
-
-/** Fields that pass through unchanged. */
-function toPassedFields(
-  request: CompletionRequest,
-  log: TranslationLog,
-): Fields<"user" | "safety_identifier" | "metadata" | "service_tier" | "prompt_cache_key" | (typeof OPTIONS)[number]> {
-  const { metadata, providerOptionsJson } = request;
-  return {
-    user: request.endUserId,
-    safety_identifier: request.safetyIdentifier,
-    metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
-    service_tier: request.serviceTier,
-    prompt_cache_key: request.promptCacheKey ?? request.sessionId,
-    ...toOptions(providerOptionsJson, log),
-  };
-}
-
-function toOptions(
-  given: CompletionRequest["providerOptionsJson"],
-  log: TranslationLog,
-): Fields<(typeof OPTIONS)[number]> {
-  const fields: Record<string, unknown> = {};
-  for (const name in given) {
-    const path = `provider_options_json.${name}`;
-    if (!KNOWN_OPTIONS.has(name)) {
-      log.omit(path);
-      continue;
-    }
-    const value = log.verbatim(given[name]!);
-    if (value === undefined) throw invalidField(path, "must be JSON");
-    fields[name.slice("openai.".length)] = value;
-  }
-  return fields;
-}
-
-/** Response format: a field of the request, and an instruction for models that do not enforce it. */
-interface ResponseFormatFields {
-  readonly format?: TextFormat;
-  readonly instruction?: string;
-}
-
-/**
- * Converts the response format. For a model without structured output it becomes a JSON object with the schema as an
- * instruction, and `response_format.json_schema` is reported as omitted. Throws `invalid_request` for a schema that is not an
- * object.
- */
-function toTextFormat(
-  responseFormat: ResponseFormat | undefined,
-  { jsonSchema }: Capabilities,
-  log: TranslationLog,
-): ResponseFormatFields {
-  const form = responseFormat?.format;
-  if (form?.case === "jsonObject") return { format: { type: "json_object" } };
-  if (form?.case !== "jsonSchema") return {};
-  const { name, description, schemaJson, strict } = form.value;
-  const given = schemaJson === "" ? undefined : readObject(schemaJson, "response_format.json_schema.schema_json");
-  if (jsonSchema) {
-    const schema = given ?? { type: "object" };
-    return { format: { type: "json_schema", name, description: description || undefined, schema, strict } };
-  }
-  log.omit("response_format.json_schema");
-  const purpose = description === "" ? "" : ` It is: ${description}`;
-  const rule =
-    given === undefined ? "a JSON object" : `a JSON object that satisfies this JSON Schema: ${JSON.stringify(given)}`;
-  return { format: { type: "json_object" }, instruction: `Answer only with ${rule}.${purpose}` };
-}
 
 /** Fields of a request that `POST /responses/input_tokens` takes. Source: `InputTokenCountParams` of the official SDK. */
 const COUNTED = [

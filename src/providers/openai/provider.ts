@@ -1,9 +1,16 @@
-import { HOPS_HEADER } from "../../core/hops.ts";
+import { HOPS_HEADER, withHops } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import { ofInputs } from "../wire/embeddings.ts";
 import { listAt } from "../wire/model-list.ts";
-import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
-import type { Service } from "../wire/service.ts";
+import {
+  type DialectCall,
+  fetchNumbers,
+  fetchStream,
+  fetchWhole,
+  type Refusal,
+  toDialectCall,
+} from "../wire/response.ts";
+import { JSON_HEADERS, type Service } from "../wire/service.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "../wire/openai-failure.ts";
 import { toOpenAiRequest } from "./request.ts";
@@ -28,31 +35,15 @@ export function openai(
   { upstream, headers: extra, redact }: Service,
   toPath: OpenAiPaths = (method) => method,
 ): Provider {
-  const headers = Object.freeze({
-    "content-type": "application/json",
-    // Compression would delay a stream until a block is full.
-    "accept-encoding": "identity",
-    ...extra,
-    // Not configurable: a wrong value could let requests loop between gateways.
-    [HOPS_HEADER]: "1",
-  });
+  // The number of gateways is not configurable: a wrong value could let requests loop between them.
+  const headers = Object.freeze({ ...JSON_HEADERS, ...extra, [HOPS_HEADER]: "1" });
 
-  const toCall = (
-    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace, hops = 0 }: UpstreamCall,
-    method: Parameters<OpenAiPaths>[0] = "/chat/completions",
-  ): DialectCall => ({
-    path: toPath(method, model.name),
-    headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
-    body: translation.body,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-    share,
-    trace,
-    toFailure: (refusal) => toFailure(refusal, redact, translation),
-  });
+  const toCall = (call: UpstreamCall, method: Parameters<OpenAiPaths>[0] = "/chat/completions"): DialectCall =>
+    toDialectCall(call, {
+      path: toPath(method, call.model.name),
+      headers: withHops(headers, call),
+      toFailure: (refusal) => toFailure(refusal, redact, call.translation),
+    });
 
   return {
     translate: toOpenAiRequest,

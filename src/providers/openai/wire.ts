@@ -55,13 +55,13 @@ export interface OpenAiEmbeddingRequest {
 /** A message. */
 export type OpenAiMessage = OpenAiSystemMessage | OpenAiUserMessage | OpenAiAssistantMessage | OpenAiToolMessage;
 
-export interface OpenAiSystemMessage {
+interface OpenAiSystemMessage {
   role: "system";
   content: OpenAiContent;
   name?: string | undefined;
 }
 
-export interface OpenAiUserMessage {
+interface OpenAiUserMessage {
   role: "user";
   content: OpenAiContent;
   name?: string | undefined;
@@ -78,7 +78,7 @@ export interface OpenAiAssistantMessage {
   extra_content?: OpenAiExtraContent | undefined;
 }
 
-export interface OpenAiToolMessage {
+interface OpenAiToolMessage {
   role: "tool";
   tool_call_id: string;
   content: OpenAiContent;

@@ -30,6 +30,6 @@ export function tellSubject(
 const QUOTED = /"(?:\\.|[^"])*?(?:"|$)|`[^`]*(?:`|$)|“[^”]*(?:”|$)|(?<!\w)'.*?(?:'(?!\w)|$)/gs;
 
 /** Replaces each quotation by an ellipsis. */
-export function withoutQuotes(text: string): string {
+function withoutQuotes(text: string): string {
   return text.replace(QUOTED, "…");
 }

@@ -126,6 +126,14 @@ export interface DialectCall extends UpstreamRequest {
   readonly toFailure: (refusal: Refusal) => Failure;
 }
 
+/** A dialect's request for a call. */
+export function toDialectCall(
+  { translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace }: UpstreamCall,
+  own: Pick<DialectCall, "path" | "headers" | "toFailure">,
+): DialectCall {
+  return { body: translation.body, signal, idleMs, progress, keyFamilyId, accountId, share, trace, ...own };
+}
+
 /** An event of a stream. A framing may add further fields. */
 interface StreamEvent {
   readonly data: string;

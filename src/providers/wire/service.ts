@@ -10,3 +10,6 @@ export interface Service {
   /** Removes the service's credentials from its texts. Default: it has none. */
   readonly redact?: Redact;
 }
+
+/** Headers of every request. Compression would delay a stream until a block is full. */
+export const JSON_HEADERS = { "content-type": "application/json", "accept-encoding": "identity" } as const;

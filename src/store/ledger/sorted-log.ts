@@ -46,7 +46,7 @@ export function createSortedLog(
 }
 
 /** Query of one page, plus one row that shows whether another page follows. */
-export function sortedPage(database: Database, query: SortedQuery) {
+function sortedPage(database: Database, query: SortedQuery) {
   const { after, limit, order, isAscending = false } = query;
   const [direction, beyond] = isAscending ? (["asc", ">"] as const) : (["desc", "<"] as const);
   const value = VALUES[order];

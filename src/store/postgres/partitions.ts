@@ -16,9 +16,8 @@ export const PARTITIONED_TABLES = {
 
 export type PartitionedTable = keyof typeof PARTITIONED_TABLES;
 
-/** Tables with a partition for each month, and for each day. */
+/** Tables with a partition for each month. */
 export const MONTHLY_TABLES = ["completions", "usage_hours"] as const satisfies readonly PartitionedTable[];
-export const DAILY_TABLES = ["usage_minutes", "refusals"] as const satisfies readonly PartitionedTable[];
 
 /** The rows from before the table was partitioned; exists only in databases that had some. */
 export function earlierOf(table: PartitionedTable): string {

@@ -5,7 +5,7 @@ import { createSealedRows, type SealedRows } from "../sealed-rows.ts";
 import { retryWhileBusy } from "../store-error.ts";
 
 /** Limits of one account; the oldest responses are removed beyond them. */
-export interface KeptLimits {
+interface KeptLimits {
   readonly responses: number;
   readonly bytes: number;
 }

@@ -21,7 +21,7 @@ export interface SqliteRows {
 }
 
 /** The fields of an error, because sending an error to another thread loses those that not every error has. */
-export interface SqliteFault {
+interface SqliteFault {
   readonly message: string;
   readonly code: string | undefined;
   readonly errcode: number | undefined;

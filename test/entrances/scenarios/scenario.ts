@@ -21,7 +21,7 @@ export type KeyName =
   | "another scheme"
   | "none";
 
-export type EntranceName = "http" | "grpc";
+type EntranceName = "http" | "grpc";
 
 /** One row of the table: the request, the upstreams' behaviour, and the expected result. */
 export interface Scenario {

@@ -34,7 +34,7 @@ export interface World {
 }
 
 /** A call after its reply. */
-export interface ClosingCall {
+interface ClosingCall {
   readonly requestId: string;
   readonly call: RunningCall;
 }

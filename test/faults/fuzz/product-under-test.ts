@@ -21,7 +21,7 @@ const SETTLING_MS = 20_000;
 const STEADY_MS = 1_000;
 
 /** Resources of the idle product. */
-export interface Holdings {
+interface Holdings {
   /** What each descriptor refers to. */
   readonly descriptors: readonly string[];
   /** Used heap after a garbage collection. */
@@ -50,7 +50,7 @@ export function noteLog(tested: ProductUnderTest, findings: Findings): void {
 }
 
 /** Returns why a log line is not permitted, if it is not. */
-export interface LogFlaw {
+interface LogFlaw {
   readonly line: string;
   readonly flaw: string;
 }

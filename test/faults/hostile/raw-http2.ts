@@ -32,12 +32,12 @@ export function settings(values: readonly (readonly [id: number, value: number])
   return frame({ type: TYPE.settings }, payload);
 }
 
-export const SETTINGS_ACK = frame({ type: TYPE.settings, flags: 1 });
+const SETTINGS_ACK = frame({ type: TYPE.settings, flags: 1 });
 /** SETTINGS_INITIAL_WINDOW_SIZE. */
 export const INITIAL_WINDOW_SIZE = 4;
 
 /** A frame whose payload is a 32-bit number: WINDOW_UPDATE, RST_STREAM. */
-export function number(value: number): Buffer {
+function number(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
   return bytes;

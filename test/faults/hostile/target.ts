@@ -9,7 +9,6 @@ import { answerText, localModel, startUpstream, type UpstreamExchange } from "..
 export const MIB = 1024 * 1024;
 export const CHAT = "POST /v1/chat/completions";
 export const CREATE = "/parley.v1.CompletionService/Create";
-export const STREAM = "/parley.v1.CompletionService/Stream";
 /** A valid request. */
 export const BODY = JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }] });
 

@@ -28,7 +28,7 @@ export interface Crowd {
 }
 
 /** Outcomes of a phase's requests. */
-export interface Run {
+interface Run {
   readonly outcomes: Record<string, Outcome>;
   /** Slowdown of the product's event loop against a core of its own. */
   readonly slowdown: number;

@@ -13,7 +13,7 @@ export interface Target {
 }
 
 /** Keys and rate of one stream of requests. */
-export interface Stream {
+interface Stream {
   readonly name: string;
   /** API keys, used in turn. */
   readonly keys: readonly string[];

@@ -23,7 +23,7 @@ import { ConsoleCaller } from "../support/console.ts";
 export type Credentials = Readonly<Record<string, string>>;
 
 /** A caller with a certificate or a token. */
-export interface CertifiedCaller {
+interface CertifiedCaller {
   /** Undefined: it has no certificate. */
   readonly pair: TestCertificate | undefined;
   /** Headers that it sends, too. */

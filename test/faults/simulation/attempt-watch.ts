@@ -212,6 +212,6 @@ function isOwnTimeout(reason: unknown): boolean {
 }
 
 /** Whether the timeout for all attempts was exceeded. */
-export function isTotalTimeout({ message }: Failure): boolean {
+function isTotalTimeout({ message }: Failure): boolean {
   return message.startsWith("The completion took longer");
 }

@@ -182,7 +182,7 @@ function judgeAttempts({ calls, number }: Journey, attempts: LedgerEntry["attemp
 }
 
 /** The visible outcome. */
-export function outcomeOf({ isReported, failure, calls, chunks, isStream }: Journey): string {
+function outcomeOf({ isReported, failure, calls, chunks, isStream }: Journey): string {
   if (isReported) return "served";
   const last = calls.at(-1);
   // After the first content the outcome is that of the call.

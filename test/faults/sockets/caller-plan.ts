@@ -6,7 +6,7 @@ export const CLIENTS = ["openai", "undici", "raw", "grpc-js", "connect-grpc", "c
 export type ClientName = (typeof CLIENTS)[number];
 
 /** When a caller cancels, unless its answer is complete earlier. */
-export type Leaving =
+type Leaving =
   /** After this time, or when its request has caused an upstream call. */
   | { readonly when: "after"; readonly ms: number }
   | { readonly when: "called" }

@@ -16,7 +16,7 @@ interface Pace {
   readonly tokensPerSecond: number;
 }
 
-export const PROMPT_TOKENS = 5;
+const PROMPT_TOKENS = 5;
 const BATCH_MS = 100;
 
 /**

@@ -1,44 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../../src/core/failure.ts";
-import { validate } from "../../../src/core/validate.ts";
 import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
 import { writeState } from "../../../src/formats/anthropic/state.ts";
-import { parseBody } from "../../../src/inbound/http/exchange.ts";
-import { compareCpuMs } from "../../support/cpu-time.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
-import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
+import { costOf, itRefusesCheaply, keys, many, refusalOf } from "../refusal-cost.ts";
 
-const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
+const BOUND = { factor: 3, noiseMs: 4 };
+const read = (json: unknown) => readMessagesRequest({ json, headers: {} });
 
-/** What the gateway does with a body until it is refused; undefined when it is taken. */
-function refusalOf(json: unknown): Failure | undefined {
-  try {
-    const { request } = readMessagesRequest({ json, headers: {} });
-    validate(request, model, () => []);
-    return undefined;
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-}
-
-function refuse(body: Buffer): Failure {
-  try {
-    const failure = refusalOf(parseBody(body));
-    if (failure !== undefined) return failure;
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the request was taken");
-}
-
-const many = (count: number, element: string): string => `[${Array(count).fill(element).join(",")}]`;
 const body = (messages: string, more = ""): string => `{"model":"m","messages":${messages}${more}}`;
 const said = (content: string): string => body(`[{"role":"user","content":${content}}]`);
 const HI = '[{"role":"user","content":"hi"}]';
-const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"key${at}":0`).join(",");
 
 const BODIES: Readonly<Record<string, string>> = {
   "numbers as content": said(many(99_000, "0")),
@@ -64,25 +35,8 @@ const BODIES: Readonly<Record<string, string>> = {
   ),
 };
 
-/** Reading a body is not free of charge either: its encoding is checked, and its values are counted. */
-const FACTOR = 3;
-/** Below this, a clock that counts in steps decides. */
-const NOISE_MS = 4;
-
 describe("a malformed request", () => {
-  it.each(Object.entries(BODIES))("costs about as much as parsing it: %s", (_, text) => {
-    const bytes = Buffer.from(text);
-    const failure = refuse(bytes);
-    expect(["invalid_request", "request_too_large"]).toContain(failure.code);
-    expect(failure.violations.length).toBeLessThanOrEqual(20);
-    const bound = (parsingMs: number): number => FACTOR * parsingMs + NOISE_MS;
-    const { workMs, referenceMs } = compareCpuMs(
-      () => refuse(bytes),
-      () => JSON.parse(bytes.toString("utf8")),
-      (least) => least.workMs <= bound(least.referenceMs),
-    );
-    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
-  });
+  itRefusesCheaply(BODIES, read, BOUND);
 });
 
 describe("a turn of the model", () => {
@@ -95,15 +49,13 @@ describe("a turn of the model", () => {
       thinking: "",
       signature: writeState({ toolCall: undefined, signature: "s" }),
     });
-    const read = (...messages: readonly object[]): unknown =>
-      readMessagesRequest({ json: { model: "m", messages }, headers: {} });
-    const bound = (separateMs: number): number => FACTOR * separateMs + NOISE_MS;
-    const { workMs, referenceMs } = compareCpuMs(
-      () => read(text, calls, states),
-      () => [read(text, calls), read(text, states)],
-      (least) => least.workMs <= bound(least.referenceMs),
+    const readAll = (...messages: readonly object[]): unknown => read({ model: "m", messages });
+    const { workMs, limitMs } = costOf(
+      () => readAll(text, calls, states),
+      () => [readAll(text, calls), readAll(text, states)],
+      BOUND,
     );
-    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
+    expect(workMs).toBeLessThanOrEqual(limitMs);
   });
 });
 
@@ -174,7 +126,7 @@ describe("any request", () => {
     const messages = fc.array(fc.record({ role, content: fc.array(anyJson, { maxLength: 3 }) }), { maxLength: 3 });
     fc.assert(
       fc.property(fields, messages, (more, conversation) => {
-        const failure = refusalOf({ model: "m", messages: conversation, ...more });
+        const failure = refusalOf(read, () => ({ model: "m", messages: conversation, ...more }));
         expect(failure?.code ?? "invalid_request").toBe("invalid_request");
         expect(failure?.violations.length ?? 1).toBeGreaterThan(0);
       }),
@@ -193,7 +145,7 @@ describe("any request", () => {
         ],
       },
     ];
-    const { request } = readMessagesRequest({ json: { model: "m", messages }, headers: {} });
+    const { request } = read({ model: "m", messages });
     const kinds = request.messages.map(({ parts }) => parts.map(({ kind }) => kind.case));
     expect(kinds).toEqual([["toolResult"], ["native", "native"]]);
   });

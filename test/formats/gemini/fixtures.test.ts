@@ -1,57 +1,15 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import {
+  DELIVERIES,
+  formatFixtureModels,
+  type FormatScenario,
+  type Json,
+  readFormatScenarios,
+  serveScenario,
+} from "../../product/support/format-fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "../../product/support/upstream.ts";
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
 import { withoutSeals } from "../../support/seals.ts";
-
-type Json = Readonly<Record<string, unknown>>;
-
-/** One scenario: what the caller sends and gets, and the exchange with the provider between them. */
-interface FormatScenario {
-  readonly name: string;
-  readonly meta: {
-    readonly method: string;
-    readonly path: string;
-    readonly stream: boolean;
-    readonly upstream_path?: string;
-    readonly expected_status: number;
-  };
-  readonly request: Json | undefined;
-  readonly upstreamRequest: Json | undefined;
-  readonly upstreamResponse: Buffer | undefined;
-  readonly expected: unknown;
-}
-
-const FOLDER = new URL("../../fixtures/formats/", import.meta.url);
-
-function readScenario(name: string): FormatScenario {
-  const read = (file: string): Buffer | undefined => {
-    const url = new URL(`${name}/${file}`, FOLDER);
-    return existsSync(url) ? readFileSync(url) : undefined;
-  };
-  const json = (file: string): Json | undefined => {
-    const bytes = read(file);
-    return bytes && (JSON.parse(bytes.toString()) as Json);
-  };
-  return {
-    name,
-    meta: json("meta.json") as unknown as FormatScenario["meta"],
-    request: json("caller-request.json"),
-    upstreamRequest: json("upstream-request.json"),
-    upstreamResponse: read("upstream-response.json") ?? read("upstream-response.sse"),
-    expected: json("expected-reply.json") ?? eventsOf(read("expected-reply.sse")?.toString() ?? ""),
-  };
-}
-
-const SCENARIOS = readdirSync(FOLDER)
-  .filter((name) => /^g\d\d-/.test(name))
-  .map(readScenario);
-
-const DELIVERIES = [
-  ["one write", Infinity],
-  ["7-byte writes", 7],
-  ["1-byte writes", 1],
-] as const;
 
 let upstream: Upstream;
 let gateway: TestGateway;
@@ -59,38 +17,8 @@ let answer: (exchange: UpstreamExchange) => void | Promise<void>;
 
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
-  const at = { base_url: upstream.url, api_keys: ["credential"], allow_private: true };
-  const seesText = { input: ["text", "image"], output: ["text"] };
   gateway = await startTestGateway({
-    config: {
-      providers: { a: { dialect: "anthropic", ...at }, g: { dialect: "gemini", ...at } },
-      models: {
-        "fx-g": {
-          provider: "g",
-          upstream_model: "gemini-3-flash",
-          context_window: 1_048_576,
-          max_output_tokens: 65_536,
-          modalities: seesText,
-        },
-        "fx-a": {
-          provider: "a",
-          upstream_model: "claude-sonnet-4-5",
-          context_window: 200_000,
-          max_output_tokens: 64_000,
-          modalities: seesText,
-        },
-        "fx-gi": {
-          provider: "g",
-          upstream_model: "gemini-3-pro-image",
-          context_window: 65_536,
-          max_output_tokens: 32_768,
-          modalities: { input: ["text", "image"], output: ["text", "image"] },
-          capabilities: { image_options: true },
-        },
-      },
-      retries: { base_ms: 0, cap_ms: 0 },
-      breaker: { failures: 1000 },
-    },
+    config: { ...formatFixtureModels(upstream.url), retries: { base_ms: 0, cap_ms: 0 }, breaker: { failures: 1000 } },
   });
 });
 
@@ -103,18 +31,7 @@ beforeEach(() => {
   upstream.exchanges.length = 0;
 });
 
-/** Sends the scenario's bytes in pieces of a size, each in a write of its own. */
-async function serve({ response }: UpstreamExchange, { meta, upstreamResponse }: FormatScenario, pieceBytes: number) {
-  const bytes = upstreamResponse ?? Buffer.alloc(0);
-  response.writeHead(200, { "content-type": meta.stream ? "text/event-stream" : "application/json" });
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    response.write(bytes.subarray(at, at + pieceBytes));
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  response.end();
-}
-
-function ask({ meta, request }: FormatScenario): Promise<Response> {
+function ask({ meta, callerRequest: request }: Pick<FormatScenario, "meta" | "callerRequest">): Promise<Response> {
   return fetch(`http://127.0.0.1:${gateway.httpPort}${meta.path}`, {
     method: meta.method,
     headers: { "x-goog-api-key": gateway.key, "content-type": "application/json" },
@@ -150,11 +67,16 @@ function normal(reply: unknown): unknown {
   return Array.isArray(plain) ? plain.map(each) : each(plain);
 }
 
+const SCENARIOS = readFormatScenarios("g").map(({ expected, ...scenario }) => ({
+  ...scenario,
+  expected: "whole" in expected ? expected.whole : eventsOf(expected.stream),
+}));
+
 describe.each(
   SCENARIOS.filter(({ upstreamResponse }) => upstreamResponse !== undefined).map((one) => [one.name, one] as const),
 )("%s", (_, scenario) => {
   it.each(DELIVERIES)("sends and gives what it should, with the upstream answering in %s", async (_name, bytes) => {
-    answer = (exchange) => serve(exchange, scenario, bytes);
+    answer = (exchange) => serveScenario(exchange, scenario, bytes);
     const response = await ask(scenario);
     const text = withoutSeals(await response.text());
     expect(response.status).toBe(scenario.meta.expected_status);
@@ -169,7 +91,7 @@ describe.each(
   });
 });
 
-const named = (name: string): FormatScenario => SCENARIOS.find((each) => each.name === name)!;
+const named = (name: string) => SCENARIOS.find((each) => each.name === name)!;
 
 describe("scenarios without an upstream answer", () => {
   it("g08-unknown-model is a google.rpc.Status", async () => {

@@ -1,28 +1,7 @@
-import { describe, expect, it } from "vitest";
-import { Failure } from "../../../src/core/failure.ts";
-import { validate } from "../../../src/core/validate.ts";
+import { describe } from "vitest";
 import { readGeminiRequest } from "../../../src/formats/gemini/request.ts";
-import { parseBody } from "../../../src/inbound/http/exchange.ts";
-import { compareCpuMs } from "../../support/cpu-time.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
-import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
+import { itRefusesCheaply, keys, many } from "../refusal-cost.ts";
 
-const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
-
-/** What the gateway does with a body until it is refused. */
-function refuse(body: Buffer): Failure {
-  try {
-    const { request } = readGeminiRequest(parseBody(body), "m");
-    validate(request, model, () => []);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the request was taken");
-}
-
-const many = (count: number, element: string): string => `[${Array(count).fill(element).join(",")}]`;
-const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"key_${at}":0`).join(",");
 const said = (parts: string): string => `{"contents":[{"parts":${parts}}]}`;
 const HI = '"contents":[{"parts":[{"text":"hi"}]}]';
 const ENVELOPE = Buffer.from(`{"parley":1,"reasoning":${many(60, "{}")}}`).toString("base64");
@@ -45,23 +24,6 @@ const BODIES: Readonly<Record<string, string>> = {
   "responses without calls": said(many(3_900, '{"functionResponse":{"name":"f","id":"x"}}')),
 };
 
-/** Reading a body is not free of charge either: its encoding is checked, and its values are counted. */
-const FACTOR = 4;
-/** Below this, a clock that counts in steps decides. */
-const NOISE_MS = 8;
-
 describe("a malformed request in the Gemini format", () => {
-  it.each(Object.entries(BODIES))("costs about as much as parsing it: %s", (_, text) => {
-    const bytes = Buffer.from(text);
-    const failure = refuse(bytes);
-    expect(["invalid_request", "request_too_large"]).toContain(failure.code);
-    expect(failure.violations.length).toBeLessThanOrEqual(20);
-    const bound = (parsingMs: number): number => FACTOR * parsingMs + NOISE_MS;
-    const { workMs, referenceMs } = compareCpuMs(
-      () => refuse(bytes),
-      () => JSON.parse(bytes.toString("utf8")),
-      (least) => least.workMs <= bound(least.referenceMs),
-    );
-    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
-  });
+  itRefusesCheaply(BODIES, (json) => readGeminiRequest(json, "m"), { factor: 4, noiseMs: 8 });
 });

@@ -1,32 +1,11 @@
-import { describe, expect, it } from "vitest";
-import { Failure } from "../../../src/core/failure.ts";
-import { validate } from "../../../src/core/validate.ts";
+import { describe } from "vitest";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
-import { parseBody } from "../../../src/inbound/http/exchange.ts";
-import { compareCpuMs } from "../../support/cpu-time.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
-import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
+import { itRefusesCheaply, keys, many } from "../refusal-cost.ts";
 
-const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
-
-/** What the gateway does with a body until it is refused. */
-function refuse(body: Buffer): Failure {
-  try {
-    const { request } = readChatRequest(parseBody(body));
-    validate(request, model, () => []);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the request was taken");
-}
-
-const many = (count: number, element: string): string => `[${Array(count).fill(element).join(",")}]`;
 const body = (messages: string, more = ""): string => `{"model":"m","messages":${messages}${more}}`;
 const said = (fields: string): string => body(`[{"role":"user",${fields}}]`);
 const HI = '[{"role":"user","content":"hi"}]';
 const CALL = '{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}';
-const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"key${at}":0`).join(",");
 
 /** Each is refused for its shape or its size; the first ones as the limit of keys and values would let them pass. */
 const BODIES: Readonly<Record<string, string>> = {
@@ -70,23 +49,6 @@ const BODIES: Readonly<Record<string, string>> = {
   ),
 };
 
-/** Reading a body is not free of charge either: its encoding is checked, and its values are counted. */
-const FACTOR = 3;
-/** Below this, a clock that counts in steps decides. */
-const NOISE_MS = 4;
-
 describe("a malformed request", () => {
-  it.each(Object.entries(BODIES))("costs about as much as parsing it: %s", (_, text) => {
-    const bytes = Buffer.from(text);
-    const failure = refuse(bytes);
-    expect(["invalid_request", "request_too_large"]).toContain(failure.code);
-    expect(failure.violations.length).toBeLessThanOrEqual(20);
-    const bound = (parsingMs: number): number => FACTOR * parsingMs + NOISE_MS;
-    const { workMs, referenceMs } = compareCpuMs(
-      () => refuse(bytes),
-      () => JSON.parse(bytes.toString("utf8")),
-      (least) => least.workMs <= bound(least.referenceMs),
-    );
-    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
-  });
+  itRefusesCheaply(BODIES, readChatRequest, { factor: 3, noiseMs: 4 });
 });

@@ -64,7 +64,7 @@ export class Answers implements Pick<Completions, "stream"> {
   };
 }
 
-export function textChunk(text: string): CompletionChunk {
+function textChunk(text: string): CompletionChunk {
   return create(CompletionChunkSchema, {
     event: { case: "partDelta", value: { choiceIndex: 0, content: { case: "text", value: text } } },
   });

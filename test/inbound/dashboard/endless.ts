@@ -1,7 +1,6 @@
 import { createCookies } from "../../../src/inbound/dashboard/cookies.ts";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { expect } from "vitest";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { signUp } from "../../../src/access/sign-up.ts";
 import { callOf } from "../../../src/inbound/dashboard/call.ts";
@@ -14,7 +13,8 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
 import { startHttpServer } from "../../../src/inbound/http/server.ts";
 import { PASSWORD, setUpAccess } from "../../access/set-up.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { roomyAdmission } from "../../support/admission.ts";
+import { idleServices } from "../../support/idle-services.ts";
 
 /** A service whose stream goes on until it is ended, behind the real entrance. */
 export async function startEndless() {
@@ -59,34 +59,17 @@ export async function startEndless() {
         }),
     },
   );
-  const never = (): never => expect.fail("nothing is completed here");
-  const server = await startHttpServer(
-    {
-      completions: { create: never, stream: never, count: never, explain: never },
-      embedder: { create: never },
-      models: { list: never, page: never, get: never },
-      requireRequestRate: () => undefined,
-      limitsOf: never,
-      authenticate: never,
-      calls,
-      admission: roomyAdmission(systemClock),
-      connections: anyConnections(),
-      clock: systemClock,
-      refused: () => undefined,
+  const server = await startHttpServer(idleServices({ calls }), {
+    host: "127.0.0.1",
+    port: 0,
+    corsOrigins: [],
+    console: {
+      handles: () => true,
+      handleMissing: () => false,
+      handle: (request, response, requestId) => void rpcs.answer({ request, response, path: request.url!, requestId }),
+      drain: () => rpcs.drain(),
     },
-    {
-      host: "127.0.0.1",
-      port: 0,
-      corsOrigins: [],
-      console: {
-        handles: () => true,
-        handleMissing: () => false,
-        handle: (request, response, requestId) =>
-          void rpcs.answer({ request, response, path: request.url!, requestId }),
-        drain: () => rpcs.drain(),
-      },
-    },
-  );
+  });
   const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${server.port}`, httpVersion: "1.1" });
   return {
     calls,

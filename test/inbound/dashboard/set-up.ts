@@ -46,9 +46,10 @@ import { createHealthRecorder, type HealthRecorder, type Opening } from "../../.
 import { memoryKeyStore } from "../../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { roomyAdmission } from "../../support/admission.ts";
 import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 import { errorOf } from "./errors.ts";
+import { idleServices } from "../../support/idle-services.ts";
 
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
@@ -104,7 +105,7 @@ const NO_ATTRIBUTED: ConsolePorts["attributedBudgets"] = {
 };
 
 /** Usage that remembers what it was asked, and answers that there is none. */
-export interface AskedUsage extends UsageStore {
+interface AskedUsage extends UsageStore {
   readonly asked: (UsageQuery | LatencyQuery)[];
 }
 
@@ -170,7 +171,7 @@ export async function refusalOf(
   return error;
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
@@ -357,19 +358,13 @@ export async function startConsole(
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
   const server = await startHttpServer(
-    {
-      completions: { create: never, stream: never, count: never, explain: never },
-      embedder: { create: never },
-      models: { list: never, page: never, get: never },
-      requireRequestRate: () => undefined,
+    idleServices({
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: ({ authorization }) => authenticator.authenticate(bearerToken(authorization)),
       calls,
       admission,
-      connections: anyConnections(),
-      clock: systemClock,
       refused,
-    },
+    }),
     { host: "127.0.0.1", port, corsOrigins: ["*"], console },
   );
   const browser: ConsoleUnderTest["browser"] = (headers) => openBrowser(`http://127.0.0.1:${server.port}`, headers);

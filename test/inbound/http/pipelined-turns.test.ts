@@ -2,10 +2,8 @@ import { EventEmitter, once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { systemClock } from "../../../src/core/clock.ts";
-import { Calls } from "../../../src/inbound/calls.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { idleServices } from "../../support/idle-services.ts";
 
 const CONNECTIONS = 160;
 /** Requests of a connection without a sent response. */
@@ -17,8 +15,6 @@ const REQUESTS = {
   // Node runs microtasks for each piece of a body: the response before may be finished when the next request begins.
   "a request with a body": (path: string) => `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}`,
 };
-
-const never = (): never => expect.fail("nothing is completed here");
 
 /** Event loop turns since the test began. */
 let turn: number;
@@ -41,36 +37,21 @@ beforeEach(async () => {
     if (counting) setImmediate(count);
   };
   setImmediate(count);
-  server = await startHttpServer(
-    {
-      completions: { create: never, stream: never, count: never, explain: never },
-      embedder: { create: never },
-      models: { list: never, page: never, get: never },
-      requireRequestRate: () => undefined,
-      limitsOf: never,
-      authenticate: never,
-      calls: new Calls(systemClock),
-      admission: roomyAdmission(systemClock),
-      connections: anyConnections(),
-      clock: systemClock,
-      refused: () => undefined,
-    },
-    {
-      host: "127.0.0.1",
-      port: 0,
-      corsOrigins: [],
-      console: {
-        handles: () => true,
-        handle(request: IncomingMessage, response: ServerResponse): void {
-          begun.push({ path: request.url!, turn });
-          response.end();
-          beginning.emit(request.url!);
-        },
-        handleMissing: () => false,
-        drain: () => undefined,
+  server = await startHttpServer(idleServices(), {
+    host: "127.0.0.1",
+    port: 0,
+    corsOrigins: [],
+    console: {
+      handles: () => true,
+      handle(request: IncomingMessage, response: ServerResponse): void {
+        begun.push({ path: request.url!, turn });
+        response.end();
+        beginning.emit(request.url!);
       },
+      handleMissing: () => false,
+      drain: () => undefined,
     },
-  );
+  });
 });
 
 afterEach(() => {

@@ -2,16 +2,12 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { systemClock } from "../../../src/core/clock.ts";
-import { Calls } from "../../../src/inbound/calls.ts";
 import { createDocuments } from "../../../src/inbound/http/documents.ts";
 import { startHttpServer } from "../../../src/inbound/http/server.ts";
 import { TlsEntrance } from "../../../src/net/tls-entrance.ts";
 import { WatchedTlsFiles } from "../../../src/net/tls-files.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../../support/certificates.ts";
-
-const never = (): never => expect.fail("nothing is completed here");
+import { idleServices } from "../../support/idle-services.ts";
 
 const authority = new CertificateAuthority();
 const folder = makeCertificateFolder();
@@ -38,30 +34,15 @@ it("a connection that does not read a document is closed after a while, one that
 }, 30_000);
 
 async function checkUnread({ tls, dial }: typeof PLAIN | typeof TLS): Promise<void> {
-  const server = await startHttpServer(
-    {
-      completions: { create: never, stream: never, count: never, explain: never },
-      embedder: { create: never },
-      models: { list: never, page: never, get: never },
-      requireRequestRate: () => undefined,
-      limitsOf: never,
-      authenticate: never,
-      calls: new Calls(systemClock),
-      admission: roomyAdmission(systemClock),
-      connections: anyConnections(),
-      clock: systemClock,
-      refused: () => undefined,
-    },
-    {
-      host: "127.0.0.1",
-      port: 0,
-      corsOrigins: [],
-      // More than the kernel buffers.
-      documents: createDocuments(new Map([["large.gz", Buffer.alloc(64 * 1024 * 1024)]])),
-      stallMs: 500,
-      tls: await tls(),
-    },
-  );
+  const server = await startHttpServer(idleServices(), {
+    host: "127.0.0.1",
+    port: 0,
+    corsOrigins: [],
+    // More than the kernel buffers.
+    documents: createDocuments(new Map([["large.gz", Buffer.alloc(64 * 1024 * 1024)]])),
+    stallMs: 500,
+    tls: await tls(),
+  });
   onTestFinished(() => server.close());
   const ask = () => {
     const socket = dial(server.port);

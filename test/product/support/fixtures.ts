@@ -13,7 +13,7 @@ export interface Scenario {
   readonly expected: { readonly whole: Json } | { readonly stream: string };
 }
 
-export interface ScenarioMeta {
+interface ScenarioMeta {
   readonly provider: "anthropic" | "gemini" | "openai-compatible" | "gateway";
   readonly stream: boolean;
   readonly upstream_path?: string;

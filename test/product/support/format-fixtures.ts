@@ -23,6 +23,13 @@ export const GEMINI_ANSWER = {
   usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 3, totalTokenCount: 13 },
 };
 
+/** Sizes of the writes in which the upstream sends its answer. */
+export const DELIVERIES = [
+  ["one write", Infinity],
+  ["7-byte writes", 7],
+  ["1-byte writes", 1],
+] as const;
+
 /** One scenario of `test/fixtures/formats`: what a caller sends, what the upstream is sent and answers, and what the caller gets. */
 export interface FormatScenario {
   readonly name: string;
@@ -118,7 +125,7 @@ export function formatFixtureModels(url: string): { providers: object; models: o
 /** Answers with the scenario's bytes in pieces of a size, each in a write of its own. */
 export async function serveScenario(
   { response }: UpstreamExchange,
-  { meta, upstreamResponse: bytes = Buffer.alloc(0) }: FormatScenario,
+  { meta, upstreamResponse: bytes = Buffer.alloc(0) }: Pick<FormatScenario, "meta" | "upstreamResponse">,
   pieceBytes: number,
 ): Promise<void> {
   const type = meta.stream ? "text/event-stream" : "application/json";

@@ -11,7 +11,7 @@ const FOLDER = join(import.meta.dirname, "../../../deploy/prometheus");
 const STARTING_MS = 20_000;
 
 /** One series of a query's result. */
-export interface Sample {
+interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }

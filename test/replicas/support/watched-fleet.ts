@@ -11,7 +11,7 @@ import { idsIn } from "./written-ids.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** Response of `/readyz` of one replica. */
-export interface Readiness {
+interface Readiness {
   readonly ready: boolean;
   readonly rates: { readonly counted_in: string; readonly alone: boolean };
   readonly ledger: { readonly waiting: number; readonly away: boolean };
@@ -50,7 +50,7 @@ export interface WatchedFleet {
 
 /** Requests per minute of `scarce`'s key, and its burst. */
 export const SCARCE_RPM = 60;
-export const BURST_SECONDS = 10;
+const BURST_SECONDS = 10;
 export const BURST = (SCARCE_RPM / 60) * BURST_SECONDS;
 
 /** More than is ever requested here. */

@@ -7,7 +7,7 @@ import { type KnownKeys, type Refused, refuseSignature } from "./sigv4.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** One request that was authenticated. */
-export interface BedrockRequest {
+interface BedrockRequest {
   readonly operation: string;
   /** Decoded. */
   readonly model: string;

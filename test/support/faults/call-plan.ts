@@ -12,7 +12,7 @@ export interface CallId {
 }
 
 /** Fault of a response; `none` also if only its form is unusual. */
-export type CallFault =
+type CallFault =
   | { readonly kind: "none" }
   /** No response: the request is accepted without one, or the connection is closed or reset. */
   | { readonly kind: "hang" | "close" | "reset" }
@@ -31,13 +31,13 @@ export type CallFault =
  * How a body breaks: its connection is closed or reset, nothing more is sent, garbage follows, the body ends as if it
  * were complete, or its `content-length` is too small or too large.
  */
-export type Breakage = "close" | "reset" | "stall" | "garbage" | "end" | "overrun" | "underrun";
+type Breakage = "close" | "reset" | "stall" | "garbage" | "end" | "overrun" | "underrun";
 
 /** A retry-after header. */
-export type RetryAdvice = readonly [name: string, value: string] | undefined;
+type RetryAdvice = readonly [name: string, value: string] | undefined;
 
 /** How bytes are written: at once, per event, in pieces of a size, or split within characters. */
-export type Writes =
+type Writes =
   | { readonly kind: "whole" | "in-characters" }
   | { readonly kind: "events"; readonly everyMs: number }
   | { readonly kind: "bytes"; readonly size: number };
@@ -69,7 +69,7 @@ export interface CallPlan extends CallId {
 export const UNASKED = 90;
 
 /** Length of a very long token: more than sockets and parsers take at once. */
-export const HUGE_CHARS = 300_000;
+const HUGE_CHARS = 300_000;
 
 /** Difficult texts: multi-byte characters, syntax of JSON and event streams, an end marker. */
 const TAILS = [

@@ -10,7 +10,7 @@ export interface NumberedAnswer {
 }
 
 /** Events of a stream: one per token, and those before and after. */
-export interface NumberedEvents {
+interface NumberedEvents {
   readonly opening: readonly object[];
   readonly tokens: readonly object[];
   /** The first of these has the finish reason. Empty if the last token has it. */

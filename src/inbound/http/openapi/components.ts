@@ -80,6 +80,15 @@ export function refTo(name: string): { readonly $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }
 
+/** The body of a request with a JSON schema of this document. */
+export function jsonBody(schema: string, example: object): object {
+  return {
+    required: true,
+    description: "At most 32 MiB of JSON, not compressed.",
+    content: { "application/json": { schema: refTo(schema), example } },
+  };
+}
+
 /** Schemas of the OpenAI format by name. */
 export function openaiSchemas(): Record<string, JsonSchema> {
   return {

@@ -1,6 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CONNECT_SERVICES } from "../routes.ts";
-import { openaiSchemas, refTo } from "./components.ts";
+import { jsonBody, openaiSchemas, refTo } from "./components.ts";
 import {
   ANSWER_HEADERS,
   errorResponses,
@@ -130,16 +130,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           description:
             "Makes one vector for each text, in their order. The model is one with the output modality `embedding`; there are no fallback models, because vectors of different models cannot be compared.",
           parameters: headerParameters(ASKING),
-          requestBody: {
-            required: true,
-            description: "At most 32 MiB of JSON, not compressed.",
-            content: {
-              "application/json": {
-                schema: refTo("EmbeddingRequest"),
-                example: { model: "gamma-embedding-3-small", input: ["Hello!"] },
-              },
-            },
-          },
+          requestBody: jsonBody("EmbeddingRequest", { model: "gamma-embedding-3-small", input: ["Hello!"] }),
           responses: {
             "200": whole("The vectors.", "EmbeddingList", [...EVERYWHERE, ...ROUTING]),
             ...errorResponses(ROUTE_FAILURES.embeddings),
@@ -214,11 +205,7 @@ function chatOperation(): object {
     description:
       'Runs one completion. With `stream` the answer comes as server-sent events: each is a line `data: ` with a chunk as JSON and an empty line. First comes a delta with the role, then the pieces; the chunk with the finish reason has an empty delta; with `stream_options.include_usage` a chunk without choices has the usage; `data: [DONE]` ends the stream. A failure after the first content is the last event, `data: {"error": {…}}`, and the connection closes without `[DONE]`. Lines that begin with a colon are comments, sent after 15 seconds of silence.',
     parameters: headerParameters(ASKING),
-    requestBody: {
-      required: true,
-      description: "At most 32 MiB of JSON, not compressed.",
-      content: { "application/json": { schema: refTo("ChatCompletionRequest"), example: EXAMPLE } },
-    },
+    requestBody: jsonBody("ChatCompletionRequest", EXAMPLE),
     responses: {
       "200": {
         description: "The completion, or the stream of its chunks.",
@@ -239,11 +226,7 @@ function routeOperation(): object {
     description:
       "Takes the request of a chat completion, or with the version header of the Messages API that of a message, checks it as such, and answers with the models that would be tried, in order and with the reasons. Nothing is sent to a provider or reserved. It counts as a request.",
     parameters: headerParameters(ASKING),
-    requestBody: {
-      required: true,
-      description: "At most 32 MiB of JSON, not compressed.",
-      content: { "application/json": { schema: refTo("ChatCompletionRequest"), example: EXAMPLE } },
-    },
+    requestBody: jsonBody("ChatCompletionRequest", EXAMPLE),
     responses: {
       "200": whole("The plan.", "RoutePlan", EVERYWHERE),
       ...errorResponses(ROUTE_FAILURES.chat),
@@ -262,16 +245,12 @@ const STORED_ID = {
 } as const;
 
 function responsesBody(): object {
-  return {
-    required: true,
-    description: "At most 32 MiB of JSON, not compressed.",
-    content: {
-      "application/json": {
-        schema: refTo("ResponsesRequest"),
-        example: { model: "alpha-haiku-4.5", instructions: "Be brief.", input: "Hello!", max_output_tokens: 1000 },
-      },
-    },
-  };
+  return jsonBody("ResponsesRequest", {
+    model: "alpha-haiku-4.5",
+    instructions: "Be brief.",
+    input: "Hello!",
+    max_output_tokens: 1000,
+  });
 }
 
 function responsesOperation(): object {
@@ -301,16 +280,11 @@ function imagesOperation(): object {
     description:
       "Makes pictures from a text, by a model with the output modality `image`. Pictures are base64 in the answer; Parley keeps none. With `stream` each comes as an event `image_generation.completed`. What the provider lacks is omitted and listed in `parley.omitted`.",
     parameters: headerParameters(ASKING),
-    requestBody: {
-      required: true,
-      description: "At most 32 MiB of JSON, not compressed.",
-      content: {
-        "application/json": {
-          schema: refTo("ImageRequest"),
-          example: { model: "beta-3-pro-image-preview", prompt: "A lighthouse in fog", size: "1536x1024" },
-        },
-      },
-    },
+    requestBody: jsonBody("ImageRequest", {
+      model: "beta-3-pro-image-preview",
+      prompt: "A lighthouse in fog",
+      size: "1536x1024",
+    }),
     responses: pictureResponses("ImageCompleted"),
   };
 }

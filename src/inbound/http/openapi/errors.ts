@@ -74,7 +74,7 @@ export const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsW
 const labelValues = { type: "string", pattern: "^[a-z0-9._-]{1,64}( *, *[a-z0-9._-]{1,64}){0,15}$" };
 
 /** Request headers. */
-export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
+const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
   "x-request-id": {
     description: "Your own ID for the request. Anything else than 1 to 128 visible ASCII characters is ignored.",
     schema: { type: "string", pattern: "^[\\x21-\\x7e]{1,128}$" },

@@ -3,7 +3,7 @@ import { content, part } from "../../../formats/gemini/content-schema.ts";
 import { batchEmbedContentsRequest, embedContentRequest } from "../../../formats/gemini/embeddings.ts";
 import { countTokensRequest, generateContentRequest } from "../../../formats/gemini/schema.ts";
 import { parley } from "./answer-schemas.ts";
-import { type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
+import { jsonBody, type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
 import { EVERYWHERE, headerParameters, headerRefs, LABEL_PARAMETERS, ROUTING } from "./errors.ts";
 
 /* The Gemini format in the OpenAPI document: its requests by the schemas that read them, its answers in outline. */
@@ -204,11 +204,7 @@ function post(
       ...parameters,
       ...headerParameters(["x-request-id", "x-request-timeout-ms", "x-server-timeout", ...LABEL_PARAMETERS]),
     ],
-    requestBody: {
-      required: true,
-      description: "At most 32 MiB of JSON, not compressed.",
-      content: { "application/json": { schema: refTo(request), example } },
-    },
+    requestBody: jsonBody(request, example),
     responses: responses(answer, [...EVERYWHERE, ...ROUTING]),
   };
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import * as blocks from "../../../formats/anthropic/block-schema.ts";
 import { customTool, message, messagesRequest, serverTool } from "../../../formats/anthropic/schema.ts";
 import { attempt, parley } from "./answer-schemas.ts";
-import { type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
+import { jsonBody, type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
 import { EVERYWHERE, headerParameters, headerRefs, LABEL_PARAMETERS, ROUTING } from "./errors.ts";
 
 /* The Messages format in the OpenAPI document: its requests by the schemas that read them, its answers in outline. */
@@ -150,7 +150,7 @@ export function messagesPaths(): Record<string, object> {
       post: {
         ...named("createMessage", "Create a message"),
         description: `Runs one completion. With \`stream\` the answer comes as server-sent events with names: \`message_start\`, the blocks one after the other, \`message_delta\` with the usage, and \`message_stop\` with \`parley\`. A failure after the first content is the last event, \`error\`. \`ping\` is sent after 15 seconds of silence. ${KEY}`,
-        ...requestOf("MessagesRequest"),
+        ...requestOf(),
         responses: {
           "200": {
             description: "The message, or the stream of its events.",
@@ -168,7 +168,7 @@ export function messagesPaths(): Record<string, object> {
       post: {
         ...named("countMessageTokens", "Count the tokens of a request"),
         description: `The request is checked as for a message, and not run; it costs nothing. The provider counts where its dialect can; otherwise the gateway estimates, rather too high. ${KEY}`,
-        ...requestOf("MessagesRequest"),
+        ...requestOf(),
         responses: {
           "200": { description: "The count.", headers: headerRefs(EVERYWHERE), content: json("MessagesTokenCount") },
           default: FAILURE,
@@ -182,15 +182,11 @@ function named(operationId: string, summary: string) {
   return { operationId, summary, tags: ["Messages format"] };
 }
 
-function requestOf(schema: string): object {
+function requestOf(): object {
   const deadlines = ["x-request-timeout-ms", "x-stainless-timeout"];
   return {
     parameters: headerParameters(["x-request-id", ...deadlines, ...LABEL_PARAMETERS]),
-    requestBody: {
-      required: true,
-      description: "At most 32 MiB of JSON, not compressed.",
-      content: { "application/json": { schema: refTo(schema), example: EXAMPLE } },
-    },
+    requestBody: jsonBody("MessagesRequest", EXAMPLE),
   };
 }
 

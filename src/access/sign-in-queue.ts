@@ -12,7 +12,7 @@ const PLACES = { perKey: 500, all: 2_000 } as const;
  * Lets requests of people who have not signed in use the database a few at a time, networks and known browsers in turn: any
  * client can send any number of them, and each takes several queries and writes.
  */
-export class Turns {
+export class SignInQueue {
   #running = 0;
   readonly #waiting = new WaitingRoom(
     PLACES,

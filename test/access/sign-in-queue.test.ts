@@ -1,23 +1,23 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { signIn } from "../../src/access/sign-in.ts";
-import { Turns } from "../../src/access/turns.ts";
+import { SignInQueue } from "../../src/access/sign-in-queue.ts";
 import { networkNumber, PASSWORD, setUpAccess } from "./set-up.ts";
 
-/** Turns, and work that ends when it is told to. */
+/** A queue, and work that ends when it is told to. */
 function setUp() {
-  const turns = new Turns();
+  const queue = new SignInQueue();
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const take = (network: string | undefined, name = network): Promise<void> =>
-    turns.take(network, async () => {
+    queue.take(network, async () => {
       begun.push(name ?? "none");
       await new Promise<void>((resolve) => ends.push(resolve));
     });
   return { begun, take, end: () => ends.shift()!() };
 }
 
-describe("requests of strangers", () => {
+describe("requests of callers who have not signed in", () => {
   it("use the database four at a time, and networks take turns", async () => {
     const { begun, take, end } = setUp();
     const flood = Array.from({ length: 10 }, (_, index) => take("a", `a${index}`));

@@ -1,0 +1,59 @@
+import { expect, it } from "vitest";
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import { validate } from "../../src/core/validate.ts";
+import { parseBody } from "../../src/inbound/http/exchange.ts";
+import { compareCpuMs } from "../support/cpu-time.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+
+/** Reads a parsed body as a request of a format. */
+type Read = (json: unknown) => { readonly request: CompletionRequest };
+
+const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
+
+/** What the gateway does with a parsed body until it is refused; undefined when it is taken. */
+export function refusalOf(read: Read, parse: () => unknown): Failure | undefined {
+  try {
+    validate(read(parse()).request, model, () => []);
+    return undefined;
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+}
+
+/** A list of JSON with one element many times. */
+export const many = (count: number, element: string): string => `[${Array(count).fill(element).join(",")}]`;
+
+/** Fields of JSON with the names `key0`, `key1` and so on. */
+export const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"key${at}":0`).join(",");
+
+/** Largest cost: a multiple of the reference's, and a time below which a clock that counts in steps decides. */
+interface CostBound {
+  readonly factor: number;
+  readonly noiseMs: number;
+}
+
+/** CPU time of the work, and its limit by the time of the reference. */
+export function costOf(work: () => unknown, reference: () => unknown, { factor, noiseMs }: CostBound) {
+  const bound = (ms: number): number => factor * ms + noiseMs;
+  const { workMs, referenceMs } = compareCpuMs(work, reference, (least) => least.workMs <= bound(least.referenceMs));
+  return { workMs, limitMs: bound(referenceMs) };
+}
+
+/**
+ * Registers a test for each body: its refusal costs about as much as parsing it. Reading is not free of charge either: the encoding
+ * of a body is checked, and its values are counted.
+ */
+export function itRefusesCheaply(bodies: Readonly<Record<string, string>>, read: Read, bound: CostBound): void {
+  it.each(Object.entries(bodies))("costs about as much as parsing it: %s", (_, text) => {
+    const bytes = Buffer.from(text);
+    const refuse = (): Failure | undefined => refusalOf(read, () => parseBody(bytes));
+    const failure = refuse();
+    expect(["invalid_request", "request_too_large"]).toContain(failure?.code);
+    expect(failure!.violations.length).toBeLessThanOrEqual(20);
+    const { workMs, limitMs } = costOf(refuse, () => JSON.parse(bytes.toString("utf8")), bound);
+    expect(workMs).toBeLessThanOrEqual(limitMs);
+  });
+}
