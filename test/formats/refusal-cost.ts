@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect } from "vitest";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
@@ -29,31 +29,30 @@ export const many = (count: number, element: string): string => `[${Array(count)
 /** Fields of JSON with the names `key0`, `key1` and so on. */
 export const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"key${at}":0`).join(",");
 
-/** Largest cost: a multiple of the reference's, and a time below which a clock that counts in steps decides. */
-interface CostBound {
-  readonly factor: number;
-  readonly noiseMs: number;
-}
+/**
+ * Largest cost: a multiple of the reference's, and a time for collections of a large heap, which other test files have filled. A refusal
+ * that went through all violations of these bodies took more than ten times the reference.
+ */
+const FACTOR = 4;
+const NOISE_MS = 12;
 
 /** CPU time of the work, and its limit by the time of the reference. */
-export function costOf(work: () => unknown, reference: () => unknown, { factor, noiseMs }: CostBound) {
-  const bound = (ms: number): number => factor * ms + noiseMs;
+export function costOf(work: () => unknown, reference: () => unknown) {
+  const bound = (ms: number): number => FACTOR * ms + NOISE_MS;
   const { workMs, referenceMs } = compareCpuMs(work, reference, (least) => least.workMs <= bound(least.referenceMs));
   return { workMs, limitMs: bound(referenceMs) };
 }
 
 /**
- * Registers a test for each body: its refusal costs about as much as parsing it. Reading is not free of charge either: the encoding
- * of a body is checked, and its values are counted.
+ * Checks that the refusal of a body costs about as much as parsing it. Reading is not free of charge either: the encoding of a body is
+ * checked, and its values are counted.
  */
-export function itRefusesCheaply(bodies: Readonly<Record<string, string>>, read: Read, bound: CostBound): void {
-  it.each(Object.entries(bodies))("costs about as much as parsing it: %s", (_, text) => {
-    const bytes = Buffer.from(text);
-    const refuse = (): Failure | undefined => refusalOf(read, () => parseBody(bytes));
-    const failure = refuse();
-    expect(["invalid_request", "request_too_large"]).toContain(failure?.code);
-    expect(failure!.violations.length).toBeLessThanOrEqual(20);
-    const { workMs, limitMs } = costOf(refuse, () => JSON.parse(bytes.toString("utf8")), bound);
-    expect(workMs).toBeLessThanOrEqual(limitMs);
-  });
+export function expectCheapRefusal(text: string, read: Read): void {
+  const bytes = Buffer.from(text);
+  const refuse = (): Failure | undefined => refusalOf(read, () => parseBody(bytes));
+  const failure = refuse();
+  expect(["invalid_request", "request_too_large"]).toContain(failure?.code);
+  expect(failure!.violations.length).toBeLessThanOrEqual(20);
+  const { workMs, limitMs } = costOf(refuse, () => JSON.parse(bytes.toString("utf8")));
+  expect(workMs).toBeLessThanOrEqual(limitMs);
 }

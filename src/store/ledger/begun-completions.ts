@@ -38,14 +38,19 @@ export async function settleLostCompletions(statements: Statements, sinceMs: num
   return { notes: notes.length, entries: await endLostCompletions(statements, begun) };
 }
 
-/** Writes the entries of completions whose process is lost, unless they have entries. Answers their number. */
+/**
+ * Writes the entries of completions whose process is lost. Those that have entries stay as they are, also when their process was settled
+ * before: then their holds are gone. Answers the number of entries.
+ */
 export async function endLostCompletions(statements: Statements, begun: readonly NewLedgerEntry[]): Promise<number> {
   const endedAtMs = await nowMs(statements);
-  const held = await readHeld(
-    statements,
-    begun.map(({ completionId }) => completionId),
-  );
-  const entries = begun.map((entry): NewLedgerEntry => {
+  const missing = new Map(begun.map((entry) => [entry.completionId, entry]));
+  for (const batch of batchesOf(statements, [...missing.keys()])) {
+    const sql = `select id from completions where id in ${listOf(batch.length)}`;
+    for (const { id } of await statements.run<{ readonly id: string }>(sql, batch)) missing.delete(id);
+  }
+  const held = await readHeld(statements, [...missing.keys()]);
+  const entries = [...missing.values()].map((entry): NewLedgerEntry => {
     const durationMs = Math.max(endedAtMs - entry.startedAtMs, 0);
     return { ...entry, endedAtMs, durationMs, ...held.get(entry.completionId) };
   });

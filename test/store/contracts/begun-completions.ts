@@ -177,7 +177,7 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       // Its process was only late, and is lost again.
       await ledger.begin(note("gone", lost), []);
       await ledger.settleLost();
-      expect(await spent()).toEqual([700, 0]);
+      expect(await spent()).toEqual([100, 0]);
       await ledger.insert([entry({ completionId: id, keyId: "k", startedAtMs })]);
       expect(await spent()).toEqual([30, 0]);
     });
