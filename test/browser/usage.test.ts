@@ -201,6 +201,8 @@ describe("the usage page", () => {
     expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 total, peak on /);
     const legend = plot.getByRole("list");
     expect(await legend.innerText()).toMatch(/Success\s+3\s+Failed\s+0\s+Refused\s+0/);
+    // The chart is drawn anew when the period before is known.
+    await legend.getByText("Previous period").waitFor();
     await plot.getByRole("img").hover();
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+0\s+Failed\s+0\s+Refused\s+0/);
     await page.mouse.move(0, 0);
