@@ -90,10 +90,15 @@ describe("files of begun completions", () => {
     expect((await settleAll()).at(-1)).toBe(idsOf(last)[0]);
   });
 
-  it("are removed when they are full and none of their notes is needed", () => {
-    for (let count = 0; count < 50; count++) files.remove([write(FIFTH).id]);
-    expect(readdirSync(directory).length).toBeLessThanOrEqual(1);
-    files.close();
+  it("are removed when none of their notes is needed, full ones and the last one", () => {
+    let before = write();
+    for (let count = 0; count < 50; count++) {
+      const next = write(FIFTH);
+      files.remove([before.id]);
+      before = next;
+    }
+    expect(readdirSync(directory).length).toBeLessThanOrEqual(2);
+    files.remove([before.id]);
     expect(readdirSync(directory)).toEqual([]);
   });
 

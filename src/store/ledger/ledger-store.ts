@@ -36,8 +36,8 @@ export function createLedgerStore(places: LedgerPlaces): LedgerStore {
   return {
     async begin(note, done) {
       if (begunFiles !== undefined) {
-        begunFiles.remove(done);
         if (note !== undefined) begunFiles.write(note);
+        begunFiles.remove(done);
         return;
       }
       const row = note && { id: note.id, replica: note.process, entry: JSON.stringify(note.entries) };

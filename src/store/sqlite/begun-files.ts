@@ -78,7 +78,7 @@ export class BegunFiles {
     throw new Error(`other processes keep taking over the files of ${this.#directory}`);
   }
 
-  /** Removes notes. */
+  /** Removes notes, and files without needed notes: an idle process has none. */
   remove(ids: readonly string[]): void {
     for (const id of ids) {
       const file = this.#files.get(id);
@@ -86,6 +86,7 @@ export class BegunFiles {
       this.#files.delete(id);
       file.needed.delete(id);
       if (this.#ended.has(file)) this.#removeIfDone(file);
+      else if (file.needed.size === 0) this.#end(file);
     }
   }
 

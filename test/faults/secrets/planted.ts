@@ -47,8 +47,8 @@ export class Planted {
  */
 const ATTRIBUTION: ReadonlySet<string> = new Set(["a user's name", "metadata"]);
 
-/** The database with the ledger: SQLite's files, a backup of it, and PostgreSQL's tables of completions. */
-const LEDGER = /^(?:data\/parley\.db|backup\.db|PostgreSQL's completions)/;
+/** The database with the ledger: SQLite's files, its notes of calls in flight, a backup of it, and PostgreSQL's tables of completions. */
+const LEDGER = /^(?:data\/parley\.db|data\/begun-completions-|backup\.db|PostgreSQL's completions)/;
 
 function isKept(what: string, name: string): boolean {
   return ATTRIBUTION.has(what) && LEDGER.test(name);
