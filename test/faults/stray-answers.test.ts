@@ -15,7 +15,7 @@ import { scale, seed, timeLimit } from "./support/scale.ts";
  * request's answer.
  */
 
-const REQUESTS = scale(30_000, 1_000_000);
+const REQUESTS = scale(20_000, 1_000_000);
 /** Simultaneous callers, and the number of requests per unsolicited response. */
 const CALLERS = 96;
 const STRAY_IN = 20;
