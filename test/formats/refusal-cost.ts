@@ -44,15 +44,14 @@ export function costOf(work: () => unknown, reference: () => unknown) {
 }
 
 /**
- * Checks that the refusal of a body costs about as much as parsing it. Reading is not free of charge either: the encoding of a body is
- * checked, and its values are counted.
+ * CPU time of the refusal of a body, and its limit by the time of parsing it. Reading is not free of charge either: the encoding of a body
+ * is checked, and its values are counted.
  */
-export function expectCheapRefusal(text: string, read: Read): void {
+export function costOfRefusal(text: string, read: Read) {
   const bytes = Buffer.from(text);
   const refuse = (): Failure | undefined => refusalOf(read, () => parseBody(bytes));
   const failure = refuse();
   expect(["invalid_request", "request_too_large"]).toContain(failure?.code);
   expect(failure!.violations.length).toBeLessThanOrEqual(20);
-  const { workMs, limitMs } = costOf(refuse, () => JSON.parse(bytes.toString("utf8")));
-  expect(workMs).toBeLessThanOrEqual(limitMs);
+  return costOf(refuse, () => JSON.parse(bytes.toString("utf8")));
 }
