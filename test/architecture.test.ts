@@ -17,7 +17,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   core: ["encoding", "gen"],
   router: ["core", "gen"],
   providers: ["core", "encoding", "scheduling", "net", "gen"],
-  access: ["core", "net", "scheduling"],
+  access: ["core", "encoding", "net", "scheduling"],
   limits: ["core", "net"],
   ledger: ["core"],
   // Rules, channels and messages; the database is behind its ports.

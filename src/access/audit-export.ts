@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { toCsv } from "../encoding/csv.ts";
 import type { AuditEntry } from "./audit-entry.ts";
 import { type AuditFilter, type AuditPosition, type AuditStore, mayContinue } from "./audit-store.ts";
 
@@ -30,7 +31,7 @@ export async function* exportAudit(
     toShown = (entry) => entry,
   }: { readonly format: ExportFormat; readonly toShown?: (entry: AuditEntry) => AuditEntry },
 ): AsyncGenerator<string> {
-  if (format === "csv") yield toLine(Object.keys(CELLS));
+  if (format === "csv") yield toCsv([Object.keys(CELLS)]);
   const toText = format === "csv" ? toCsvLine : (entry: AuditEntry) => `${JSON.stringify(toAuditJson(entry))}\n`;
   for await (const entries of pagesOfAudit(store, filter))
     yield entries.map((entry) => toText(toShown(entry))).join("");
@@ -80,18 +81,5 @@ const CELLS: Readonly<Record<string, (entry: AuditEntry) => string | undefined>>
 };
 
 function toCsvLine(entry: AuditEntry): string {
-  return toLine(Object.values(CELLS).map((cell) => cell(entry) ?? ""));
-}
-
-function toLine(cells: readonly string[]): string {
-  return `${cells.map(toCell).join(",")}\r\n`;
-}
-
-/**
- * Escapes cells that a spreadsheet would run as formulas, also after a semicolon, at which those of many countries begin a cell: clients
- * choose the names of their programs.
- */
-function toCell(text: string): string {
-  const safe = text.replaceAll(/(^|;)(?=[=+\-@\t\r])/g, "$1'");
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return toCsv([Object.values(CELLS).map((cell) => cell(entry) ?? "")]);
 }

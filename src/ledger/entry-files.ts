@@ -3,6 +3,7 @@ import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } fro
 import { join } from "node:path";
 import type { NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "./ledger-store.ts";
+import { unlessMissing } from "./unless-missing.ts";
 
 /** Size after which the next file is begun. Files are read as a whole. */
 const FILE_BYTES = 8 * 2 ** 20;
@@ -191,11 +192,4 @@ function toComplete(path: string): string {
 
 async function exists(path: string): Promise<boolean> {
   return (await unlessMissing(stat(path))) !== undefined;
-}
-
-function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
-  return reading.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
 }

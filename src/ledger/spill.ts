@@ -3,6 +3,7 @@ import { constants } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { NewLedgerEntry } from "../core/ledger.ts";
+import { unlessMissing } from "./unless-missing.ts";
 
 /** The place of the entries that the database did not accept before the end of a process. */
 export interface SpillPlace {
@@ -94,11 +95,4 @@ async function writeOver(path: string, bytes: Buffer): Promise<void> {
   } finally {
     await file.close();
   }
-}
-
-function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
-  return reading.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
 }

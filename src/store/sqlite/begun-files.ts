@@ -3,6 +3,7 @@ import { readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { NewLedgerEntry } from "../../core/ledger.ts";
 import type { Note } from "../../ledger/ledger-store.ts";
+import { unlessMissing } from "../../ledger/unless-missing.ts";
 
 /** Length in characters after which the next file is begun. */
 const FILE_LENGTH = 2 ** 20;
@@ -183,11 +184,4 @@ function readEntries(line: string): readonly NewLedgerEntry[] {
   } catch {
     return [];
   }
-}
-
-function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  return work.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
 }

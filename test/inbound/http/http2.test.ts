@@ -297,6 +297,19 @@ describe("a request of HTTP/2 is served only as it should be", () => {
   });
 });
 
+/** A connection whose client has sent GOAWAY while a call with a valid key waits for `answering`. */
+async function leaveDuringCall() {
+  const answering = Promise.withResolvers<void>();
+  listing = answering.promise;
+  const session = open();
+  const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
+  await expect.poll(() => lists).toBe(1);
+  const isKnown = once(session, "goaway");
+  session.close();
+  await isKnown;
+  return { answering, answered };
+}
+
 describe("a connection of HTTP/2", () => {
   it("ends after 65 s without a request, and not while it has one", async () => {
     const [idle, busy] = [open(), open()];
@@ -330,28 +343,14 @@ describe("a connection of HTTP/2", () => {
   });
 
   it("with a call that has a valid key goes on after GOAWAY of its client", async () => {
-    const answering = Promise.withResolvers<void>();
-    listing = answering.promise;
-    const session = open();
-    const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
-    await expect.poll(() => lists).toBe(1);
-    const isKnown = once(session, "goaway");
-    session.close();
-    await isKnown;
+    const { answering, answered } = await leaveDuringCall();
     pass(70_000);
     answering.resolve();
     expect(await answered).toMatchObject({ status: 200 });
   });
 
   it("gives way at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
-    const answering = Promise.withResolvers<void>();
-    listing = answering.promise;
-    const session = open();
-    const answered = askHttp2(session, { ":path": "/v1/models", authorization: "Bearer good" });
-    await expect.poll(() => lists).toBe(1);
-    const isKnown = once(session, "goaway");
-    session.close();
-    await isKnown;
+    const { answering, answered } = await leaveDuringCall();
     const raw = await beginRaw();
     raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), frame({ type: TYPE.goAway }, Buffer.alloc(8))]));
     await expect.poll(() => calls.active).toBe(2);
