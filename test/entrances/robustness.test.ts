@@ -254,6 +254,40 @@ describe("gRPC calls that end before their handler starts", () => {
   });
 });
 
+describe("a call with a deadline beyond what a timer can have is served", () => {
+  const bytes = (): Buffer => messageBytes({ model: "first" });
+  beforeAll(() => upstream.script("first", [says("Hello.")]));
+
+  it.each(["597H", "99999999H", "2147484S", "99999999M"])("over gRPC: %s", async (timeout) => {
+    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
+    const call = session.request({
+      ...metadata(),
+      ":method": "POST",
+      ":path": "/parley.v1.CompletionService/Create",
+      "content-type": "application/grpc",
+      te: "trailers",
+      "grpc-timeout": timeout,
+    });
+    const ended = once(call, "trailers");
+    call.resume().end(grpcMessage(bytes()));
+    const [trailers] = (await ended) as [Record<string, string>];
+    expect(trailers["grpc-status"]).toBe("0");
+    session.close();
+  });
+
+  it.each([
+    ["Connect", { "content-type": "application/proto", "connect-timeout-ms": "9999999999" }, bytes],
+    ["gRPC-Web", { "content-type": "application/grpc-web+proto", "grpc-timeout": "597H" }, () => grpcMessage(bytes())],
+  ])("over %s", async (_, headers, body) => {
+    const answer = await fetch(`http://127.0.0.1:${gateway.httpPort}/parley.v1.CompletionService/Create`, {
+      method: "POST",
+      headers: { ...metadata(), ...headers },
+      body: body(),
+    });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("Hello.")]);
+  });
+});
+
 describe("gRPC calls whose deadline passes in the middle of the response", () => {
   it("end with a status, also when more data is queued", async () => {
     upstream.script("first", [says("a".repeat(100_000))]);
