@@ -180,7 +180,7 @@ function toUniversalRequest(
   body: CheckedBody,
 ): UniversalServerRequest {
   const header = new Headers();
-  // The library's timer would end a call with a later deadline at once.
+  // For a later deadline the library's timer warns on standard error, and ends at once.
   const isTimed = (timeoutMsOf(request) ?? 0) <= MAX_DEADLINE_MS;
   for (const [name, value] of Object.entries(request.headers)) {
     if (value === undefined || (!isTimed && TIMEOUTS.has(name))) continue;
