@@ -147,7 +147,8 @@ export async function openRedisRates({
         }
       }
       const [count] = await Promise.all([join, ...renewals]);
-      if (typeof count !== "number") throw new RateStoreError("Redis answered something else than a number of replicas.");
+      if (typeof count !== "number")
+        throw new RateStoreError("Redis answered something else than a number of replicas.");
       return Math.max(count, 1);
     },
     async close() {

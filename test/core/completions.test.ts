@@ -631,7 +631,10 @@ describe("the ledger", () => {
     ["no answer, of which there was some", { inputTokens: 100, outputTokens: 0 }],
   ])("has an estimate where the provider's count has %s", async (_, counts) => {
     const zeros = usageChunk({ ...usage, ...counts });
-    const script: Script = { batches: [[say("hi there, you")], [finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), zeros]], ending: "end" };
+    const script: Script = {
+      batches: [[say("hi there, you")], [finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), zeros]],
+      ending: "end",
+    };
     for (const how of ["create", "read"] as const) {
       const core = createCore({ scripts: { a: [script] } });
       await core[how]();
@@ -644,7 +647,16 @@ describe("the ledger", () => {
 
   it("has the count of a prompt whose answer was empty", async () => {
     const empty = usageChunk({ ...usage, cachedInputTokens: 0, outputTokens: 0 });
-    const core = createCore({ scripts: { a: [{ batches: [[finishChunk(0, { reason: FinishReason.CONTENT_FILTER, native: "SAFETY" }), empty]], ending: "end" }] } });
+    const core = createCore({
+      scripts: {
+        a: [
+          {
+            batches: [[finishChunk(0, { reason: FinishReason.CONTENT_FILTER, native: "SAFETY" }), empty]],
+            ending: "end",
+          },
+        ],
+      },
+    });
     await core.create();
     expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: 500 }]);
   });

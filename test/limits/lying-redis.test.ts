@@ -13,7 +13,10 @@ async function startLying(reply: string): Promise<string> {
     sockets.add(socket.on("error", () => undefined));
     socket.on("data", (bytes) => {
       // Each command is a list, which begins with its length.
-      const commands = bytes.toString().split(/^\*\d+\r\n/m).slice(1);
+      const commands = bytes
+        .toString()
+        .split(/^\*\d+\r\n/m)
+        .slice(1);
       for (const command of commands) {
         const isScript = /\r\n(?:EVALSHA|EVAL)\r\n/.test(command);
         socket.write(isScript ? reply : /\r\nINFO\r\n/.test(command) ? bulk("redis_mode:standalone\r\n") : "+OK\r\n");
@@ -39,7 +42,12 @@ it.each([
   ["a list of texts", `*3\r\n${bulk("0").repeat(3)}`],
   ["a list within lists", "*1\r\n*1\r\n:1\r\n"],
 ])("Redis that answers %s decides nothing, and counts no replicas", async (_, reply) => {
-  const rates = await openRedisRates({ url: await startLying(reply), clock: systemClock, burstMs: 60_000, commandMs: 20_000 });
+  const rates = await openRedisRates({
+    url: await startLying(reply),
+    clock: systemClock,
+    burstMs: 60_000,
+    commandMs: 20_000,
+  });
   onTestFinished(() => rates.close());
   const key = subjectOf("key:1", { requestsPerMinute: 10, tokensPerMinute: 10, concurrentRequests: 10 });
   await expect(rates.take(demandOf([key]))).rejects.toThrow(RateStoreError);

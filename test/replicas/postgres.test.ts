@@ -52,7 +52,11 @@ it("a statement that takes too long says so, and keeps its connection", async ()
 it("a process that stops within a transaction keeps its locks for seconds, and what it began is undone", async () => {
   const databaseUrl = await freshDatabase();
   const store = await open(databaseUrl);
-  const hold = () => store.budgets.hold(demand({ amountMicroUsd: 1 })).then(({ admitted }) => admitted, () => false);
+  const hold = () =>
+    store.budgets.hold(demand({ amountMicroUsd: 1 })).then(
+      ({ admitted }) => admitted,
+      () => false,
+    );
   expect(await hold()).toBe(true);
   const other = await connect({ dataDir: "/nowhere", databaseUrl });
   onTestFinished(() => other.close());

@@ -55,7 +55,12 @@ function setUp() {
 }
 
 const key = subjectOf("key:1", { concurrentRequests: 2 });
-const releaseOf = ({ id, subjects }: ReturnType<typeof demandOf>) => ({ id, subjects, reservedTokens: 0, usedTokens: 0 });
+const releaseOf = ({ id, subjects }: ReturnType<typeof demandOf>) => ({
+  id,
+  subjects,
+  reservedTokens: 0,
+  usedTokens: 0,
+});
 
 it("a parent that was late keeps no concurrency unit of requests that it decided too late", async () => {
   const { rates, ...parent } = setUp();
@@ -63,7 +68,11 @@ it("a parent that was late keeps no concurrency unit of requests that it decided
   await expect(rates.take(demandOf([key]))).rejects.toThrow("does not answer in time");
   await expect(rates.take(demandOf([key]))).rejects.toThrow("does not answer in time");
   parent.continue();
-  const admits = () => rates.take(demandOf([key])).then(({ admitted }) => admitted, () => false);
+  const admits = () =>
+    rates.take(demandOf([key])).then(
+      ({ admitted }) => admitted,
+      () => false,
+    );
   await expect.poll(admits).toBe(true);
   expect(await admits()).toBe(true);
   expect(await admits()).toBe(false);

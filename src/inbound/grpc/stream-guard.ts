@@ -1,6 +1,5 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { Readable } from "node:stream";
-import { parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Principal } from "../../core/principal.ts";
@@ -65,11 +64,14 @@ function refuseCompressed(headers: IncomingHttpHeaders): void {
     headers[ENCODING] = `${String(encoding)} (send it uncompressed)`;
 }
 
+/** Units of the deadlines that may be later than MAX_DEADLINE_MS with eight digits, in milliseconds. */
+const TIMEOUT_UNITS = { H: 3_600_000, M: 60_000, S: 1_000 } as const;
+
 /** Limits the caller's deadline: the library's 32 bits of milliseconds turn one after 24 days into one that has passed. */
 function limitTimeout(headers: IncomingHttpHeaders): void {
-  const timeout = headers[TIMEOUT];
-  if (typeof timeout === "string" && (parseTimeout(timeout, Infinity).timeoutMs ?? 0) > MAX_DEADLINE_MS)
-    headers[TIMEOUT] = `${MAX_DEADLINE_MS / 1000}S`;
+  const [, digits, unit] = /^(\d{1,8})([HMS])$/.exec(String(headers[TIMEOUT])) ?? [];
+  if (Number(digits) * TIMEOUT_UNITS[unit as keyof typeof TIMEOUT_UNITS] > MAX_DEADLINE_MS)
+    headers[TIMEOUT] = `${MAX_DEADLINE_MS / 1_000}S`;
 }
 
 /**

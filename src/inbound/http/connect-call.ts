@@ -10,14 +10,7 @@ import { MAX_DEADLINE_MS, type OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
 import { parseBody } from "./exchange.ts";
-import {
-  formOfBody,
-  type MessageForm,
-  readQuery,
-  requireReadableTimeout,
-  timeoutMsOf,
-  TIMEOUTS,
-} from "./protocols.ts";
+import { formOfBody, type MessageForm, readQuery, requireReadableTimeout, timeoutMsOf, TIMEOUTS } from "./protocols.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 

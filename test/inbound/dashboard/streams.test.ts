@@ -143,11 +143,13 @@ describe("a stream", () => {
     const beginEight = async (browser: Browser): Promise<void> => {
       for (let count = 0; count < 8; count += 1) readings.push(await begin(browser));
     };
-    const refusal = async (browser: Browser): Promise<string | undefined> => (await (await begin(browser)).end)?.rawMessage;
+    const refusal = async (browser: Browser): Promise<string | undefined> =>
+      (await (await begin(browser)).end)?.rawMessage;
     await beginEight(ada);
     expect(await refusal(ada)).toContain("This session has reached the maximum of 8 ");
     const [again, third] = [site.browser(), site.browser()];
-    for (const browser of [again, third]) await browser.session.signIn({ email: "ada@example.com", password: PASSWORD });
+    for (const browser of [again, third])
+      await browser.session.signIn({ email: "ada@example.com", password: PASSWORD });
     await beginEight(again);
     expect(await refusal(third)).toContain("This account has reached the maximum of 16 ");
     const bob = await site.signedUp("bob");
