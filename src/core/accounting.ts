@@ -172,7 +172,8 @@ export class CompletionAccounting {
 
   /**
    * Keeps the reservation, and notes the completion in the ledger. From now on the completion must have a ledger entry. Waits
-   * for the note for at most MAX_NOTING_MS, and not beyond the end of the call; a slower note is stored later.
+   * for the note for at most MAX_NOTING_MS (MAX_PAID_NOTING_MS under a budget), and not beyond the end of the call; a slower note is
+   * stored later.
    */
   async reserved(reserved: Reserved): Promise<void> {
     this.#reserved = reserved;
@@ -182,7 +183,8 @@ export class CompletionAccounting {
     if (trace !== undefined) trace.reservedMs = this.#ports.clock.monotonic();
     const noted = this.#ports.ledger.begin(this.#toLostEntry(reserved));
     if (noted === undefined) return;
-    await waitAtMost(noted, { clock: this.#ports.clock, limitMs: MAX_NOTING_MS, signal: this.#call.signal });
+    const limitMs = reserved.hasBudget ? MAX_PAID_NOTING_MS : MAX_NOTING_MS;
+    await waitAtMost(noted, { clock: this.#ports.clock, limitMs, signal: this.#call.signal });
   }
 
   /** The entry of a completion whose process is lost: at most what its first attempt can cost, or what its budgets hold. */
@@ -436,6 +438,8 @@ const MAX_COST_MICRO_USD = 100_000_000_000;
 
 /** Longest wait for the note of a completion. A slow database must not delay calls that need it for nothing else. */
 const MAX_NOTING_MS = 500;
+/** The same under a budget: the hold of a process that is killed before its note is stored is released, and its money spent again. */
+const MAX_PAID_NOTING_MS = 3_000;
 
 /** Progress of an attempt that may be billed as a whole. */
 const NOT_STOPPED: UncountedAttempt["progress"] = { unsent: false };

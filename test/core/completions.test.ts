@@ -599,11 +599,18 @@ describe("the ledger", () => {
     expect((await note({ price })).ownCostMicroUsd).toBeUndefined();
   });
 
-  it("does not wait longer than half a second for the note", async () => {
-    const core = createCore({ scripts: { a: [{ ...counted, pauseMs: 0 }] }, ledger: { noted: () => NEVER } });
+  it.each([
+    ["half a second", undefined, 500],
+    ["three seconds, under a budget,", 5_000_000, 3_000],
+  ])("does not wait longer than %s for the note", async (_, monthlyBudgetMicroUsd, waitedMs) => {
+    const core = createCore({
+      scripts: { a: [{ ...counted, pauseMs: 0 }] },
+      ledger: { noted: () => NEVER },
+      principal: { ...somebody, limits: { ...somebody.limits, monthlyBudgetMicroUsd } },
+    });
     const beganMs = core.world.clock.monotonic();
     await core.create();
-    expect(core.world.clock.monotonic() - beganMs).toBe(500);
+    expect(core.world.clock.monotonic() - beganMs).toBe(waitedMs);
     expect(core.entries).toMatchObject([{ outcome: "served" }]);
     expect(core.world.clock.pending).toBe(0);
   });
