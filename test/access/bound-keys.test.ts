@@ -32,7 +32,7 @@ async function setUp() {
         (error: Error) => error.message,
       ),
     certificate: (names = [NAME], expiresAtMs = clock.now() + 365 * DAY_MS) => ({
-      certificate: { names, expiresAtMs },
+      certificate: { names, expiresAtMs, isRevoked: () => false },
     }),
   };
 }

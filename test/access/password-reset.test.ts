@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createAccount } from "../../src/access/accounts.ts";
 import type { Origin } from "../../src/access/context.ts";
 import { rememberBrowser } from "../../src/access/known-browsers.ts";
+import { resetPassword } from "../../src/access/password-change.ts";
 import { areResetsOffered, PasswordResets, resetByLink } from "../../src/access/password-reset.ts";
 import { findSession } from "../../src/access/sessions.ts";
 import { createSignInLink, signInByLink } from "../../src/access/sign-in-link.ts";
@@ -66,6 +67,20 @@ describe("a link for a new password", () => {
     await expect(signInByLink(access, link, HERE)).rejects.toMatchObject(limited);
     await signInByLink(access, link, known);
     await use(token, known);
+  });
+
+  it("does not replace a password that was set while it was used", async () => {
+    const { access, account, request } = await setUp();
+    const token = await request();
+    const hash = access.passwords.hash.bind(access.passwords);
+    vi.spyOn(access.passwords, "hash").mockImplementationOnce(async (...asked) => {
+      await resetPassword(access, account, "words of the operator");
+      return hash(...asked);
+    });
+    await expect(resetByLink(access, { token, password: NEXT }, HERE)).rejects.toMatchObject({
+      code: "unauthenticated",
+    });
+    await signIn(access, { email: EMAIL, password: "words of the operator" }, HERE);
   });
 
   it("is not used up by a password that may not be", async () => {

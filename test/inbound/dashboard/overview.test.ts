@@ -127,6 +127,15 @@ describe("the overview", () => {
     expect((await bob.overview.get({})).keys).toEqual([]);
   });
 
+  it("names no keys without the permission to read them", async () => {
+    const keys = { store: store.keys, clock: site.access.clock };
+    await createKey(keys, { name: "soon", lifetimeMs: DAY_MS });
+    expect((await ada.overview.get({})).keys).toHaveLength(1);
+    const { secret } = await ada.adminKey.create({ name: "billing", permissions: ["usage.read"] });
+    const program = site.browser({ authorization: `Bearer ${secret}` });
+    expect((await program.overview.get({})).keys).toEqual([]);
+  });
+
   it("has unhealthy targets and the steps of the first day for administrators only", async () => {
     const failed = { outcome: "upstream_timeout", servedModel: undefined } as const;
     site.rests.set("words", { sinceMs: nowMs, remainingMs: 1_000, isProbed: false });

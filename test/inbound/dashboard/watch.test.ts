@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LoggedRequest, WatchRequestsResponse } from "../../../gen/parley/console/v1/request_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
@@ -90,6 +90,20 @@ async function endOf({ end }: Watching): Promise<Code | undefined> {
 }
 
 describe("watching requests", () => {
+  it("asks the database for one stream at a time, however many there are", async () => {
+    let [asking, most] = [0, 0];
+    const list = store.ledger.list.bind(store.ledger);
+    vi.spyOn(store.ledger, "list").mockImplementation(async (query) => {
+      most = Math.max(most, ++asking);
+      return list(query).finally(() => (asking -= 1));
+    });
+    const watching = await Promise.all([ada, bob, ada, bob, ada, bob].map((browser) => watch(browser)));
+    expect(most).toBe(1);
+    await store.ledger.insert([entry({ completionId: "later" })]);
+    for (const each of watching) expect(await idsUpTo(each, "later")).toEqual(["later"]);
+    expect(most).toBe(1);
+  });
+
   it("begins with nothing, and brings what this process has answered and refused", async () => {
     const watching = await watch();
     expect(watching.responses).toMatchObject([{ requests: [], skipped: 0n }]);
