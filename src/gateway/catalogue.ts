@@ -42,10 +42,15 @@ const DIALECTS = {
     withCustomTools(gemini(service, host?.kind === "vertex" ? vertexGemini(host) : undefined)),
   openai: (service: Service, host: Host | undefined) => {
     const version = host?.kind === "azure" ? host.apiVersion : undefined;
-    return openai(service, version === undefined ? undefined : azureDeployments(version));
+    return openai(withBilling(service, host), version === undefined ? undefined : azureDeployments(version));
   },
-  "openai-responses": (service: Service) => openaiResponses(service),
+  "openai-responses": (service: Service, host: Host | undefined) => openaiResponses(withBilling(service, host)),
 } as const;
+
+/** Azure bills prompts that it refuses ("Plan and manage costs for Azure OpenAI" and "Content filtering", November 2026). */
+function withBilling(service: Service, host: Host | undefined): Service {
+  return host?.kind === "azure" ? { ...service, billsRefusals: true } : service;
+}
 
 function toSite(host: Host | undefined): AnthropicSite | undefined {
   if (host?.kind === "bedrock") return BEDROCK;

@@ -3,7 +3,7 @@ import { type IncomingMessage, request as sendRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
-import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { answerJson, answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 /** The provider answers when this resolves. */
 let released = Promise.resolve();
@@ -38,8 +38,12 @@ interface KeyJson {
 
 const createKey = (flags: string): Promise<KeyJson> => runJson(`keys create --name a ${flags}`);
 
-function ask(key: string, body: object, signal?: AbortSignal): Promise<Response> {
-  return fetch(`${product.url}/v1/chat/completions`, {
+function ask(
+  key: string,
+  body: object,
+  { at = product, signal }: { readonly at?: Product; readonly signal?: AbortSignal } = {},
+): Promise<Response> {
+  return fetch(`${at.url}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "Hi." }], ...body }),
@@ -109,6 +113,60 @@ describe("a request without a budget", () => {
   });
 });
 
+describe("a request that its provider does not answer", () => {
+  /** Money for two prompts of this length. */
+  const PROMPT = { messages: [{ role: "user", content: "x".repeat(40_000) }], max_tokens: 1 };
+  const BUDGET = "--budget 0.1";
+
+  /** A key asks five times. Returns the statuses, and how often the provider was asked. */
+  async function askFiveTimes(model: string, status: number, error: object) {
+    const refusing = await startUpstream(({ response }) => answerJson(response, status, { error }));
+    const { providers, models } = localModel(refusing.url) as { providers: object; models: Record<string, object> };
+    const azure = {
+      preset: "azure",
+      base_url: `${refusing.url}/v1`,
+      allow_private: true,
+      api_keys: ["a-key-of-azure"],
+    };
+    const world = await startProduct({
+      config: {
+        providers: { ...providers, azure },
+        models: { ...models, "azure/test": { ...models["local/test"], provider: "azure" } },
+        limits: UNLIMITED,
+        retries: { base_ms: 0, cap_ms: 0 },
+      },
+    });
+    try {
+      const { output, ending } = runProduct(`keys create --name a ${BUDGET} --json`.split(" "), { home: world.home });
+      expect(await ending).toEqual({ code: 0, signal: null });
+      const { key } = JSON.parse(output.stdout) as KeyJson;
+      const statuses: number[] = [];
+      for (let time = 0; time < 5; time++) statuses.push((await ask(key, { model, ...PROMPT }, { at: world })).status);
+      return { statuses, asked: refusing.exchanges.length };
+    } finally {
+      await world.stop();
+      await refusing.close();
+    }
+  }
+
+  it.each([
+    ["because its time ran out", "local/test", 504, { message: "upstream timed out" }],
+    ["because Azure's time ran out", "azure/test", 408, { code: "Timeout" }],
+    ["because Azure's content filter refuses it", "azure/test", 400, { code: "content_filter" }],
+    ["because it is too long for Azure", "azure/test", 400, { code: "context_length_exceeded" }],
+  ])("is booked, as the provider may bill it: %s", async (_, model, status, error) => {
+    const { statuses, asked } = await askFiveTimes(model, status, error);
+    expect(statuses.at(-1)).toBe(429);
+    expect(asked).toBeLessThanOrEqual(2);
+  });
+
+  it("costs nothing when it is refused elsewhere", async () => {
+    const { statuses, asked } = await askFiveTimes("local/test", 400, { code: "content_filter" });
+    expect(statuses).toEqual([400, 400, 400, 400, 400]);
+    expect(asked).toBe(5);
+  });
+});
+
 describe("a request whose body is still arriving", () => {
   it.each([
     ["/v1/chat/completions", { role: "user", content: "Hi." }],
@@ -161,7 +219,7 @@ describe("a completion whose caller leaves", () => {
     const asked = upstream.exchanges.length;
     const leaving = new AbortController();
     const calls = Array.from({ length: ROUNDS }, (_unused, index) =>
-      ask(key, { stream: index % 2 === 0, max_tokens: 2_000 }, leaving.signal).then(
+      ask(key, { stream: index % 2 === 0, max_tokens: 2_000 }, { signal: leaving.signal }).then(
         (response) => response.text(),
         () => undefined,
       ),

@@ -271,4 +271,12 @@ describe("what is no completion", () => {
   ])("is a failure: %s", (_, json, code) => {
     expect(failureOf(json).code).toBe(code);
   });
+
+  it.each<[string, unknown, boolean]>([
+    ["an error alone", { error: { code: 502 }, choices: [] }, true],
+    ["an error beside an answer", { ...answer({ content: "a" }), error: { code: 502 } }, false],
+    ["an error in a choice with content", answer({ content: "a" }, "error", { error: { code: 502 } }), false],
+  ])("costs nothing only where nothing was generated: %s", (_, json, refused) => {
+    expect(failureOf(json).refused).toBe(refused);
+  });
 });

@@ -74,7 +74,7 @@ const STATUSES: Row[] = [
   [429, "upstream_rate_limited", true, "The upstream provider is rate limiting requests."],
   [451, "upstream_protocol", false, UNEXPECTED],
   [499, "upstream_unavailable", true, FAILED],
-  ...[500, 501, 502, 503, 505, 507, 511, 520, 522, 530, 598, 599].map((status): Row => [
+  ...[500, 501, 502, 503, 505, 507, 511, 520, 522, 524, 530, 598, 599].map((status): Row => [
     status,
     "upstream_unavailable",
     true,
@@ -85,7 +85,7 @@ const STATUSES: Row[] = [
   [600, "upstream_protocol", false, UNEXPECTED],
 ];
 
-describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { refuse, toBody }) => {
+describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { refuse, inside, toBody }) => {
   const fail = (status: number, message = "", headers: Refusal["headers"] = {}): Failure =>
     refuse({ status, headers, body: JSON.stringify(toBody(message)) });
 
@@ -93,6 +93,13 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     const expected = { code, transient, message, detail, requestBound: false, upstreamStatus: status };
     expect(fail(status)).toMatchObject(expected);
     expect(refuse({ status, headers: {}, body: "<html>" })).toMatchObject(expected);
+  });
+
+  it("costs nothing, unless the upstream's time ran out: then it may have generated", () => {
+    const billed = STATUSES.map(([status]) => status).filter((status) => !fail(status).refused);
+    expect(billed.toSorted((a, b) => a - b)).toEqual([408, 504, 524]);
+    expect(inside(504, "", { begun: false }).refused).toBe(false);
+    expect(inside(500, "", { begun: false }).refused).toBe(true);
   });
 
   it.each([400, 413, 415, 422])("with status %i says what is wrong, unless that tells of money", (status) => {
