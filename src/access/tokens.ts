@@ -62,6 +62,7 @@ export class TokenVerifier {
    */
   async keyOf(token: string): Promise<string> {
     if (token.length > MAX_LENGTH) throw refused(`This token has more than ${MAX_LENGTH} characters.`);
+    if (!isCanonical(token)) throw refused("This token is not a JSON Web Token.");
     const digest = hash("sha256", token, "base64url");
     const known = this.#verified.get(digest);
     const isKnown = known !== undefined && this.#clock.now() < known.expiresAtMs;
@@ -126,6 +127,18 @@ export class TokenVerifier {
 function keyFor(claims: JWTPayload, { bindings }: TokenIssuer): string | undefined {
   return bindings.find((binding) => matches(claims, binding))?.key;
 }
+
+/**
+ * Whether a token is written as its issuer writes it. The library also accepts padding, white space and other spare bits in the
+ * signature, so that the bearer of one token could fill the memory of verified ones with spellings of it.
+ */
+function isCanonical(token: string): boolean {
+  const signature = TOKEN.exec(token)?.[1];
+  return signature !== undefined && Buffer.from(signature, "base64url").toString("base64url") === signature;
+}
+
+/** The compact form (RFC 7515), with its signature. Head and payload are covered by the signature as they are written. */
+const TOKEN = /^[\w-]+\.[\w-]+\.([\w-]*)$/;
 
 function matches(claims: JWTPayload, { claims: expected }: TokenBinding): boolean {
   return Object.entries(expected).every(([name, value]) => {

@@ -229,7 +229,7 @@ export class CompletionAccounting {
     } else if (event.case === "start") {
       this.#model = this.#find(event.value.model);
       this.#firstContentMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
-    } else if (event.case === "usage") this.#usage = event.value;
+    } else if (event.case === "usage") this.#noteCount(event.value);
     else if (event.case === "report") this.complete(event.value);
     else if (event.case === "choiceFinish" && event.value.choiceIndex === 0)
       this.#finishReason = event.value.finishReason;
@@ -237,9 +237,14 @@ export class CompletionAccounting {
 
   answered(model: Model, { usage, choices }: Answer): void {
     this.#model = model;
-    this.#usage = usage;
     this.#finishReason = choices[0]?.finishReason ?? FinishReason.UNSPECIFIED;
-    if (usage === undefined) this.#answer = sizeOfChoices(choices);
+    if (!isWhole(usage)) this.#answer = sizeOfChoices(choices);
+    if (usage !== undefined) this.#noteCount(usage);
+  }
+
+  /** Keeps a provider's count, unless it contradicts what was received. */
+  #noteCount(usage: Usage): void {
+    if (isCount(usage, this.#answer)) this.#usage = usage;
   }
 
   /** Completes the report of a whole answer with what core knows. */
@@ -393,7 +398,7 @@ export class CompletionAccounting {
     });
     this.#bookings.push(booking);
     if (committed) this.#isBooked = true;
-    if (outcome?.usage !== undefined) this.#usage = outcome.usage;
+    if (outcome?.usage !== undefined && !booking.estimated) this.#usage = outcome.usage;
   }
 
   async #reserveAnother(
@@ -465,11 +470,12 @@ function bookUncounted(
   { model, sent, progress, ...attempt }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen">,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  if (outcome?.usage !== undefined) return bookUsage(outcome.usage, { model, sent });
+  const { elapsedMs, unseen: later } = outcome ?? attempt;
+  const answer = joinSizes(seen, later ?? NOTHING_RECEIVED);
+  if (outcome?.usage !== undefined && isCount(outcome.usage, answer)) return bookUsage(outcome.usage, { model, sent });
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
-  const { elapsedMs, unseen: later } = outcome ?? attempt;
-  const received = receivedTokens(joinSizes(seen, later ?? NOTHING_RECEIVED), { most, sent, hasBudget });
+  const received = receivedTokens(answer, { most, sent, hasBudget });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
@@ -543,6 +549,19 @@ function toBooking(
   { model, estimated }: Pick<Sending, "model"> & Pick<Booking, "estimated">,
 ): Booking {
   return { tokens, costMicroUsd, ownCostMicroUsd: model.ownCredential === undefined ? 0 : costMicroUsd, estimated };
+}
+
+/** Whether a count has tokens of both kinds. */
+function isWhole(usage: Usage | undefined): boolean {
+  return usage !== undefined && usage.inputTokens > 0 && usage.outputTokens > 0;
+}
+
+/**
+ * Whether a provider has counted. Some send zeros, or only one kind of tokens: each prompt has a token, and so has an answer with
+ * text or pictures.
+ */
+function isCount(usage: Usage, { textTokens, pictures }: AnswerSize): boolean {
+  return usage.inputTokens > 0 && (usage.outputTokens > 0 || (textTokens === 0 && pictures === 0));
 }
 
 /** Sum of bookings. */

@@ -49,7 +49,7 @@ export interface CallSlot extends Omit<CallerShare, "workInTurn" | "openAnswer" 
 export type Answering = Pick<OpenCall, "signal" | "leave" | "wrote">;
 
 /** Longest deadline with a timer; later deadlines exceed the models' own time limits. */
-const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
+export const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 
 /** A caller that disconnects this shortly before its deadline has enforced it itself, as gRPC clients do. */
 const OWN_DEADLINE_MS = 50;

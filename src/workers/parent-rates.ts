@@ -40,14 +40,18 @@ export class ParentRates {
     return reply;
   }
 
-  /** Renews the lease of the concurrency slots that a worker holds. */
-  async renew(worker: string): Promise<void> {
+  /**
+   * Renews the leases of the concurrency slots that a worker holds, by the numbers of its takes. Others expire: a release that came
+   * while the parent did not answer is lost.
+   */
+  async renew(worker: string, numbers: readonly number[]): Promise<void> {
     const { taken } = this.#workerState(worker);
-    const held = [...taken.values()].flatMap(({ id, subjects }) =>
-      subjects
+    const held = numbers.flatMap((number) => {
+      const { id, subjects = [] } = taken.get(String(number)) ?? {};
+      return subjects
         .filter(({ concurrentRequests }) => concurrentRequests !== undefined)
-        .map(({ subject, accountId }) => ({ id, subject, accountId })),
-    );
+        .map(({ subject, accountId }) => ({ id: id!, subject, accountId }));
+    });
     await this.#store.renew({ replica: worker, held });
   }
 

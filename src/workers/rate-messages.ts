@@ -59,6 +59,11 @@ export class RateEncoder {
     return { subjects, forget, steps };
   }
 
+  /** Numbers of the takes with these IDs that are not yet released. */
+  numbersOf(ids: Iterable<string>): number[] {
+    return [...ids].flatMap((id) => this.#taken.get(id) ?? []);
+  }
+
   /** Returns a decision for each step; null for a release. */
   readReply(all: readonly RateStep[], reply: RateReply): (RateDecision | null)[] {
     const numbers = reply.values();

@@ -63,8 +63,8 @@ async function assemble(
     },
     handlers: (member) => ({
       rates: (message) => rates.perform(member.name, message),
-      async renewRates() {
-        await rates.renew(member.name);
+      async renewRates(numbers) {
+        await rates.renew(member.name, numbers);
         return Math.max(fleet.serving.length, 1);
       },
       healthNote: (text) => notes.exchange(member.name, text),

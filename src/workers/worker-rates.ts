@@ -36,9 +36,10 @@ export function createWorkerRates(parent: Channel<ParentCalls>, { burstMs }: { r
       if (subjects.length === 0) return;
       await batcher.ask({ release: { id, usedTokens, ...(usedRequests !== undefined && { usedRequests }) } });
     },
-    async renew() {
+    async renew({ held }) {
       try {
-        return await parent.ask("renewRates", null, LIMIT_MS);
+        const ids = new Set(held.map(({ id }) => id));
+        return await parent.ask("renewRates", encoder.numbersOf(ids), LIMIT_MS);
       } catch (cause) {
         throw toError("The parent process did not answer.", cause);
       }

@@ -625,6 +625,42 @@ describe("the ledger", () => {
     expect(core.entries).toMatchObject([{ partial: true, estimated: false, costMicroUsd: COST_MICRO_USD }]);
   });
 
+  it.each([
+    ["only zeros", { inputTokens: 0, outputTokens: 0 }],
+    ["no prompt", { inputTokens: 0, outputTokens: 10 }],
+    ["no answer, of which there was some", { inputTokens: 100, outputTokens: 0 }],
+  ])("has an estimate where the provider's count has %s", async (_, counts) => {
+    const zeros = usageChunk({ ...usage, ...counts });
+    const script: Script = {
+      batches: [[say("hi there, you")], [finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), zeros]],
+      ending: "end",
+    };
+    for (const how of ["create", "read"] as const) {
+      const core = createCore({ scripts: { a: [script] } });
+      await core[how]();
+      const [{ tokens, costMicroUsd, estimated }] = core.entries as [LedgerEntry];
+      expect([tokens.prompt > 0, tokens.completion, estimated]).toEqual([true, 4, true]);
+      expect(costMicroUsd).toBe(tokens.prompt * 5 + 4 * 25);
+      expect(core.records).toMatchObject([{ usage: undefined, costMicroUsd: undefined }]);
+    }
+  });
+
+  it("has the count of a prompt whose answer was empty", async () => {
+    const empty = usageChunk({ ...usage, cachedInputTokens: 0, outputTokens: 0 });
+    const core = createCore({
+      scripts: {
+        a: [
+          {
+            batches: [[finishChunk(0, { reason: FinishReason.CONTENT_FILTER, native: "SAFETY" }), empty]],
+            ending: "end",
+          },
+        ],
+      },
+    });
+    await core.create();
+    expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: 500 }]);
+  });
+
   it.each(["cancelled", "unauthenticated", "permission_denied", "stopped"] as const)(
     "has the prompt, and all that can have been generated, when the call ended as %s while a provider was at work",
     async (outcome) => {

@@ -7,6 +7,7 @@ import { StreamPlaygroundRequestSchema } from "../../../gen/parley/console/v1/pl
 import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
+import { PASSWORD } from "../../access/set-up.ts";
 import { roomyAdmission } from "../../support/admission.ts";
 import { Answers } from "./answers.ts";
 import { startEndless } from "./endless.ts";
@@ -137,21 +138,29 @@ describe("a stream", () => {
     own.close();
   });
 
-  it("is one of at most eight of its account", async () => {
+  it("is one of at most eight of its session, and of sixteen of its account", async () => {
     const readings: Reading[] = [];
-    for (let count = 0; count < 8; count += 1) readings.push(await begin());
-    const error = await (await begin()).end;
-    expect(error?.code).toBe(Code.ResourceExhausted);
-    expect(error?.rawMessage).toContain("8");
+    const beginEight = async (browser: Browser): Promise<void> => {
+      for (let count = 0; count < 8; count += 1) readings.push(await begin(browser));
+    };
+    const refusal = async (browser: Browser): Promise<string | undefined> =>
+      (await (await begin(browser)).end)?.rawMessage;
+    await beginEight(ada);
+    expect(await refusal(ada)).toContain("This session has reached the maximum of 8 ");
+    const [again, third] = [site.browser(), site.browser()];
+    for (const browser of [again, third])
+      await browser.session.signIn({ email: "ada@example.com", password: PASSWORD });
+    await beginEight(again);
+    expect(await refusal(third)).toContain("This account has reached the maximum of 16 ");
     const bob = await site.signedUp("bob");
     const { key } = await bob.key.create({ name: "k" });
     const other = await begin(bob, key!.id);
-    expect(answers.calls).toHaveLength(9);
+    expect(answers.calls).toHaveLength(17);
 
     readings[0]!.leave();
     await expect.poll(() => answers.calls.filter(({ isOver }) => isOver).length).toBe(1);
-    const next = await begin();
-    expect(answers.calls).toHaveLength(10);
+    const next = await begin(third);
+    expect(answers.calls).toHaveLength(18);
     for (const reading of [...readings, other, next]) reading.leave();
     await expectNothingHeld();
   });
