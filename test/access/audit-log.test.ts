@@ -34,7 +34,7 @@ describe("the audit log", () => {
     ]);
   });
 
-  it("tells its listener of an entry that could not be stored, and does not fail", async () => {
+  it("reports an entry that could not be stored to its listener, and does not fail", async () => {
     const { log, store, heard } = setUp();
     const full = new Error("the disk is full");
     store.append = () => Promise.reject(full);

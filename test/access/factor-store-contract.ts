@@ -145,7 +145,7 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
       expect([await left(), (await store.listSessions("bob", 10)).length]).toEqual([["own"], 1]);
     });
 
-    it("are not added in a session that has ended, or owes the factor that there is", async () => {
+    it("are not added in a session that has ended, or still needs the existing factor", async () => {
       const store = await open();
       await store.insertSession(session("one"));
       await store.insertSession(session("other"));

@@ -217,7 +217,7 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(next.secret)).resolves.toMatchObject({ keyId: next.record.id });
   });
 
-  it("lets a new key work at once", async () => {
+  it("accepts a new key at once", async () => {
     const { authenticator, keys } = world;
     await authenticator.authenticate(generateApiKey()).catch(String);
     const { secret } = await createKey(keys, { name: "a" });
@@ -340,7 +340,7 @@ describe("at a core, which looks keys up one by one", () => {
     };
   }
 
-  it("keys do not wait for tokens, whatever becomes of these", async () => {
+  it("keys do not wait for tokens, whatever the outcome of these", async () => {
     const { front, keys, find, clock } = setUpFront();
     const known = await createKey(keys, { name: "known" });
     await front.authenticate(known.secret);
@@ -353,13 +353,13 @@ describe("at a core, which looks keys up one by one", () => {
     await expect(front.authenticate(made.secret)).resolves.toMatchObject({ keyName: "a" });
     answer.reject(new Error("late"));
     for (const reason of await Promise.all(waiting)) expect(reason).toEqual(unavailable);
-    // The core does not count as away.
+    // The core does not count as unavailable.
     await revokeKey(keys, known.record.id);
     clock.advance(4_500);
     await expect(front.authenticate(known.secret)).rejects.toThrow(invalid);
   });
 
-  it("a failure that the core has answered with concerns its own look-up only", async () => {
+  it("a failure in the core's answer affects its own look-up only", async () => {
     const { front, keys, find, clock } = setUpFront();
     const [one, other] = [await createKey(keys, { name: "one" }), await createKey(keys, { name: "other" })];
     await front.authenticate(other.secret);
@@ -428,7 +428,7 @@ describe("while the store is unavailable", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
-  it("known keys ask it again after a second, however often the look-ups of strangers fail", async () => {
+  it("known keys ask it again after a second, however often look-ups of unknown keys fail", async () => {
     const { authenticator, keys, store, clock, findByHash } = setUp();
     const { secret } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);

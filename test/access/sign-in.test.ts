@@ -198,7 +198,7 @@ describe("the throttle", () => {
     expect([...access.throttles.states.values()].map(({ count }) => count)).toEqual([0, 0, 0]);
   });
 
-  it("lets fewer than 100 guesses an hour through, from however many networks", async () => {
+  it("permits fewer than 100 guesses an hour, from however many networks", async () => {
     const { access } = await setUp();
     let guesses = 0;
     for (let second = 0; second < 3600; second += 1) {
@@ -208,7 +208,7 @@ describe("the throttle", () => {
     expect(guesses).toBeLessThan(70);
   });
 
-  it("lets a network fail at 20 accounts a minute, whichever they are", async () => {
+  it("permits failures of a network at 20 accounts a minute, whichever they are", async () => {
     const { access } = await setUp();
     const emails = Array.from({ length: 25 }, (_, index) => `user${index}@example.com`);
     const member = { name: "", role: "developer", password: PASSWORD } as const;
@@ -265,7 +265,7 @@ describe("a browser in which the account has signed in before", () => {
     expect(codes).toEqual([...Array.from({ length: 10 }, () => "unauthenticated"), "rate_limited"]);
   });
 
-  it("signs in while all turns of its network are taken, and one with a made-up token does not", async () => {
+  it("signs in while all attempts of its network are used up, and one with a made-up token does not", async () => {
     const { access, account } = await setUp();
     const origin = await known(access, account.id);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -460,7 +460,7 @@ describe("changing the password", () => {
     await signIn(access, { email: EMAIL, password: OTHER_PASSWORD }, HERE);
   });
 
-  it("lets a session guess the current one ten times before it waits", async () => {
+  it("permits ten guesses of the current one by a session before it waits", async () => {
     const { access } = await setUp();
     const signedIn = await signIn(access, ADA, HERE);
     const guess = () =>

@@ -161,7 +161,7 @@ describe("signing up after the first person", () => {
 });
 
 describe("an invitation", () => {
-  it("has its password hashed before those of strangers, as a setup token does", async () => {
+  it("has its password hashed before those of callers without one, as a setup token does", async () => {
     const { access, invite } = await setUp("open");
     const hash = vi.spyOn(access.passwords, "hash");
     await signUp(access, application("bob", (await invite()).token), HERE);

@@ -20,7 +20,7 @@ function setUp() {
 
 let made = 0;
 
-/** What networks and addresses have a limit for, with the number that is let in. */
+/** Limited attempts of networks and addresses, with the permitted number. */
 const KINDS: readonly [name: string, most: number, enter: (throttle: Throttle) => Promise<unknown>][] = [
   ["sign-ups", 20, (throttle) => throttle.enterSignUp(NETWORK)],
   ["requests for a password", 20, (throttle) => throttle.enterReset(NETWORK, `${(made += 1)}@example.com`)],

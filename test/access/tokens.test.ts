@@ -124,7 +124,7 @@ describe("a token", () => {
     ["eyJhbGciOiJFUzI1NiJ9.bm8.x", /not a JSON Web Token/],
     [`ey.${"a".repeat(9000)}`, /more than 8192 characters/],
     ["eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJfX3Byb3RvX18ifQ.x", /issuer "__proto__" are not accepted/],
-  ])("that is none is refused without a look at keys: %.50s", async (token, message) => {
+  ])("that is malformed is refused without a look at keys: %.50s", async (token, message) => {
     expect(await world.ask(token)).toMatch(message);
     expect(world.read).not.toHaveBeenCalled();
   });
@@ -176,7 +176,7 @@ describe("the keys of an issuer", () => {
     expect(await ask(await sign({ jti: "2" }))).toMatch(/key that its issuer does not publish/);
   });
 
-  it("that are new are told from unknown ones once they may be read again: until then callers are asked to retry", async () => {
+  it("that are new are distinguished from unknown ones once they may be read again: until then callers are asked to retry", async () => {
     const { clock, sign, verifier, read } = world;
     await verifier.keyOf(await sign());
     clock.advance(10_000);
@@ -229,7 +229,7 @@ describe("the keys of an issuer", () => {
     expect(await ask(await token())).toBe("key_a");
   });
 
-  it.each(["", "null", "[]", '{"keys": 1}', '{"keys": [1]}', "<html>"])("are told to be none: %s", async (text) => {
+  it.each(["", "null", "[]", '{"keys": 1}', '{"keys": [1]}', "<html>"])("are reported as invalid: %s", async (text) => {
     const { ask, sign, read, failed } = world;
     read.mockResolvedValue(text);
     expect(await ask(await sign())).toMatch(/cannot be read at the moment/);

@@ -118,7 +118,7 @@ it("sends each entry from the addition of its receiver on, in order, signed as S
   expect(await store.auditStreams.streams()).toMatchObject([{ sequence: 3, sentAtMs: clock.now(), problem: "" }]);
 });
 
-it("loses nothing while its receiver is away for an hour, and sends it soon after its return", async () => {
+it("loses nothing while its receiver is unavailable for an hour, and sends it soon after its return", async () => {
   await createStream(context, receiver.url, ADMIN);
   receiver.state.status = 410;
   for (let minute = 0; minute < 60; minute++) {
@@ -164,7 +164,7 @@ it("is continued by another process when one has died, which may send its last m
   expect(sequences()).toEqual([1]);
 });
 
-it("does not wait for a receiver that is away to send to another one", async () => {
+it("does not wait for an unavailable receiver to send to another one", async () => {
   const other = await startReceiver();
   await createStream(context, "http://127.0.0.1:1/", ADMIN);
   await createStream(context, other.url, ADMIN);

@@ -141,7 +141,7 @@ describe("an evaluation of the database", () => {
     expect(await next()).toEqual([]);
   });
 
-  it("opens one alert for a budget after the other, tells the owner, and resolves them when the key is gone", async () => {
+  it("opens one alert for a budget after the other, notifies the owner, and resolves them when the key is revoked", async () => {
     const { store, clock, next, now } = await setUp();
     await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });
     await store.accounts.insert({ ...personOf("acct_bob"), email: "bob@example.com", role: "developer" });
@@ -165,12 +165,12 @@ describe("an evaluation of the database", () => {
     expect(await next(60)).toEqual([]);
     const history = await store.alerts.list({ accountIds: ["acct_bob"], isOpen: false, limit: 10, before: undefined });
     expect(history).toHaveLength(3);
-    // The end of a budget's alert is told to nobody.
+    // No message is sent for the end of a budget's alert.
     const messages = await store.alerts.deliveries(history.map(({ id }) => id));
     expect(new Set(messages.map(({ kind }) => kind))).toEqual(new Set(["opened"]));
   });
 
-  it("opens an alert for a provider, keeps it while processes see it down, and tells the end", async () => {
+  it("opens an alert for a provider, keeps it while processes see it down, and sends a message at its end", async () => {
     const { store, upstream, next } = await setUp();
     await store.alerts.insertChannel(channelOf("Ops"), 20);
     upstream.isOpen = true;
@@ -189,7 +189,7 @@ describe("an evaluation of the database", () => {
     ]);
   });
 
-  it("tells each channel what was chosen for it, also of the end, and people everything", async () => {
+  it("sends each channel the alerts that were chosen for it, also their end, and people all of them", async () => {
     const { store, upstream, next } = await setUp();
     await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });
     const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 100_000_000 };

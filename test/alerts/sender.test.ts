@@ -50,7 +50,7 @@ function setUp(config: object = { alerts: { allow_private: true } }, smtp?: Smtp
   return { sender: senderOf(parts), create };
 }
 
-/** Opens an alert that is told to these receivers, and returns its messages after one sending. */
+/** Opens an alert for these receivers, and returns its messages after one sending. */
 async function openAndSend(sender: ReturnType<typeof setUp>["sender"], receivers: readonly Partial<DeliveryRecord>[]) {
   const nowMs = await store.alerts.nowMs();
   const all = receivers.map(({ channelId, recipient = "On call" }) => ({ channelId, recipient }));
@@ -133,7 +133,7 @@ describe("a webhook", () => {
     expect(waitMs >= RETRY_MS[0]!).toBe(isRetried);
   });
 
-  it("is sent again with the same ID until it is taken", async () => {
+  it("is sent again with the same ID until it is accepted", async () => {
     const { received, url } = await receiver(503, 200);
     const { sender, create } = setUp();
     const { channel } = await create("webhook", url);
@@ -242,7 +242,7 @@ describe("Slack", () => {
 });
 
 describe("e-mail", () => {
-  it("is taken by a real server, for a channel and for a person", async () => {
+  it("is accepted by a real server, for a channel and for a person", async () => {
     const { mails, smtp } = await startMailServer();
     const { sender, create } = setUp({}, { ...smtp, user: "parley", password: "secret of the server" });
     const { channel } = await create("email", "", ["Ops@example.com", "sre@example.com"]);

@@ -74,7 +74,7 @@ const CIRCUMSTANCES = {
 };
 
 describe("the figures of a run", () => {
-  it("are all that have a limit, and say which are within it", () => {
+  it("are all with a limit, and say which are within it", () => {
     const reached = Object.fromEntries(figuresOf(MEASURED).map((figure) => [figure.what, isReached(figure)]));
     expect(reached).toEqual({
       [`cost to the ${FLOOR}: ${UNARY.name}`]: true,
@@ -91,7 +91,7 @@ describe("the figures of a run", () => {
     });
   });
 
-  it("asks of streams flat out for a pace, or for the floor's", () => {
+  it("requires a rate of streams at full speed, or the floor's", () => {
     const [cheap, dear] = [8, 20].map((cpuUs) =>
       figuresOf({
         ...MEASURED,
@@ -102,13 +102,13 @@ describe("the figures of a run", () => {
     expect(isReached(dear![0]!)).toBe(false);
   });
 
-  it("looks at nginx where it was measured", () => {
+  it("compares with nginx where it was measured", () => {
     const load = loadResult(UNARY.name, result("nginx proxy_pass", 10), result(FLOOR, 50), result("Parley", 65));
     const figures = figuresOf({ ...MEASURED, loads: [load] });
     expect(figures[1]).toMatchObject({ value: 6.5, limit: 5 });
   });
 
-  it("leaves out what is no figure", () => {
+  it("omits invalid results", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     expect(figuresOf({ ...MEASURED, loads: [broken] }).some(({ what }) => what.endsWith(UNARY.name))).toBe(false);
   });
@@ -136,7 +136,7 @@ describe("the document of a run", () => {
     expect(text).toContain("- a processor");
   });
 
-  it("has no section, and no plot, for what was not measured", () => {
+  it("has no section and no plot for parts that were not measured", () => {
     const text = toMarkdown(
       { loads: [], peers: [], latency: [], scenarios: [], formats: [], targets: [], growth: [], workers: [] },
       CIRCUMSTANCES,
@@ -144,7 +144,7 @@ describe("the document of a run", () => {
     expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Formats|Other|Figures)|\.svg/);
   });
 
-  it("says why something is not a figure", () => {
+  it("gives the reason for an invalid result", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     const text = toMarkdown({ ...MEASURED, loads: [broken] }, CIRCUMSTANCES);
     expect(text).toContain("| Parley: no figure, 2 wrong answers |");
@@ -152,7 +152,7 @@ describe("the document of a run", () => {
 });
 
 describe("the plot of a run", () => {
-  it("has a bar for each figure, as long as its cost, and colours for both grounds", () => {
+  it("has a bar for each figure, as long as its cost, and colours for light and dark backgrounds", () => {
     const svg = plotCosts([loadResult("a <load>", result(FLOOR, 50), result("Parley", 100), result("x", 1, "wrong"))]);
     const widths = [...svg.matchAll(/<rect class="(?:floor|parley|other)".* width="([\d.]+)"/g)].map(([, width]) =>
       Number(width),

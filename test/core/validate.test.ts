@@ -422,7 +422,7 @@ describe("a request is refused", () => {
   });
 });
 
-describe("a request is taken", () => {
+describe("a request is accepted", () => {
   it.each<[string, Wrong]>([
     ["with as many messages as there may be", { messages: Array<Message>(2_000).fill(user) }],
     [

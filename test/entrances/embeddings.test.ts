@@ -35,7 +35,7 @@ let upstream: ScriptedUpstream;
 let gateway: TestGateway;
 let front: TestFront;
 const keys: Record<string, string> = {};
-/** Name of a key for one test at a door: the slot of a call that left ends a little after its log line. */
+/** Name of a key for one test at an entrance: the slot of a call that left ends a little after its log line. */
 const keyAt = (door: string): string => `bounded ${door}`;
 
 beforeAll(async () => {

@@ -114,7 +114,7 @@ async function attack(port: number): Promise<void> {
 }
 
 describe.each(["http", "grpc"] as const)(
-  "an address that callers of %s share with a stranger who abuses TLS",
+  "an address that callers of %s share with a client that abuses TLS",
   (kind) => {
     it("stays open once one of them was authenticated", async () => {
       const { port, abused } = await start(kind);

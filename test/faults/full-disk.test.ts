@@ -146,7 +146,7 @@ describe.skipIf(!MAY_MOUNT)("a full disk with SQLite", () => {
     expect(answered.filter((id) => !written.includes(id))).toEqual([]);
   }, 90_000);
 
-  it("is left without a restart once there is space", async () => {
+  it("ends without a restart once there is space", async () => {
     disk = mountDisk(join(home, "data"), 40 * MIB);
     product = await start();
     const answered = [...(await runFull())];

@@ -68,7 +68,7 @@ interface Cell {
 const LET_IN: readonly Outcome[] = ["done"];
 /** Admitted: the request may still be invalid. */
 const ANSWERED: readonly Outcome[] = ["done", "wrong"];
-/** A caller without permission for a model is told so; model look-ups say that it does not exist. */
+/** A caller without permission for a model gets that as the reason; model look-ups say that it does not exist. */
 const WITHOUT_PERMISSION: readonly Outcome[] = ["denied", "wrong"];
 const VALID = ["a key for another model", "a key", "another account's key", "an administrator's key"];
 const VALID_BY_HTTP = new Set([...VALID, "a key as Anthropic's clients send it", "a key as Google's clients send it"]);

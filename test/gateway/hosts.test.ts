@@ -99,7 +99,7 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
   throw reason;
 }
 
-/** What the failed test of the provider tells the operator. */
+/** What the operator reads of the provider's failed test. */
 async function toldOf(...parts: Parameters<typeof configOf>): Promise<string> {
   const config = configOf(...parts);
   const failure = await failureOf(testProvider(config, "m"));

@@ -72,7 +72,7 @@ describe("routing facts", () => {
     ]);
   });
 
-  it("of a stream count the attempt that is still under way", () => {
+  it("of a stream count the attempt that is still in flight", () => {
     const start = create(CompletionStartSchema, {
       model: "b",
       attempts: messages.slice(0, 2),

@@ -46,7 +46,7 @@ describe("a call in flight", () => {
     world = setUp();
   });
 
-  it("ends at once when a notification tells that its key was revoked", async () => {
+  it("ends at once when a notification reports its key as revoked", async () => {
     const { clock, keys, authenticator, open } = world;
     const key = await createKey(keys, { name: "a" });
     const call = await open(key);

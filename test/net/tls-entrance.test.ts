@@ -97,7 +97,7 @@ describe("the TLS of a listener", () => {
   });
 });
 
-describe("a stranger behind the address of others", () => {
+describe("a client behind the address of others", () => {
   /** Connects and sends these bytes, again and again. */
   function attack(port: number, bytes: Buffer): void {
     const open = new Set<Socket>();
@@ -116,7 +116,7 @@ describe("a stranger behind the address of others", () => {
   }
 
   it.each(["required", "not asked for"])(
-    "that sends parts of handshakes keeps none of them away, where certificates are %s",
+    "that sends parts of handshakes blocks none of them, where certificates are %s",
     async (certificates) => {
       const { port, abused, opened } = await start(certificates === "required" ? { clientCa: authority.cert } : {});
       // The beginning of a ClientHello that is longer.
@@ -130,7 +130,7 @@ describe("a stranger behind the address of others", () => {
     },
   );
 
-  it("that sends costly certificates keeps none of them away once one is accepted", async () => {
+  it("that sends costly certificates blocks none of them once one is accepted", async () => {
     const { port, abused } = await start({ clientCa: authority.cert });
     const pair = stranger.issue();
     expect(await visit(port, client)).toBe("hello");
@@ -150,7 +150,7 @@ describe("clients' certificates", () => {
     "a certificate that is not valid yet": authority.issue({ validFrom: new Date(Date.now() + 3_600_000) }),
   };
 
-  it.each(Object.entries(bad))("are required: %s is refused, and told", async (what, pair) => {
+  it.each(Object.entries(bad))("are required: %s is refused, and reported", async (what, pair) => {
     const { port, refused } = await start({ clientCa: authority.cert });
     expect(await visit(port, pair)).not.toBe("hello");
     expect(await visit(port, client)).toBe("hello");

@@ -132,7 +132,7 @@ describe("the unmodified anthropic client", () => {
     expect(final).toMatchObject({ stop_reason: "end_turn", usage: { output_tokens: whole.usage.output_tokens } });
   });
 
-  it.each(MODELS)("goes through a round of tools with %s, streamed", async (model) => {
+  it.each(MODELS)("completes a round of tools with %s, streamed", async (model) => {
     const messages: Anthropic.MessageParam[] = [{ role: "user", content: 'How is the weather in "Paris"?' }];
     const asked = { model, max_tokens: 1000, tools: [WEATHER], messages };
     const first = await client().messages.stream(asked).finalMessage();
@@ -291,7 +291,7 @@ describe("the anthropic client's typed errors", () => {
     expect(error).toBeInstanceOf(Anthropic.RateLimitError);
     expect(error).toMatchObject({ status: 429, type: "rate_limit_error" });
     expect(error.headers?.get("retry-after")).toBe("1");
-    // The upstream model rests for that second; the next tests want it awake.
+    // The circuit breaker is open for that second; the next tests need it closed.
     await expect.poll(() => client().messages.create(ask("local/test")), { timeout: 5000 }).toBeDefined();
   });
 

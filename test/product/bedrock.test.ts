@@ -153,7 +153,7 @@ describe.each([
     expect(attempts.at(-1)).toMatchObject({ model: other, outcome: "served" });
   });
 
-  it("tells of a stream that an exception breaks", async () => {
+  it("reports a stream that an exception breaks", async () => {
     const chunks = await chatStream(model, "break");
     expect(chunks.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/failed/) as string } });
   });

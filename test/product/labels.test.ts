@@ -228,7 +228,7 @@ describe("an explanation", () => {
     expect((await explain({ model: "eu-1" }, sent)).status).toBe(429);
   });
 
-  it.each(["gRPC", "Connect"])("is told over %s", async (protocol) => {
+  it.each(["gRPC", "Connect"])("is served over %s", async (protocol) => {
     const withKey: Interceptor = (next) => (request) => {
       request.header.set("authorization", `Bearer ${keys.premium.key}`);
       return next(request);
@@ -255,7 +255,7 @@ describe("an explanation", () => {
     );
   });
 
-  it("is told by the command line, for any key", async () => {
+  it("is printed by the command line, for any key", async () => {
     const body = JSON.stringify({ ...CHAT, model: "us", seed: 1 });
     const { stdout, code } = await run(body, "route", "explain", "--model", "gpt-5", "--key", keys.premium.id);
     expect(code).toBe(0);

@@ -214,7 +214,7 @@ describe("SIGHUP", () => {
   });
 });
 
-/** A product with one stream of each entrance under way: each has said "Once", and waits for its upstream. */
+/** A product with one stream of each entrance in flight: each has said "Once", and waits for its upstream. */
 async function withStreams(): Promise<{ product: Product; upstream: Upstream; streams: AsyncGenerator<string>[] }> {
   const upstream = await openUpstream(({ response }) => {
     beginStream(response);

@@ -203,7 +203,7 @@ describe("the openai client's typed errors", () => {
     expect(error).toMatchObject({ status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" });
     expect(error.headers?.get("retry-after")).toBe("1");
     expect(error.requestID).toMatch(/^req_/);
-    // The upstream model rests for that second; the next tests want it awake.
+    // The circuit breaker is open for that second; the next tests need it closed.
     await expect.poll(() => client().chat.completions.create(ask("local/test")), { timeout: 5000 }).toBeDefined();
   });
 

@@ -278,7 +278,7 @@ describe("through two gateways", () => {
     await expect(asked).rejects.toMatchObject({ status: 503 });
   });
 
-  // The model rests after it.
+  // Its circuit breaker is open after it.
   it("a refusal keeps its status", async () => {
     const asked = openai().responses.create({ model: "chained", input: "Hi [[fault: status=429]]" });
     await expect(asked).rejects.toMatchObject({ status: 429 });

@@ -101,7 +101,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     answer = hi;
     expect(await ask(product)).toMatchObject({ status: 200, limit: 600 });
     await set([Section.LIMITS, "requests_per_minute", "4"]);
-    // The first one may have been asked of a worker that has not heard of it.
+    // The first one may have been asked of a worker that does not have it yet.
     await expect.poll(async () => (await ask(product)).limit, SOON).toBe(4);
     const more = await Promise.all(Array.from({ length: 10 }, () => ask(product)));
     expect(more.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(3);
@@ -177,7 +177,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     await expect(cli("config", "set", "limits", "tokens_per_minute", "--value", "0")).rejects.toThrow(":1:1");
   });
 
-  it("the file goes before what is stored, and SIGHUP applies it", async () => {
+  it("the file takes precedence over what is stored, and SIGHUP applies it", async () => {
     answer = hi;
     await set([Section.LIMITS, "requests_per_minute", ""]);
     await limitSoon(600);

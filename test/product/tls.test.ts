@@ -192,7 +192,7 @@ describe("clients' certificates", () => {
     );
   });
 
-  it("stand for keys that a reload names, and a warning tells of one that does not exist", async () => {
+  it("stand for keys that a reload names, and a warning names one that does not exist", async () => {
     const bound = { name: "URI:spiffe://example.org/billing", key: "key_missing" };
     await gateway.configure({ access: { certificates: [bound] } });
     expect(await complete(gateway, { pair: client, headers: {} })).toMatchObject({

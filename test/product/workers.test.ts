@@ -20,7 +20,7 @@ const REQUESTS = 200;
 const ADMITTED = 50;
 const MIN_ADMITTED = 49;
 const ROUNDS = 3;
-/** A cache takes what it knows for granted for 4.5 s. */
+/** A cache uses what it knows for 4.5 s. */
 const BEFORE_CACHES_END_MS = 4_000;
 
 /** The processes that a process has started. */
@@ -65,7 +65,7 @@ async function complete(url: string, key: string, agent: Agent): Promise<number>
   return statusCode;
 }
 
-it("each worker tells which settings of the file wait for a restart of the parent, also one that replaces another", async () => {
+it("each worker reports which settings of the file wait for a restart of the parent, also one that replaces another", async () => {
   const product = await startProduct({ config: { workers: 2, ...OVERLOAD } });
   const states = (): { worker: number; pending: unknown }[] => {
     const database = new DatabaseSync(join(product.home, "data/parley.db"), { readOnly: true });
@@ -129,7 +129,7 @@ describe("two workers on SQLite", () => {
       const admitted = held.release();
       const seen = await Promise.all(asked);
       expect(new Set(seen)).toEqual(new Set([200, 429]));
-      // A rate gives back while the round lasts.
+      // A rate refills during the round.
       const refilled = name === "concurrency" ? 0 : Math.floor((elapsedMs / 60_000) * ADMITTED);
       expect(admitted).toBeLessThanOrEqual(ADMITTED + refilled);
       expect(admitted).toBeGreaterThanOrEqual(MIN_ADMITTED);
@@ -290,7 +290,7 @@ describe("a gateway of two workers", () => {
     await expect
       .poll(() => readinessOf(product), { timeout: 20_000 })
       .toMatchObject({ workers: { ready: 2, replaced: 1 } });
-    // Connections are handed out in turn, and each of these is a new one.
+    // Connections are distributed in turn, and each of these is a new one.
     const statuses = Array.from({ length: 8 }, async () => {
       const agent = new Agent();
       const { statusCode, body } = await request(`${product.url}/v1/models/gpt-5`, { dispatcher: agent, headers });

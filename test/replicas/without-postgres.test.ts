@@ -129,7 +129,7 @@ async function readinessOf({ operationsUrl }: Product): Promise<Readiness> {
   return (await (await fetch(`${operationsUrl}/readyz`)).json()) as Readiness;
 }
 
-describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 }, () => {
+describe("a replica that starts while PostgreSQL is unavailable", { timeout: 180_000 }, () => {
   it("serves the keys that it knew, and books each completion once, through kills and the return", async () => {
     const replica = new Replica();
     const [plain, budget, late] = [await make(), await make({ monthlyBudgetMicroUsd: 1_000_000_000 }), await make()];
@@ -225,7 +225,7 @@ describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 },
   });
 });
 
-describe("keys under a budget while PostgreSQL is away", { timeout: 180_000 }, () => {
+describe("keys under a budget while PostgreSQL is unavailable", { timeout: 180_000 }, () => {
   it("are served by two replicas up to what each holds, and are booked within the budget", async () => {
     const config = { outage: { budget_percent: 10 } };
     const replicas = [new Replica({ config }), new Replica({ config })] as const;

@@ -109,7 +109,7 @@ describe("a second attempt", () => {
     expect((await ask(world)).outcomes).toEqual(["a:upstream_unavailable", "b:served"]);
   });
 
-  it("is followed by the remaining targets when both fail, of which the first's failure is told", async () => {
+  it("is followed by the remaining targets when both fail, of which the first's failure is returned", async () => {
     const failing = { ending: new Failure("upstream_rejected", "Not b."), pauseMs: 100 };
     const world = hedgedWorld({
       a: [{ ending: unavailable, pauseMs: 2_000 }],

@@ -388,7 +388,7 @@ function expectOneAtATime({ records, calls, reserved }: Seen, { hedgeMs = Infini
   }
 }
 
-/** All candidates are planned: as they are listed, or a name's in an order whose first one can take the request and is not resting. */
+/** All candidates are planned: as they are listed, or a name's in an order whose first one can take the request and whose breaker is not open. */
 function expectGoodOrder({ order, world: { models } }: Seen, { candidates, route }: Case): void {
   const places = order.map((model) => models.indexOf(model));
   const listed = [...models.keys()];

@@ -21,11 +21,11 @@ describe("rendezvous", () => {
   const firsts = (of: typeof members): string[] =>
     Array.from({ length: 5_000 }, (_, key) => byRendezvous(of, hashOf(`key ${key}`))[0]!.name);
 
-  it("moves only the keys of a member that goes", () => {
+  it("moves only the keys of a member that is removed", () => {
     const before = firsts(members);
     const after = firsts(members.filter(({ name }) => name !== "c"));
     expect(after.filter((name, key) => name !== before[key] && before[key] !== "c")).toEqual([]);
-    // The keys of the one that went are spread over the others.
+    // The keys of the removed one are spread over the others.
     const moved = after.filter((_, key) => before[key] === "c");
     expect(new Set(moved)).toEqual(new Set(["a", "b", "d", "e"]));
   });

@@ -13,9 +13,9 @@ interface Health {
   readonly latest: Map<string, readonly boolean[]>;
   /** When each account was last answered. */
   readonly answeredMs: Map<string, number>;
-  /** Ends of rests by account. */
+  /** Ends of the open periods of accounts. */
   readonly rests: Map<string, { sinceMs: number; untilMs: number }>;
-  /** The running probe of each account that rested. */
+  /** The running probe of each account with an open period. */
   readonly probes: Map<string, UpstreamRecord>;
 }
 
@@ -93,7 +93,7 @@ export class AttemptWatch implements CallWatch {
     if (open > 1) this.#ports.watch.breach("attempts", `${open} calls are open at once`, number);
   }
 
-  /** Expects no call of an account that rests, and one probe of it at a time. */
+  /** Expects no call of an account during its open period, and one probe of it at a time. */
   #expectAwake(call: UpstreamRecord, { number, key: { grant } }: Journey): void {
     const { accountId } = grant.record;
     const { watch, nowMs } = this.#ports;
@@ -171,7 +171,7 @@ export class AttemptWatch implements CallWatch {
     if (!COUNTED.has(failure.code) || failure.requestBound) return;
     const inARow = (health.failed.get(accountId) ?? 0) + 1;
     health.failed.set(accountId, inARow);
-    // It may rest since before, by its latest attempts or as a probe for all: neither is known here.
+    // Its open period may have begun before, by its latest attempts or as a probe for all: neither is known here.
     const mayRest = latest.filter((failed) => failed).length > WINDOW / 2 || health.failed.size > 1;
     if (isProbe || (inARow >= breaker.failures && !mayRest && !health.rests.has(accountId))) letRest(breaker.openMs);
   }

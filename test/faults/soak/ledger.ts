@@ -29,7 +29,7 @@ function differ({ left, reply }: SeenCompletion, entries: readonly LedgerEntry[]
   const served = reply?.complete === true;
   if (served !== (entry.outcome === "served"))
     return `${entry.outcome}, and its caller saw ${served ? "its end" : "none"}`;
-  // The caller is told about the serving attempt only; earlier ones are billed too.
+  // The caller gets the counts of the serving attempt only; earlier ones are billed too.
   const isSum = entry.attempts > 1;
   return served && reply.usage !== entry.usage && !isSum
     ? `${entry.usage} tokens, and its caller was told ${reply.usage}`

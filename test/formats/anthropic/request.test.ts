@@ -640,7 +640,7 @@ describe("a request of a wrong shape", () => {
     expect(failure.message).toBe("system.0.text: is required.");
   });
 
-  it("is told in twenty violations at most", () => {
+  it("has at most twenty violations", () => {
     expect(wrong({ messages: Array.from({ length: 5000 }, () => 1) })).toHaveLength(20);
   });
 

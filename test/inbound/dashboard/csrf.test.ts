@@ -157,7 +157,7 @@ describe("every answer", () => {
     expect(JSON.parse(answer.text)).toMatchObject({ code: "unimplemented" });
   });
 
-  it("demands TLS from then on when that is in front", async () => {
+  it("requires TLS from then on behind a listener with TLS", async () => {
     const secure = await startConsole({ publicUrl: "https://parley.example" });
     const answer = await secure.send(GET_SESSION, { headers: { ...JSON_TYPE, host: "parley.example" }, body: "{}" });
     expect(answer.headers).toMatchObject({ ...EXPECTED, "strict-transport-security": "max-age=31536000" });
@@ -295,7 +295,7 @@ describe("who may call what", () => {
     return ["owner", "administrator", "developer", "viewer"];
   }
 
-  /** What a stream that would go on for ever is asked for, so that it ends. */
+  /** A request of an endless stream with which it ends. */
   const ENDING: Readonly<Record<string, string>> = { "RequestService/Watch": '{"filter":{"outcome":"none"}}' };
 
   const all = SERVICES.flatMap(({ typeName, methods }) =>
@@ -308,7 +308,7 @@ describe("who may call what", () => {
     expect([...POLICIES.keys()].toSorted()).toEqual(all.map((path) => `/parley.console.v1.${path}`).toSorted());
   });
 
-  // What goes on as long as somebody looks has no answer to wait for: request-watch.test.ts.
+  // An endless stream has no answer to wait for: watch.test.ts.
   const answered = all.filter((path) => path !== "RequestService/Watch");
   it.each(answered)("%s: nobody, API key, every role, each fresh and not", async (path) => {
     const own = await startConsole();
@@ -402,7 +402,7 @@ describe("the caller's network", () => {
     expect(find({ remoteAddress, forwardedFor })).toBe(network);
   });
 
-  it("is told of once when it is hidden behind a proxy that nobody trusts", () => {
+  it("is reported once when a proxy that is not trusted hides it", () => {
     let told = 0;
     const findBehind = createNetworkFinder({ trustedProxies: [], onUntrusted: () => (told += 1) });
     findBehind({ remoteAddress: "127.0.0.1", forwardedFor: undefined });

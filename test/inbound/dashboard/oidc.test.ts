@@ -302,7 +302,7 @@ describe("a person", () => {
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=disabled");
   });
 
-  it("who declines at the provider is told so", async () => {
+  it("who declines at the provider reads that", async () => {
     await start();
     const browser = new CookieBrowser();
     const begun = await browser.get(`${open.url}/auth/oidc/start`);
@@ -699,7 +699,7 @@ describe("a provider that cannot be reached", () => {
     expect(JSON.stringify([open.logged, open.site.access.logged])).not.toContain("another-secret");
   });
 
-  it("that ends connections is told from a refusal", async () => {
+  it("that ends connections is distinguished from a refusal", async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
     await once(server, "listening");
     const { port } = server.address() as { port: number };

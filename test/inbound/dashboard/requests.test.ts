@@ -154,7 +154,7 @@ describe("one request", () => {
       expect((await errorOf(ada.request.get({ id }))).code).toBe(Code.InvalidArgument);
   });
 
-  it("is found although it was refused, with what its caller was told", async () => {
+  it("is found although it was refused, with its caller's error message", async () => {
     const record = refusal(bob.id, { requestId: "req_refused" });
     site.feed.record(record);
     for (const id of [record.completionId, "req_refused"]) {

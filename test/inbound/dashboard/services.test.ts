@@ -29,7 +29,7 @@ afterEach(() => site.close());
 const STALE_MS = 11 * 60_000;
 
 describe("sessions", () => {
-  it("begin with the first owner, and tell what a page needs", async () => {
+  it("begin with the first owner, and have what a page needs", async () => {
     const ada = site.browser();
     const fresh = await ada.session.getSession({});
     expect(fresh).toMatchObject({ needsOwner: true, signUpMode: SignUpMode.OPEN });
@@ -43,7 +43,7 @@ describe("sessions", () => {
     expect(timestampMs(session!.expireTime!) - site.access.clock.now()).toBe(24 * 3_600_000);
   });
 
-  it("have a new ID after each sign-in, and the one before is over", async () => {
+  it("have a new ID after each sign-in, and the one before has ended", async () => {
     const ada = await site.signedUp("ada");
     const [before] = [ada.cookie()];
     await ada.session.signIn({ email: "ada@example.com", password: PASSWORD });
@@ -655,7 +655,7 @@ describe("secrets", () => {
 });
 
 describe("a drain", () => {
-  it("lets a call under way end, and closes its connection", async () => {
+  it("lets a call in flight end, and closes its connection", async () => {
     const ada = await site.signedUp("ada");
     const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const accounts = await site.access.store.list();

@@ -148,7 +148,7 @@ export interface ConsoleUnderTest {
   readonly history: { counts: readonly AttemptCount[]; replicas: readonly KnownReplica[] };
   readonly refusals: Refusal[];
   readonly server: HttpServer;
-  /** The calls under way. */
+  /** The calls in flight. */
   readonly calls: Calls;
   /** A browser without cookies, which sends these headers with each of its requests. */
   browser(headers?: Readonly<Record<string, string>>): Browser;
@@ -240,7 +240,7 @@ function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
+/** The console behind the real HTTP entrance on a free port, with its ports in memory, or with this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<

@@ -90,7 +90,7 @@ async function endOf({ end }: Watching): Promise<Code | undefined> {
 }
 
 describe("watching requests", () => {
-  it("begins with nothing, and brings what this process has answered and refused", async () => {
+  it("begins with nothing, and has what this process answers and refuses", async () => {
     const watching = await watch();
     expect(watching.responses).toMatchObject([{ requests: [], skipped: 0n }]);
     const [served, failed, refused] = [entry(), entry({ outcome: "upstream_timeout" }), refusal(bob.id)];
@@ -117,7 +117,7 @@ describe("watching requests", () => {
     expect((await watch(bob, { outcome: "rate_limited" })).requests).toEqual([]);
   });
 
-  it("brings samples of what other processes have refused", async () => {
+  it("has samples of what other processes have refused", async () => {
     const watching = await watch();
     const refused = { entry: entry({ servedModel: undefined, outcome: "rate_limited" }), message: "Slow down." };
     await store.refusals.add([], [{ ...refused, entry: { ...refused.entry, endedAtMs: site.access.clock.now() } }]);
@@ -125,7 +125,7 @@ describe("watching requests", () => {
     expect(watching.requests).toMatchObject([{ outcome: "rate_limited", message: "Slow down.", refused: true }]);
   });
 
-  it("brings what other processes have written, and nothing twice", async () => {
+  it("has what other processes have written, and nothing twice", async () => {
     const { key } = await bob.key.create({ name: "elsewhere" });
     const before = entry();
     await store.ledger.insert([before]);
@@ -145,7 +145,7 @@ describe("watching requests", () => {
     ]);
   });
 
-  it("goes on with this process' own while the ledger is away", async () => {
+  it("continues with this process's own while the ledger is unavailable", async () => {
     const watching = await watch();
     await store.close();
     for (let second = 0; second < 5; second += 1) site.access.clock.advance(1_000);
@@ -192,7 +192,7 @@ describe("watching requests", () => {
     expect(watching.responses.map(({ skipped }) => Number(skipped))).toEqual([0, 300, 0]);
   });
 
-  it("shows a sign of life within fifteen seconds", async () => {
+  it("has a heartbeat within fifteen seconds", async () => {
     const watching = await watch();
     await expect.poll(() => site.access.clock.pending).toBeGreaterThan(2);
     site.access.clock.advance(15_000);
@@ -200,7 +200,7 @@ describe("watching requests", () => {
     expect(watching.responses[1]).toMatchObject({ requests: [], skipped: 0n });
   });
 
-  it("leaves nothing behind when its reader leaves", async () => {
+  it("holds nothing after its reader has left", async () => {
     const watching = await watch();
     watching.leave();
     expect((await watching.end)?.code).toBe(Code.Canceled);

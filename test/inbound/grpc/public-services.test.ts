@@ -69,7 +69,7 @@ describe("the health service", () => {
     expect(Object.keys(statuses)).toHaveLength(5);
   });
 
-  it("tells whoever watches that the end is near", async () => {
+  it("reports the shutdown to its watchers", async () => {
     const client = connect(healthService) as HealthClient;
     const known = client.watch({ service: "parley.v1.ModelService" });
     const unknown = client.watch({ service: "other.Service" });

@@ -75,7 +75,7 @@ describe("a form", () => {
     },
   );
 
-  it("is told by its content type", () => {
+  it("is recognised by its content type", () => {
     expect([TYPE, "Multipart/Form-Data", "multipart/form-datas", "multipart/mixed", undefined].map(isFormType)).toEqual(
       [true, true, false, false, false],
     );

@@ -349,7 +349,7 @@ describe("a connection of HTTP/2", () => {
     expect(await answered).toMatchObject({ status: 200 });
   });
 
-  it("gives way at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
+  it("is closed at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
     const { answering, answered } = await leaveDuringCall();
     const raw = await beginRaw();
     raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), frame({ type: TYPE.goAway }, Buffer.alloc(8))]));

@@ -203,7 +203,7 @@ describe.each(EACH_DIALECT)("the openai client and a model of the $dialect diale
     );
     expect(error).toBeInstanceOf(OpenAI.RateLimitError);
     expect(error).toMatchObject({ status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" });
-    // The upstream model rests for that second; the next test wants it awake.
+    // The circuit breaker is open for that second; the next test needs it closed.
     await expect.poll(() => client().chat.completions.create(ask(model, "Awake?")), { timeout: 5000 }).toBeDefined();
   });
 

@@ -157,7 +157,7 @@ describe("a refusal", () => {
     '{"error":{"message":{}}}',
     "<html>",
     '{"error',
-  ])("with the body %j is still told by its status", (body) => {
+  ])("with the body %j is still classified by its status", (body) => {
     expect(refuse(503, body)).toMatchObject({ code: "upstream_unavailable" });
     expect(refuse(400, body)).toMatchObject({ message: "The upstream provider rejected the request." });
   });

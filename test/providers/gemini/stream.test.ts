@@ -174,7 +174,7 @@ describe("a stream's end", () => {
   });
 });
 
-describe("a stream that goes wrong", () => {
+describe("a stream that fails", () => {
   const truncated = "upstream_protocol  The upstream provider closed the stream before it was complete.";
   const unreadable = "upstream_protocol  The upstream provider's answer could not be read.";
 

@@ -38,7 +38,7 @@ const post = (
   return upstream.post({ path: "/x", headers: {}, body, signal, idleMs, ...options }, "application/json");
 };
 
-/** Long enough for a connection to have rested after its answer, so that it is used again. */
+/** Long enough after an answer that its connection is used again. */
 const rest = (ms = 300): Promise<void> => delay(ms);
 
 async function textOf(answer: UpstreamResponse): Promise<string> {
@@ -100,7 +100,7 @@ describe("a connection that is idle", () => {
 });
 
 describe("a connection that may be used again", () => {
-  it("rests first, so that two requests in a row have two", async () => {
+  it("is not used at once, so that two requests in a row have two", async () => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     for (let count = 0; count < 2; count++) expect(await textOf(await post(upstream))).toBe("ok");
     expect(server.sockets).toHaveLength(2);
@@ -109,7 +109,7 @@ describe("a connection that may be used again", () => {
     expect(server.sockets).toHaveLength(2);
   });
 
-  it("rests for longer where answers take longer to begin, so that a stray answer shifts no others", async () => {
+  it("is not used for longer where answers take longer to begin, so that a stray answer shifts no others", async () => {
     const texts = async (upstream: Upstream, text: string): Promise<string> =>
       textOf(await post(upstream, { body: text }));
     const { server, upstream } = await serve((socket, request) => {
@@ -118,7 +118,7 @@ describe("a connection that may be used again", () => {
     });
     expect(await texts(upstream, "first")).toBe("first");
     await delay(450);
-    // Comes while the next request is under way: no client can tell it from the answer.
+    // Comes while the next request is in flight: no client can distinguish it from the answer.
     const second = texts(upstream, "second");
     await delay(30);
     expect(server.sockets).toHaveLength(1);
@@ -185,7 +185,7 @@ describe("a connection that may be used again", () => {
     };
     for (const accountId of ["a", "b", "a", "b"]) await ask(accountId);
     expect(server.sockets).toHaveLength(2);
-    // Shared by those who say nothing.
+    // Shared by requests without an account.
     const shared = await serve((socket) => socket.write(OK));
     for (const accountId of ["a", "b"]) {
       await textOf(await post(shared.upstream, { accountId }));
@@ -196,7 +196,7 @@ describe("a connection that may be used again", () => {
 });
 
 describe("as many connections as there may be", () => {
-  /** Answers each request when it is told to, in the order of their arrival. */
+  /** Answers each request when the test says so, in the order of their arrival. */
   async function serveHeld(limits: Partial<typeof UNLIMITED>) {
     const held: { readonly text: string; answer(): void }[] = [];
     const { server, upstream } = await serve((socket, request) => {

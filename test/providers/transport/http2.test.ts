@@ -276,7 +276,7 @@ describe("calls over HTTP/2", () => {
 });
 
 describe("a connection of HTTP/2", () => {
-  it("carries no new request after its server said goodbye, and ends those in flight", async () => {
+  it("carries no new request after GOAWAY, and ends those in flight", async () => {
     const { answer, streams } = held();
     const { port, sessions } = await startProvider(answer);
     const upstream = connectTo(port);
@@ -308,7 +308,7 @@ describe("a connection of HTTP/2", () => {
     expect([count, served.unsent, progress.unsent]).toEqual([4, false, true]);
   });
 
-  it("is given up at once when its server allows no requests", async () => {
+  it("is closed at once when its server allows no requests", async () => {
     const { port, sessions } = await startProvider(echo, { settings: { maxConcurrentStreams: 0 } });
     await expect(post(connectTo(port))).rejects.toThrow("The upstream provider could not be reached.");
     expect(sessions).toHaveLength(1);
@@ -416,7 +416,7 @@ describe("a connection of HTTP/2", () => {
     expect(sessions).toHaveLength(1);
   });
 
-  it("is given up when its server no longer answers", async () => {
+  it("is closed when its server no longer answers", async () => {
     const { answer, streams } = held();
     const { port } = await startProvider(answer);
     let isCut = false;

@@ -95,7 +95,7 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     expect(refuse({ status, headers: {}, body: "<html>" })).toMatchObject(expected);
   });
 
-  it.each([400, 413, 415, 422])("with status %i says what is wrong, unless that tells of money", (status) => {
+  it.each([400, 413, 415, 422])("with status %i says what is wrong, unless that is about money", (status) => {
     expect(fail(status, "bad picture").message).toBe("bad picture");
     expect(fail(status, "Your billing account is closed.").message).toMatch(/^The (?:upstream|request)/);
   });
@@ -124,11 +124,11 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     `it says "my \\"invalid api key\\" and credit" here`,
     "“reduce the length of; prompt is too long” is bad",
     `cut in the middle of "invalid api key, prompt is too long`,
-  ])("is not told by what it quotes: %s", (message) => {
+  ])("is not classified by what it quotes: %s", (message) => {
     expect(fail(400, message)).toMatchObject({ code: "upstream_rejected", detail: undefined, requestBound: false });
   });
 
-  it("is told from the beginning of its text, however long that is", () => {
+  it("is classified by the beginning of its text, however long that is", () => {
     const hostile = ["input token count ", "context size ", "'a ", '"\\', "property ", "a@", "org_", "a-", "/", ":"];
     for (const word of hostile) {
       const message = word.repeat(Math.ceil((1 << 20) / word.length));
@@ -152,7 +152,7 @@ describe.each(Object.entries(DIALECTS))("an error inside an answer in the %s dia
     },
   );
 
-  it("is told from the beginning of its text, in the middle of an answer of a megabyte", () => {
+  it("is classified by the beginning of its text, in the middle of an answer of a megabyte", () => {
     const failure = inside(400, "input token count ".repeat(60_000), { begun: false });
     expect(failure).toMatchObject({ code: "upstream_rejected", detail: undefined });
     expect(failure.message.length).toBeLessThanOrEqual(502);
@@ -195,7 +195,7 @@ describe("a bad request that is not the caller's doing", () => {
     });
   });
 
-  it("is told by its structured field, whatever its words are", () => {
+  it("is classified by its structured field, whatever its words are", () => {
     expect(openai("prompt is too long", "invalid_api_key").detail).toBeUndefined();
     expect(gemini("input token count exceeds", badKey).detail).toBeUndefined();
   });
