@@ -131,7 +131,7 @@ describe("keys", () => {
     await expect(rotateKey(keys, "key_none", { grace: "0" })).rejects.toThrow("there is no key key_none");
   });
 
-  it("are revoked once, for good", async () => {
+  it("are revoked once, permanently", async () => {
     const { keys, store, clock } = setUp();
     const { record } = await createKey(keys, { name: "a" });
     await revokeKey(keys, record.id);

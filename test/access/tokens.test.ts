@@ -84,7 +84,7 @@ describe("a token", () => {
       /issuer "https:\/\/other\.example" are not accepted/,
     ],
     ["has no issuer", () => ({ iss: undefined }), /issuer that is missing/],
-    ["has claims of no binding", () => ({ sub: "stranger" }), /No binding .*\(sub "stranger"\)/],
+    ["has claims of no binding", () => ({ sub: "unbound" }), /No binding .*\(sub "unbound"\)/],
     ["has no claims", () => ({ sub: undefined }), /No binding/],
   ])("is refused when it %s", async (_, claimsAt, message) => {
     const { ask, sign, seconds } = world;
@@ -115,7 +115,7 @@ describe("a token", () => {
     const { ask, sign } = world;
     expect(await ask(await sign({}, { ...second, kid: first.kid }))).toMatch(/signature of this token is not valid/);
     const [head, , signature] = (await sign()).split(".");
-    const [, payload] = (await sign({ sub: "stranger" })).split(".");
+    const [, payload] = (await sign({ sub: "unbound" })).split(".");
     expect(await ask(`${head}.${payload}.${signature}`)).toMatch(/signature of this token is not valid/);
   });
 

@@ -122,7 +122,7 @@ describe("admission", () => {
     const other = enter({ key: "other" }).entered;
     expect(other).toBeInstanceOf(Promise);
     const memory = Promise.withResolvers<void>();
-    for (const one of own.slice(10)) one.rest(memory.promise);
+    for (const one of own.slice(10)) one.idleUntil(memory.promise);
     await endTurn();
     expect(await outcome(other)).toBe("slot");
     memory.resolve();
@@ -480,10 +480,10 @@ describe("admission", () => {
       own[0]!.work(() => clock.advance(40));
       const rested: boolean[] = [];
       for (const one of own) {
-        const rest = one.rest.bind(one);
-        one.rest = (until) => {
+        const idleUntil = one.idleUntil.bind(one);
+        one.idleUntil = (until) => {
           rested.push(true);
-          rest(until);
+          idleUntil(until);
         };
       }
       let worked = 0;

@@ -327,8 +327,8 @@ describe("the usage page", () => {
   });
 
   it("does not show usage of other accounts, and neither do its services", async () => {
-    const stranger = await site.visit("/sign-up");
-    const { page } = stranger;
+    const visitor = await site.visit("/sign-up");
+    const { page } = visitor;
     await page.getByLabel("E-mail").fill("bob@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Create" }).click();
@@ -353,7 +353,7 @@ describe("the usage page", () => {
       expect(await call(method, body)).toMatchObject({ status: 403 });
     const { text } = await call("Summarize", { by: "USAGE_GROUPING_KEY", filter: { keyId: keyIdOf(HOSTILE_KEY) } });
     expect(JSON.parse(text)).not.toHaveProperty("rows");
-    expect(stranger.complaints).toEqual([]);
+    expect(visitor.complaints).toEqual([]);
   });
 
   it("matches the spending shown for keys and the account", async () => {

@@ -80,7 +80,7 @@ describe("a request is refused", () => {
       "must be one of system, developer, user, assistant, tool",
     ],
     [
-      "with a message with a role that nobody knows",
+      "with a message with an unknown role",
       said(message(99 as Role, "hi")),
       "messages[0].role",
       "must be one of system, developer, user, assistant, tool",
@@ -378,7 +378,7 @@ describe("a request is refused", () => {
       ],
     ),
     [
-      "for a modality that nobody knows",
+      "for an unknown modality",
       { modalities: [Modality.TEXT, 9 as Modality] },
       "modalities",
       "must be of text, image and audio",

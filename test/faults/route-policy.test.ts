@@ -111,10 +111,10 @@ async function keyCells(
 const NOBODY = new Set([
   "no session",
   "a text that is no session",
-  "a session that nobody has",
+  "an unknown session",
   "an API key",
   "an administrator's API key",
-  "an administration key that nobody has",
+  "an unknown administration key",
   "a session that is over",
   "a session of a disabled account",
 ]);

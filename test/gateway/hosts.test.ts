@@ -212,7 +212,7 @@ describe("Azure OpenAI", () => {
     expect(failure.message).not.toContain(sent.slice("Bearer ".length));
   });
 
-  it("tells the operator what is wrong", async () => {
+  it("shows the operator what is wrong", async () => {
     expect(await toldOf(v1(), "gpt-5")).toContain(
       "Check upstream_model: it is the name of a deployment of this resource",
     );
@@ -315,7 +315,7 @@ describe("Vertex AI", () => {
     }
   });
 
-  it("tells the operator what is wrong", async () => {
+  it("shows the operator what is wrong", async () => {
     expect(await toldOf({ ...gemini(), region: "us-central1" }, GEMINI)).toContain("region");
     expect(await toldOf(gemini(), "gemini-9")).toContain("upstream_model");
     expect(await toldOf({ ...gemini(), project: "other-1" }, GEMINI)).toContain("project");

@@ -200,9 +200,9 @@ describe("the large answers of a call", () => {
     expect([memory.ended, memory.waiting]).toEqual([1, 0]);
   });
 
-  it("make it rest while they wait", () => {
+  it("do not count its slot as working while they wait", () => {
     const rests: Promise<void>[] = [];
-    const slot = { rest: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
+    const slot = { idleUntil: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
     void openFor("k")
       .openAnswer(source)!
       .take(3 * MIB, never);

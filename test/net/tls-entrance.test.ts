@@ -7,7 +7,7 @@ import { WatchedTlsFiles } from "../../src/net/tls-files.ts";
 import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../support/certificates.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
+const foreign = new CertificateAuthority("foreign");
 const server = authority.issue({ names: LOCAL_NAMES });
 const client = authority.issue({ names: ["URI:spiffe://example.org/billing", "DNS:Billing.example.org"] });
 const folder = makeCertificateFolder();
@@ -132,10 +132,10 @@ describe("a client behind the address of others", () => {
 
   it("that sends costly certificates blocks none of them once one is accepted", async () => {
     const { port, abused } = await start({ clientCa: authority.cert });
-    const pair = stranger.issue();
+    const pair = foreign.issue();
     expect(await visit(port, client)).toBe("hello");
     for (let count = 0; count < 3; count++) {
-      expect(await visit(port, { ...pair, cert: pair.cert + stranger.cert.repeat(8) })).not.toBe("hello");
+      expect(await visit(port, { ...pair, cert: pair.cert + foreign.cert.repeat(8) })).not.toBe("hello");
       expect(await visit(port, client)).toBe("hello");
     }
     expect(abused).toHaveBeenCalledTimes(3);
@@ -145,7 +145,7 @@ describe("a client behind the address of others", () => {
 describe("clients' certificates", () => {
   const bad = {
     "no certificate": {},
-    "a stranger's certificate": stranger.issue(),
+    "a certificate of another authority": foreign.issue(),
     "a certificate that has expired": authority.issue({ validTo: new Date(Date.now() - 1000) }),
     "a certificate that is not valid yet": authority.issue({ validFrom: new Date(Date.now() + 3_600_000) }),
   };
@@ -182,7 +182,7 @@ describe("clients' certificates", () => {
       expect((opened.at(-1) as TLSSocket).isSessionReused()).toBe(true);
       expect(tls.certificateOf(opened.at(-1)!)?.names[0]).toBe("URI:spiffe://example.org/billing");
 
-      folder.write("clients.pem", stranger.cert);
+      folder.write("clients.pem", foreign.cert);
       await tls.check();
       expect(await visit(port, { ...only, session })).not.toBe("hello");
       expect(refused).toHaveBeenCalled();
@@ -208,8 +208,8 @@ describe("clients' certificates", () => {
 
   it("of a costly chain block their client", async () => {
     const { port, abused, refused } = await start({ clientCa: authority.cert, clientCertificates: "optional" });
-    const pair = stranger.issue();
-    expect(await visit(port, { ...pair, cert: pair.cert + stranger.cert.repeat(8) })).not.toBe("hello");
+    const pair = foreign.issue();
+    expect(await visit(port, { ...pair, cert: pair.cert + foreign.cert.repeat(8) })).not.toBe("hello");
     expect(refused).toHaveBeenCalledOnce();
     expect(abused.mock.calls).toEqual([["COSTLY_CERTIFICATES", "127.0.0.1"]]);
     expect(await visit(port)).not.toBe("hello");

@@ -96,7 +96,7 @@ describe("changed TLS files", () => {
 });
 
 describe("revocation lists", () => {
-  const stranger = new CertificateAuthority("stranger");
+  const foreign = new CertificateAuthority("foreign");
   const namesake = new CertificateAuthority();
   const inPast = new Date(Date.now() - 1000);
 
@@ -112,7 +112,7 @@ describe("revocation lists", () => {
     ["that cannot be read", "-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----", /cannot be read$/],
     [
       "of another authority",
-      stranger.list(),
+      foreign.list(),
       /has no revocation list of CN=test authority; each authority in .*ca\.pem/,
     ],
     [
@@ -126,9 +126,9 @@ describe("revocation lists", () => {
   });
 
   it("are refused at the start when one of two authorities has none", async () => {
-    const both = authority.cert + stranger.cert;
-    await expect(open(withList("two", authority.list(), both))).rejects.toThrow(/no revocation list of CN=stranger/);
-    const { loaded } = await open(withList("two", authority.list() + stranger.list(), both));
+    const both = authority.cert + foreign.cert;
+    await expect(open(withList("two", authority.list(), both))).rejects.toThrow(/no revocation list of CN=foreign/);
+    const { loaded } = await open(withList("two", authority.list() + foreign.list(), both));
     expect(loaded).toHaveBeenCalledWith(expect.objectContaining({ listsExpire: expect.stringMatching(/^20/) }));
   });
 

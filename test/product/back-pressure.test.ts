@@ -104,7 +104,7 @@ it.each([
       Buffer.from(JSON.stringify({ model: "local/test", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] })),
     ),
   ],
-])("a stream %s that nobody reads ends at its deadline, and upstream", async (_, path, headers, body) => {
+])("a stream %s that is not read ends at its deadline, and upstream", async (_, path, headers, body) => {
   const asked = flood.exchanges.length;
   const asking = request(product.url + path, {
     method: "POST",

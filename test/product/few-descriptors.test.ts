@@ -96,11 +96,11 @@ describe("a process with few file descriptors", () => {
     const { url } = await startProvider();
     const product = await startWithFewDescriptors(url);
     const port = Number(new URL(product.operationsUrl).port);
-    const strangers: Socket[] = [];
-    onTestFinished(() => strangers.forEach((socket) => socket.destroy()));
+    const sockets: Socket[] = [];
+    onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
     for (let count = 0; count < 2 * DESCRIPTORS; count++) {
       const socket = connect({ port, host: "127.0.0.1" }).on("error", () => undefined);
-      strangers.push(socket);
+      sockets.push(socket);
       await once(socket, "connect");
     }
     // Beyond several looks at the memory, which need a descriptor.

@@ -181,7 +181,7 @@ describe("an account's own credential", () => {
       for (const form of [BOBS, Buffer.from(BOBS).toString("base64")]) expect(content.includes(form)).toBe(false);
   });
 
-  it("that is refused is its account's matter: nobody else's calls fail, and no breaker of others opens", async () => {
+  it("that is refused affects its account only: no calls of others fail, and no breaker of others opens", async () => {
     await setBobs(WRONG);
     const refused = await asksWith(bobsKey, WRONG);
     expect(refused.status).toBe(500);
@@ -201,7 +201,7 @@ describe("an account's own credential", () => {
     expect((await asksWith(bobsKey, BOBS)).status).toBe(200);
   });
 
-  it("that is limited rests alone", async () => {
+  it("that is limited opens the breaker of its account only", async () => {
     await setBobs(LIMITED);
     expect((await asksWith(bobsKey, LIMITED)).status).toBe(429);
     used();

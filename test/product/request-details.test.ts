@@ -20,7 +20,7 @@ import {
   type UpstreamExchange,
 } from "./support/upstream.ts";
 
-/** What the provider says of its failure, with a credential that nobody may see. */
+/** What the provider says of its failure, with a credential that must not be visible. */
 const QUOTA = "The quota of this month is used up, key sk-proj-abcdefgh12345678.";
 const HEAD_MS = 60;
 const TOKEN_MS = 60;

@@ -22,7 +22,7 @@ const { VIDEO } = Modality;
 const NO_MEDIA = { user: [], assistant: [], result: [] };
 
 const unused = (): never => {
-  throw new Error("nobody is called");
+  throw new Error("no provider is called");
 };
 const IDLE: Provider = { translate: unused, create: unused, stream: unused, close: async () => {} };
 

@@ -54,7 +54,7 @@ async function use({ url, operationsUrl }: Product, key: string, model: string):
   await delay(WATCHED_MS);
 }
 
-it("a process with the defaults calls nobody but its own simulator", async () => {
+it("a process with the defaults connects to nothing but its own simulator", async () => {
   const { product, addresses } = await startWatched({ simulator: { first_token_ms: 0 } });
   await use(product, product.firstKey, "alpha-haiku-4.5");
   const others = [...addresses()].filter((address) => !address.startsWith("127.0.0.1:"));
@@ -62,7 +62,7 @@ it("a process with the defaults calls nobody but its own simulator", async () =>
   expect(addresses().size).toBe(1);
 });
 
-it("a process calls its database, Redis, provider and collector, and nobody else", async () => {
+it("a process connects to its database, Redis, provider and collector, and to nothing else", async () => {
   const collector = createServer((request, response) => {
     request.resume().on("end", () => response.end());
   }).listen(0, "127.0.0.1");

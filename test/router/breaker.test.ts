@@ -334,7 +334,7 @@ describe("failures of one account", () => {
     expect(breaker.state).toBe("open");
   });
 
-  it("open it for all together with those of another account, when nobody else is answered", () => {
+  it("open it for all together with those of another account, when no other account is answered", () => {
     attempt("+", "c");
     clock.advance(3_001);
     attempt("---");
@@ -356,7 +356,7 @@ describe("failures of one account", () => {
     }
   });
 
-  it("open it for nobody for long, with those of another one, who asks rarely", () => {
+  it("open it for no other account for long, with those of another one, which asks rarely", () => {
     let refused = 0;
     for (let ms = 0; ms < 300_000; ms += 100) {
       for (const account of ["a", "b"]) {

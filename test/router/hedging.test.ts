@@ -83,7 +83,7 @@ describe("a second attempt", () => {
     const world = hedgedWorld({ a: [after(1_200)], b: [after(5_000)] });
     const call = newCall();
     expect((await ask(world, call)).outcomes).toEqual(["b:cancelled", "a:served"]);
-    expect(call.billable).toMatchObject([{ model: { id: "b" }, committed: false, elapsedMs: 200, rest: undefined }]);
+    expect(call.billable).toMatchObject([{ model: { id: "b" }, committed: false, elapsedMs: 200, remainder: undefined }]);
     expect(world.router.hedges().get("name")).toEqual({ started: 1, won: 0, refused: 0 });
   });
 

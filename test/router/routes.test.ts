@@ -330,14 +330,14 @@ describe("a plan for a route", () => {
     expect(firstFor(requestOf({ strict: true }))).toBe("a");
   });
 
-  it("has fields that nobody knows in no target's disfavour", () => {
+  it("does not count unknown fields against a target", () => {
     const unknown = omitting.omitted;
     const world = createWorld({ scripts });
     const plan = world.router.plan(requestOf({}), [poolOf(world)], { mode: "stream", rules: NO_RULES, unknown });
     expect(plan.candidates[0]!.id).toBe("a");
   });
 
-  it("prefers a target that sends the caller's own body, with the fields that nobody knows", () => {
+  it("prefers a target that sends the caller's own body, with its unknown fields", () => {
     const unknown = omitting.omitted;
     const world = createWorld({ scripts, translations: { c: { isCallers: true } } });
     const models = world.models.map((model, index) => ({

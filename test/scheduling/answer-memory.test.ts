@@ -88,7 +88,7 @@ describe("the memory of large answers", () => {
     expect(ask(open(key, 0, from), 1).isThere).toBe(false);
   });
 
-  it("holds no more than the limit of the process and one answer, whoever asks", () => {
+  it("holds no more than the limit of the process and one answer, whichever keys ask", () => {
     memory = new AnswerMemory(LIMITS, clock);
     for (const account of ["a", "b", "c", "d"])
       for (const key of [1, 2, 3, 4]) {

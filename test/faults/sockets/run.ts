@@ -198,7 +198,7 @@ function auditAll(cases: readonly Case[], { entries, spent, holds, costMicroUsd 
   const each = cases.flatMap((seen) => auditEntry(seen, entries.get(requestIdOf(seen.plan.request)) ?? []));
   const all: string[] = [];
   if (holds > 0) all.push(`${holds} holds of budgets are left`);
-  if (spent.length === 0) all.push("nobody has spent anything");
+  if (spent.length === 0) all.push("no subject has spent anything");
   for (const { subject, spentMicroUsd, heldMicroUsd } of spent) {
     if (heldMicroUsd !== 0) all.push(`${heldMicroUsd} are still held of ${subject}`);
     if (spentMicroUsd !== costMicroUsd) all.push(`${subject} has spent ${spentMicroUsd}, its entries ${costMicroUsd}`);

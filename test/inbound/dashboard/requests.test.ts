@@ -232,14 +232,14 @@ describe("one request", () => {
       message: "Slow down.",
     });
     const own = refused({ accountId: bob.id, requestId: "req_slow", endedAtMs: served.endedAtMs + 1 });
-    const stranger = refused({ accountId: NO_CALLER, keyId: NO_CALLER, outcome: "unauthenticated", endedAtMs: NOON });
-    await store.refusals.add([], [own, stranger]);
+    const keyless = refused({ accountId: NO_CALLER, keyId: NO_CALLER, outcome: "unauthenticated", endedAtMs: NOON });
+    await store.refusals.add([], [own, keyless]);
     const idsOf = async (browser: Browser, filter = {}) =>
       (await browser.request.list({ filter })).requests.map(({ id }) => id);
-    const [ownId, strangerId] = [own.entry.completionId, stranger.entry.completionId];
+    const [ownId, keylessId] = [own.entry.completionId, keyless.entry.completionId];
     expect(await idsOf(bob)).toEqual([ownId, served.completionId]);
-    expect(await idsOf(ada)).toEqual([ownId, served.completionId, strangerId]);
-    expect(await idsOf(ada, { keyId: NO_CALLER })).toEqual([strangerId]);
+    expect(await idsOf(ada)).toEqual([ownId, served.completionId, keylessId]);
+    expect(await idsOf(ada, { keyId: NO_CALLER })).toEqual([keylessId]);
     expect(await idsOf(ada, { outcome: "rate_limited" })).toEqual([ownId]);
     for (const id of [ownId, "req_slow"])
       expect((await bob.request.get({ id })).request).toMatchObject({
@@ -247,7 +247,7 @@ describe("one request", () => {
         message: "Slow down.",
         refused: true,
       });
-    expect((await errorOf(bob.request.get({ id: strangerId }))).code).toBe(Code.InvalidArgument);
-    expect((await ada.request.get({ id: strangerId })).request).toMatchObject({ accountId: NO_CALLER, refused: true });
+    expect((await errorOf(bob.request.get({ id: keylessId }))).code).toBe(Code.InvalidArgument);
+    expect((await ada.request.get({ id: keylessId })).request).toMatchObject({ accountId: NO_CALLER, refused: true });
   });
 });

@@ -228,13 +228,13 @@ describe("accounts and invitations", () => {
     });
     expect((await ada.account.listInvitations({})).invitations).toEqual([invitation]);
     const bob = site.browser();
-    const stranger = site.browser();
+    const visitor = site.browser();
     const valid = { valid: true, email: "bob@example.com" };
-    expect(await stranger.session.getInvitation({ token })).toMatchObject(valid);
+    expect(await visitor.session.getInvitation({ token })).toMatchObject(valid);
     for (const wrong of ["", "guessed", "x".repeat(43)])
-      expect(await stranger.session.getInvitation({ token: wrong })).toMatchObject({ valid: false, email: "" });
+      expect(await visitor.session.getInvitation({ token: wrong })).toMatchObject({ valid: false, email: "" });
     await bob.session.signUp({ email: "bob@example.com", password: PASSWORD, invitationToken: token, name: "Bob" });
-    expect(await stranger.session.getInvitation({ token })).toMatchObject({ valid: false, email: "" });
+    expect(await visitor.session.getInvitation({ token })).toMatchObject({ valid: false, email: "" });
     const late = await errorOf(
       site.browser().session.signUp({ email: "eve@example.com", password: PASSWORD, invitationToken: token }),
     );

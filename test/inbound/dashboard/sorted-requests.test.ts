@@ -91,7 +91,7 @@ describe("sorted requests", () => {
     await database.close();
   });
 
-  it("of a token that nobody was given are the latest ones, too", async () => {
+  it("of a made-up token are the latest ones, too", async () => {
     const database = await connect({ dataDir, databaseUrl: undefined });
     await start({ ...store.ledger, ...createSortedLog(database, { window: 12 }) });
     await store.ledger.insert(costs.map((costMicroUsd, index) => entry({ costMicroUsd, endedAtMs: NOON + index })));

@@ -233,7 +233,7 @@ async function startWorld(store: Store) {
         const readsAll = PEOPLE[who].role === READER.id && READING_USAGE.has(rpc);
         if (right === "nothing" && !readsAll)
           expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
-        // Past requests of an account tell the name of a key that has another owner now.
+        // Past requests of an account have the name of a key that has another owner now.
         const isPast = rpc.startsWith("RequestService/") && right !== "nothing";
         if (rightTo(before.ownerOf(name)) === "nothing" && !isPast && !readsAll)
           expect(text, `${who} reads the key of ${name} by ${rpc}`).not.toContain(keyMarkOf(name));

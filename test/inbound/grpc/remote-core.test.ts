@@ -498,7 +498,7 @@ describe("a core that ends what all callers share", () => {
     ["refuses further streams", (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
     ["resets one", (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
     ["ends the connection", ({ session }) => session!.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
-  ])("is overloaded when it %s: no caller is told that its own request was wrong", async (_, end) => {
+  ])("is overloaded when it %s: no caller gets a fault of its own", async (_, end) => {
     const core = createHttp2Server().on("stream", (stream) => end(stream.on("error", () => undefined)));
     core.listen(0, "127.0.0.1");
     undo.push(() => void core.close());

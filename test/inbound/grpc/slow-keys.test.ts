@@ -91,9 +91,9 @@ function open(): ClientHttp2Session {
   return session;
 }
 
-let strangers = 0;
+let unknownKeys = 0;
 
-function begin(session: ClientHttp2Session, authorization = `Bearer unknown ${strangers++}`): ClientHttp2Stream {
+function begin(session: ClientHttp2Session, authorization = `Bearer unknown ${unknownKeys++}`): ClientHttp2Stream {
   const stream = session.request({
     ":method": "POST",
     ":path": CREATE,

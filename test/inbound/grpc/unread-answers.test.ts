@@ -158,7 +158,7 @@ it.each([
   ["an answer of embeddings", EMBED, EMBEDDING],
   ["a completion", CREATE, COMPLETION],
   ["a list of models", LIST, LISTED],
-])("%s that nobody reads counts as a request of its key until it is read", async (_, path, message) => {
+])("%s that is not read counts as a request of its key until it is read", async (_, path, message) => {
   limits = { concurrentRequests: 1 };
   const session = open();
   const first = await ask(session, path, message);
@@ -188,7 +188,7 @@ it.each([
   ["large answers", EMBED, EMBEDDING, 100],
   // All of it is sent, at the pace of the connection's window.
   ["lists of models", LIST, LISTED, MIB],
-])("%s that nobody reads are limited together, on any number of connections", async (_, path, message, window) => {
+])("%s that are not read are limited together, on any number of connections", async (_, path, message, window) => {
   description = "x".repeat(ANSWER_BYTES);
   const first = await ask(open(window), path, message);
   expect(first.refusal).toBeUndefined();
@@ -199,7 +199,7 @@ it.each([
   expect((await ask(open(), path, message)).refusal).toBeUndefined();
 });
 
-it("an answer that nobody reads is closed after half a minute, although its connection sends PINGs", async () => {
+it("an answer that is not read is closed after half a minute, although its connection sends PINGs", async () => {
   const session = open();
   const { stream } = await ask(session, CREATE, COMPLETION);
   const ping = (): Promise<unknown> => new Promise((resolve) => session.ping(resolve));

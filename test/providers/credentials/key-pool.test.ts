@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
 import { toApiKey } from "../../../src/providers/credentials/api-key.ts";
-import { type KeyRest, withKeyPool } from "../../../src/providers/credentials/key-pool.ts";
+import { type KeyPause, withKeyPool } from "../../../src/providers/credentials/key-pool.ts";
 import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
 
 let server: Server | undefined;
@@ -24,7 +24,7 @@ interface Reply {
 /** A pool of these keys before a server that answers each key as `replies` says, else 200; and what came of its requests. */
 async function poolOf(keys: readonly string[], replies: Record<string, Reply | ((body: string) => Reply)> = {}) {
   const used: string[] = [];
-  const rests: KeyRest[] = [];
+  const pauses: KeyPause[] = [];
   let nowMs = 0;
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const key = String(request.headers["x-api-key"]);
@@ -42,14 +42,14 @@ async function poolOf(keys: readonly string[], replies: Record<string, Reply | (
   const plain = connectUpstream({ baseUrl: `http://127.0.0.1:${port}`, allowPrivate: true, connectMs: 1000 });
   const pool = withKeyPool(plain, {
     keys: keys.map((key) => toApiKey(key, "x-api-key")),
-    onRest: (rest) => rests.push(rest),
+    onPause: (pause) => pauses.push(pause),
     now: () => nowMs,
   });
   upstream = pool;
   const headers = { "content-type": "application/json" };
   return {
     used,
-    rests,
+    pauses,
     pass: (ms: number) => (nowMs += ms),
     send: async (keyFamilyId?: string, { accountId = "acct", body = "{}" } = {}) => {
       const { signal } = new AbortController();
@@ -78,13 +78,13 @@ describe("a pool of keys", () => {
   });
 
   it.each([429, 401])("sends with the next key at once after %i, and pauses the key", async (status) => {
-    const { send, used, rests, pass } = await poolOf(["a", "b"], { a: { status, headers: { "retry-after": "3" } } });
+    const { send, used, pauses, pass } = await poolOf(["a", "b"], { a: { status, headers: { "retry-after": "3" } } });
     // A caller of the key that is refused.
     let caller = 0;
     while (!used.includes("a")) expect(await send(`caller ${caller++}`)).toBe(200);
     const own = `caller ${caller - 1}`;
     expect(used.slice(-2)).toEqual(["a", "b"]);
-    expect(rests).toEqual([{ key: 1, status, restMs: 3000 }]);
+    expect(pauses).toEqual([{ key: 1, status, pauseMs: 3000 }]);
     pass(2999);
     await send(own);
     expect(used.slice(-1)).toEqual(["b"]);
@@ -172,10 +172,10 @@ describe("a pool of keys", () => {
   it.each([
     [{}, 10_000],
     [{ "retry-after": "86400" }, 60_000],
-  ])("pauses a key for a bounded time (%j)", async (headers, restMs) => {
-    const { send, rests } = await poolOf(["a"], { a: { status: 429, headers } });
+  ])("pauses a key for a bounded time (%j)", async (headers, pauseMs) => {
+    const { send, pauses } = await poolOf(["a"], { a: { status: 429, headers } });
     expect(await send()).toBe(429);
-    expect(rests).toEqual([{ key: 1, status: 429, restMs }]);
+    expect(pauses).toEqual([{ key: 1, status: 429, pauseMs }]);
   });
 
   it.each([400, 403, 404, 500])("does not try another key after %i", async (status) => {

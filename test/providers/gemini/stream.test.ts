@@ -185,7 +185,7 @@ describe("a stream that fails", () => {
     ["is not JSON", Buffer.from("data: <html>\n\ndata: {}\n\n"), [unreadable]],
     ["trap 10: has its marker before its finish", Buffer.from("data: [DONE]\n\n"), [truncated]],
     [
-      "is told after content that it was wrong from the start",
+      "has an error after content about the request",
       sse(piece([{ text: "a" }]), { error: { code: 400, message: "secret words" } }),
       ["text", "upstream_rejected  The upstream provider failed while generating the response."],
     ],

@@ -46,7 +46,7 @@ async function textOf(answer: UpstreamResponse): Promise<string> {
 }
 
 describe("a connection that is idle", () => {
-  it("is closed when its server sends what nobody asked for, and no request gets that as its answer", async () => {
+  it("is closed when its server sends unsolicited bytes, and no request gets these as its answer", async () => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     expect(await textOf(await post(upstream))).toBe("ok");
     await delay(20);
@@ -57,9 +57,9 @@ describe("a connection that is idle", () => {
   });
 
   it.each([
-    ["has sent what nobody asked for", (socket: Socket): void => void socket.write(OK.replace("ok", "no"))],
+    ["has sent unsolicited bytes", (socket: Socket): void => void socket.write(OK.replace("ok", "no"))],
     ["has closed it", (socket: Socket): void => void socket.end()],
-  ])("is not used when its server %s, and nobody has seen it yet", async (_, meanwhile) => {
+  ])("is not used when its server %s, and this is not noticed yet", async (_, meanwhile) => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     expect(await textOf(await post(upstream))).toBe("ok");
     await delay(20);
@@ -301,7 +301,7 @@ describe("as many connections as there may be", () => {
   });
 });
 
-describe("a connection whose answer nobody reads", () => {
+describe("a connection whose answer is not read", () => {
   it("is not silent: its provider is not to blame", async () => {
     const size = 8 * 1024 * 1024;
     const { upstream } = await serve((socket) => {
@@ -385,7 +385,7 @@ describe("TLS", () => {
       expect(resumed).toEqual([false, true]);
     }));
 
-  it("sends nothing to a server whose certificate nobody has signed", async () => {
+  it("sends nothing to a server with a certificate of no trusted authority", async () => {
     const { upstream, requests } = await serveTls((socket) => socket.write(OK));
     await expect(post(upstream)).rejects.toMatchObject({
       code: "upstream_unavailable",

@@ -210,7 +210,7 @@ describe("calls over HTTP/2", () => {
     expect(await textOf(await second)).toBe("two");
   });
 
-  it("do not wait for an answer that nobody reads", async () => {
+  it("do not wait for an answer that is not read", async () => {
     const large = Buffer.alloc(8 * 1024 * 1024, "x");
     const send: Answer = (stream, body) => {
       stream.respond({ ":status": 200 });

@@ -172,7 +172,7 @@ describe("a bad request that is not the caller's doing", () => {
     ["gemini, of a field", gemini('Unknown name "foo": Cannot find field.'), "upstream_protocol"],
     ["openai, of a key", openai("Incorrect API key provided."), "upstream_refused_us"],
     ["openai, of a field", openai("property 'foo' is unsupported"), "upstream_protocol"],
-  ])("says nothing about the upstream's health when only words tell it: %s", (_, failure, code) => {
+  ])("says nothing about the upstream's health when only its words say so: %s", (_, failure, code) => {
     expect(failure).toMatchObject({ code, requestBound: true, transient: false });
   });
 
@@ -180,7 +180,7 @@ describe("a bad request that is not the caller's doing", () => {
     ["anthropic", anthropic("x", { error_code: "organization_on_hold" }), "upstream_refused_us"],
     ["gemini", gemini("API key not valid.", badKey), "upstream_refused_us"],
     ["openai", openai("x", "invalid_api_key"), "upstream_refused_us"],
-  ])("counts when a structured field tells it: %s", (_, failure, code) => {
+  ])("counts when a structured field says so: %s", (_, failure, code) => {
     expect(failure).toMatchObject({ code, requestBound: false });
   });
 
