@@ -3,14 +3,14 @@ import { authenticateCaller, type Bindings, type ShownCredentials } from "../../
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { memoryKeyStore } from "./fakes.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 
 const NAME = "URI:spiffe://example.org/billing";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 async function setUp() {
   const clock = new FakeClock();
-  const store = memoryKeyStore();
+  const { keys: store } = openMemoryStores();
   const context = { store, clock };
   const { secret, record } = await createKey(context, { name: "billing" });
   const authenticator = createAuthenticator(context);

@@ -257,7 +257,7 @@ describe("a required second factor", () => {
       await insertSession(session);
     });
     await expect(signIn(access, ADA, HERE)).rejects.toMatchObject({ code: "unauthenticated" });
-    expect([...access.store.sessions]).toEqual([]);
+    expect(access.stores.rows("sessions")).toEqual([]);
   });
 
   it("is not removed when it is the last, also when two are removed at once", async () => {

@@ -6,11 +6,11 @@ import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
 import { Failure } from "../../src/core/failure.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { memoryKeyStore } from "./fakes.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 
 function setUp() {
   const clock = new FakeClock();
-  const store = memoryKeyStore();
+  const { keys: store } = openMemoryStores();
   const findByHash = vi.spyOn(store, "findByHash");
   return { clock, store, findByHash, keys: { clock, store }, authenticator: createAuthenticator({ clock, store }) };
 }

@@ -7,12 +7,12 @@ import type { Attribution } from "../../src/core/attribution.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
 import type { Stop } from "../../src/core/stops.ts";
 import { startKeyWatch } from "../../src/inbound/current-key.ts";
-import { memoryKeyStore } from "../access/fakes.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 
 function setUp() {
   const clock = new FakeClock();
-  const store = memoryKeyStore();
+  const { keys: store } = openMemoryStores();
   const keys = { store, clock };
   const authenticator = createAuthenticator(keys);
   const calls = new Calls(clock);

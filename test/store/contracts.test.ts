@@ -1,10 +1,8 @@
 import { rmSync } from "node:fs";
 import { describe, onTestFinished } from "vitest";
 import { openStore } from "../../src/store/store.ts";
-import { memoryKeyStore } from "../access/fakes.ts";
 import { makeDataDir } from "../support/data-dir.ts";
 import { describeStore } from "./contracts/contracts.ts";
-import { describeKeyStore } from "./contracts/key-store.ts";
 
 describe("SQLite", () => {
   describeStore(async (options) => {
@@ -16,8 +14,4 @@ describe("SQLite", () => {
     });
     return store;
   });
-});
-
-describe("the in-memory stores of other tests", () => {
-  describeKeyStore(() => Promise.resolve({ keys: memoryKeyStore() }));
 });

@@ -108,7 +108,7 @@ describe("an entry of the audit log", () => {
       },
       { action: "alert_channel_created", object, afterJson: fields("all", "warning") },
     ]);
-    expect(JSON.stringify(withAlerts.access.audit.entries)).not.toContain("example.com");
+    expect(JSON.stringify(withAlerts.access.stores.entries())).not.toContain("example.com");
   });
 });
 
