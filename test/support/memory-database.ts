@@ -12,11 +12,13 @@ import { createThrottleStore } from "../../src/store/access/throttle-store.ts";
 import { createAlertStore } from "../../src/store/alerts/alert-store.ts";
 import { createAuditStreams } from "../../src/store/alerts/audit-streams.ts";
 import { Database } from "../../src/store/database.ts";
-import { createLedgerCompaction } from "../../src/store/ledger/ledger-store.ts";
+import { createLedgerCompaction, createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
 import { createRefusalStore } from "../../src/store/ledger/refusals.ts";
+import { createUsageStore } from "../../src/store/ledger/usage.ts";
 import { createAttributedBudgets } from "../../src/store/limits/attributed-budgets.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import type { Schema } from "../../src/store/schema.ts";
+import { addPercentiles } from "../../src/store/sqlite/percentiles.ts";
 import { runTransaction } from "../../src/store/transactions.ts";
 
 /** The product's database on a SQLite connection of this thread: a thread of its own takes longer to start than most tests. */
@@ -61,23 +63,28 @@ export type MemoryStores = ReturnType<typeof openMemoryStores>;
 export function openMemoryStores() {
   const connection = new DatabaseSync(":memory:");
   connection.deserialize(MIGRATED);
+  addPercentiles(connection);
   const database = databaseOn(connection);
   const changes = new KeyChanges(database);
   const compaction = createLedgerCompaction(database);
+  const places = { database, reports: database, compaction, databaseUrl: undefined, begunFiles: undefined };
   const rows = <T extends keyof Schema>(table: T): Schema[T][] =>
     connection.prepare(`select * from ${table}`).all() as unknown as Schema[T][];
   return {
     accounts: createAccountStore(database, changes),
     alerts: createAlertStore(database),
-    attributedBudgets: createAttributedBudgets({ database, reports: database, compaction }),
-    audit: createAuditStore({ database, reports: database }),
+    attributedBudgets: createAttributedBudgets(places),
+    audit: createAuditStore(places),
     auditStreams: createAuditStreams(database),
     keys: createKeyStore(database, changes, compaction),
     keyNotices: createKeyNotices(database),
-    refusals: createRefusalStore({ database, reports: database, databaseUrl: undefined, begunFiles: undefined }),
+    ledger: createLedgerStore(places),
+    refusals: createRefusalStore(places),
     savedFilters: createSavedFilters(database),
     stops: createStopStore(database, changes),
     throttles: createThrottleStore(database),
+    usage: createUsageStore({ ...places, connectRanking: () => Promise.resolve(database) }),
+    database,
     /** The entries of the audit log, oldest first. */
     entries: () => rows("audit_entries").map(toAuditEntry),
     /** All rows of a table. */

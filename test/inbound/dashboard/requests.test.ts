@@ -1,36 +1,28 @@
-import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { NO_CALLER, type LedgerEntry } from "../../../src/core/ledger.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { kept as keptRecord, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import { AttemptOutcome } from "../../../gen/parley/v1/report_pb.js";
 import { attemptOf } from "../../support/attempt.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-requests-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
   return call.then(

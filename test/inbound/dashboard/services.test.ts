@@ -16,13 +16,40 @@ import {
 } from "../../../gen/parley/console/v1/usage_pb.js";
 import { hashApiKey, isApiKey } from "../../../src/access/api-key.ts";
 import { hashToken } from "../../../src/access/secret-token.ts";
+import { type LatencyQuery, totalOf, type UsageQuery, type UsageStore } from "../../../src/ledger/usage-store.ts";
 import { PASSWORD } from "../../access/set-up.ts";
+import { entry } from "../../store/contracts/entries.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
+/** Usage that remembers what it was asked, and answers that there is none. */
+interface AskedUsage extends UsageStore {
+  readonly asked: (UsageQuery | LatencyQuery)[];
+}
+
+function askedUsage(): AskedUsage {
+  const asked: AskedUsage["asked"] = [];
+  return {
+    asked,
+    async summarize(query) {
+      asked.push(query);
+      return { rows: [], total: totalOf([]), isChosenByDay: query.by === "account", cutSinceMs: undefined };
+    },
+    async latency(query) {
+      asked.push(query);
+      return { overall: undefined, points: [], sinceMs: undefined };
+    },
+    prune: async () => 0,
+    pruneMinutes: async () => 0,
+    rank: async () => 0,
+  };
+}
+
+let usage: AskedUsage;
 let site: ConsoleUnderTest;
 beforeEach(async () => {
-  site = await startConsole({ signUp: "open" });
+  usage = askedUsage();
+  site = await startConsole({ signUp: "open", usage });
 });
 afterEach(() => site.close());
 
@@ -493,7 +520,7 @@ describe("usage and settings", () => {
     await bob.usage.getLatency({});
     expect(await ada.usage.summarize({ step: UsageStep.DAY })).toMatchObject({ chosenByDay: false });
     await ada.usage.getLatency({ filter: { accountId: bob.id } });
-    expect(site.usage.asked.map(({ accountId }) => accountId)).toEqual([bob.id, bob.id, undefined, bob.id]);
+    expect(usage.asked.map(({ accountId }) => accountId)).toEqual([bob.id, bob.id, undefined, bob.id]);
     const others = { filter: { accountId: ada.id } };
     const acts = [
       bob.usage.summarize(others),
@@ -509,7 +536,7 @@ describe("usage and settings", () => {
     const nowMs = site.access.clock.now();
     const untilMs = Math.ceil(nowMs / 3_600_000) * 3_600_000;
     const sinceMs = Math.floor((nowMs - 30 * DAY_MS) / 3_600_000) * 3_600_000;
-    expect(site.usage.asked).toMatchObject([{ by: "none", step: "all", maxGroups: 100, untilMs, sinceMs }]);
+    expect(usage.asked).toMatchObject([{ by: "none", step: "all", maxGroups: 100, untilMs, sinceMs }]);
     for (const since of [0, nowMs + 1]) {
       const error = await errorOf(ada.usage.summarize({ filter: { since: timestampFromMs(since) } }));
       expect(error.code).toBe(Code.InvalidArgument);
@@ -519,7 +546,7 @@ describe("usage and settings", () => {
   it("have at most 1,000 steps, and as many groups as can be shown", async () => {
     const ada = await site.signedUp("ada");
     await ada.usage.summarize({ by: UsageGrouping.MODEL, step: UsageStep.HOUR });
-    expect(site.usage.asked).toMatchObject([{ by: "model", step: "hour", maxGroups: 10 }]);
+    expect(usage.asked).toMatchObject([{ by: "model", step: "hour", maxGroups: 10 }]);
     const filter = { since: timestampFromMs(site.access.clock.now() - 60 * DAY_MS) };
     for (const act of [
       ada.usage.summarize({ filter, step: UsageStep.HOUR }),
@@ -543,7 +570,7 @@ describe("usage and settings", () => {
     const offsets = [{ fromMs: nowMs - 11 * minute, offsetMs: 5.5 * hour }];
     await ada.usage.summarize({ filter, timeZone: "Asia/Kolkata" });
     const span = { sinceMs: nowMs - 11 * minute, untilMs: nowMs };
-    expect(site.usage.asked).toMatchObject([
+    expect(usage.asked).toMatchObject([
       { ...span, grain: "minute", step: "five_minutes" },
       { ...span, step: "minute" },
       { ...span, grain: "minute", offsets },
@@ -581,20 +608,23 @@ describe("usage and settings", () => {
       body,
     });
     expect(answer.status).toBe(400);
-    expect(site.usage.asked).toEqual([]);
+    expect(usage.asked).toEqual([]);
   });
 
   it("say what an account has spent this month, and each key with all of its rotations", async () => {
     const ada = await site.signedUp("ada");
-    const month = new Date(site.access.clock.now()).toISOString().slice(0, 7);
-    expect(await ada.usage.getSpending({})).toMatchObject({
-      month,
-      spentMicroUsd: BigInt("account:acct_default".length),
-    });
+    const startedAtMs = site.access.clock.now();
+    const month = new Date(startedAtMs).toISOString().slice(0, 7);
     const { key: first } = await ada.key.create({ name: "a" });
-    await ada.key.rotate({ id: first!.id });
+    const { key: second } = await ada.key.rotate({ id: first!.id });
+    const of = { accountId: ada.id, startedAtMs };
+    await site.access.stores.ledger.insert([
+      entry({ ...of, keyId: first!.id, costMicroUsd: 3 }),
+      entry({ ...of, keyId: second!.id, costMicroUsd: 4 }),
+    ]);
+    expect(await ada.usage.getSpending({})).toMatchObject({ month, spentMicroUsd: 7n });
     const spent = (await ada.key.list({})).keys.map(({ monthSpentMicroUsd }) => monthSpentMicroUsd);
-    expect(spent).toEqual(Array(2).fill(BigInt(`key:${first!.id}`.length)));
+    expect(spent).toEqual([7n, 7n]);
   });
 
   it("say what keys can be made for", async () => {

@@ -38,7 +38,6 @@ import { type HttpServer, startHttpServer } from "../../../src/inbound/http/serv
 import type { Refusal } from "../../../src/inbound/services.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { AttemptCount, KnownReplica } from "../../../src/ledger/target-history.ts";
-import { type LatencyQuery, totalOf, type UsageQuery, type UsageStore } from "../../../src/ledger/usage-store.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
@@ -46,21 +45,6 @@ import { roomyAdmission } from "../../support/admission.ts";
 import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 import { errorOf } from "./errors.ts";
 import { idleServices } from "../../support/idle-services.ts";
-
-/** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
-const EMPTY_LEDGER: ConsolePorts["ledger"] = {
-  list: async () => ({ entries: [], next: undefined }),
-  listSorted: async () => ({ entries: [], next: undefined, sortedSinceMs: undefined }),
-  find: async () => undefined,
-  async spending(subjects) {
-    return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
-  },
-};
-
-/** Usage that remembers what it was asked, and answers that there is none. */
-interface AskedUsage extends UsageStore {
-  readonly asked: (UsageQuery | LatencyQuery)[];
-}
 
 /** One browser: a client with a cookie of its own. */
 export interface Browser {
@@ -88,10 +72,15 @@ export interface Browser {
   readonly setCookies: string[];
 }
 
+/** The stores of a console. */
+export type ConsoleStores = Pick<
+  Store,
+  "accounts" | "attributedBudgets" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
+>;
+
 export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: KeyStore;
-  readonly usage: AskedUsage;
   readonly feed: RequestFeed;
   readonly models: (Model | Route)[];
   readonly health: HealthRecorder;
@@ -177,7 +166,7 @@ function alertsOf({ clock, log, stores: { alerts: store } }: AccessUnderTest): C
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with its ports in memory, or with this ledger and usage. */
+/** The console behind the real HTTP entrance on a free port, with a database in memory, or with parts of this one. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<
@@ -185,8 +174,6 @@ export async function startConsole(
         ConsolePorts,
         | "ledger"
         | "usage"
-        | "refusals"
-        | "keyNotices"
         | "admission"
         | "savedFilters"
         | "contents"
@@ -202,11 +189,8 @@ export async function startConsole(
       readonly port?: number;
       /** The OpenID provider, on the clock of the console. */
       readonly oidc?: (clock: FakeClock) => ConsolePorts["oidc"];
-      /** In place of what is in memory. */
-      readonly store?: Pick<
-        Store,
-        "accounts" | "attributedBudgets" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
-      >;
+      /** In place of stores in memory. */
+      readonly store?: ConsoleStores;
       /** Makes the alerts with the access of the console. Default: those of its database, without channels. */
       readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
     } = {},
@@ -216,10 +200,8 @@ export async function startConsole(
     trustedProxies = [],
     files,
     store,
-    ledger: kept = store?.ledger,
-    usage: used = store?.usage,
-    refusals: refusedBefore = store?.refusals,
-    keyNotices = store?.keyNotices,
+    ledger,
+    usage,
     savedFilters,
     contents,
     contentKeptMs,
@@ -234,9 +216,8 @@ export async function startConsole(
   } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
   const access = setUpAccess(changes);
-  const { stores } = access;
-  const { keys } = stores;
-  const usage = askedUsage();
+  const { keys } = access.stores;
+  const stores = { ...access.stores, ...store };
   const feed = new RequestFeed();
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
@@ -252,18 +233,18 @@ export async function startConsole(
   const console = createConsole(
     {
       access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
-      audit: store?.audit ?? stores.audit,
+      audit: stores.audit,
       auditStreams: { ...alertsOf(access), streams: stores.auditStreams, ends: never },
-      keys: store?.keys ?? keys,
-      ledger: kept ?? EMPTY_LEDGER,
-      usage: used ?? usage,
-      refusals: refusedBefore ?? stores.refusals,
-      keyNotices: keyNotices ?? stores.keyNotices,
+      keys: stores.keys,
+      ledger: ledger ?? stores.ledger,
+      usage: usage ?? stores.usage,
+      refusals: stores.refusals,
+      keyNotices: stores.keyNotices,
       savedFilters: savedFilters ?? stores.savedFilters,
       contents,
       contentKeptMs,
-      stops: store?.stops ?? stores.stops,
-      attributedBudgets: store?.attributedBudgets ?? stores.attributedBudgets,
+      stops: stores.stops,
+      attributedBudgets: stores.attributedBudgets,
       traceUrl,
       database: "sqlite",
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
@@ -309,7 +290,6 @@ export async function startConsole(
   return {
     access,
     keys,
-    usage,
     feed,
     models,
     health,
@@ -389,22 +369,4 @@ function send(port: number, path: string, { method = "POST", headers = {}, body 
     });
     request.end(body);
   });
-}
-
-function askedUsage(): AskedUsage {
-  const asked: AskedUsage["asked"] = [];
-  return {
-    asked,
-    async summarize(query) {
-      asked.push(query);
-      return { rows: [], total: totalOf([]), isChosenByDay: query.by === "account", cutSinceMs: undefined };
-    },
-    async latency(query) {
-      asked.push(query);
-      return { overall: undefined, points: [], sinceMs: undefined };
-    },
-    prune: async () => 0,
-    pruneMinutes: async () => 0,
-    rank: async () => 0,
-  };
 }

@@ -1,34 +1,26 @@
-import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LoggedRequest, WatchRequestsResponse } from "../../../gen/parley/console/v1/request_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry as makeEntry } from "../../store/contracts/entries.ts";
 import { kept, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-watch-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 /** An entry of one that ends now. */
 function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
@@ -147,7 +139,7 @@ describe("watching requests", () => {
 
   it("continues with this process's own while the ledger is unavailable", async () => {
     const watching = await watch();
-    await store.close();
+    vi.spyOn(store.ledger, "list").mockRejectedValue(new Error("the database is unavailable"));
     for (let second = 0; second < 5; second += 1) site.access.clock.advance(1_000);
     const own = entry();
     site.feed.record(kept(own));
