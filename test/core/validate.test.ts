@@ -16,6 +16,7 @@ import { validate } from "../../src/core/validate.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
+import { findFailure } from "../support/errors.ts";
 
 type Wrong = MessageInitShape<typeof CompletionRequestSchema>;
 type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
@@ -25,15 +26,8 @@ const painter = modelOf("painter", text.provider, {
   upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) },
 });
 
-function failureOf(wrong: Wrong, primary = text): Failure | undefined {
-  try {
-    validate(requestTo(wrong), primary, () => ["painter"]);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  return undefined;
-}
+const failureOf = (wrong: Wrong, primary = text): Failure | undefined =>
+  findFailure(() => validate(requestTo(wrong), primary, () => ["painter"]));
 
 const said = (...messages: readonly Message[]): Wrong => ({ messages: [...messages] });
 const user = message(Role.USER, "hi");

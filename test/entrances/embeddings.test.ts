@@ -24,6 +24,7 @@ import {
 } from "../support/scripted-upstream.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { toInputs } from "../support/embedding-inputs.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
 
@@ -116,14 +117,7 @@ interface Calling {
   readonly signal?: AbortSignal;
 }
 
-async function failureOf(work: Promise<unknown>): Promise<ConnectError> {
-  return work.then(
-    () => {
-      throw new Error("it did not fail");
-    },
-    (reason: unknown) => ConnectError.from(reason),
-  );
-}
+const failureOf = rejectionsOf(ConnectError);
 
 /** Answers with a vector for each input, in base64, and one token for each. */
 const embeds = (dimensions = 3): Act => {

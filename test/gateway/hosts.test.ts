@@ -24,6 +24,7 @@ import type { Received } from "../support/hosts/server.ts";
 import { CLAUDE, GEMINI, PROJECT, REGION, startVertex, VECTORS, type Vertex } from "../support/hosts/vertex.ts";
 import { toInputs } from "../support/embedding-inputs.ts";
 import { foldStream } from "../support/fold.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-hosts-"));
 const file = join(folder, "account.json");
@@ -90,14 +91,7 @@ async function embed({ provider, upstream }: Model, texts: readonly string[]) {
   return provider.embeddings!.create(call, texts.length);
 }
 
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const reason = await work.then(
-    () => new Error("it worked"),
-    (error: unknown) => error,
-  );
-  if (reason instanceof Failure) return reason;
-  throw reason;
-}
+const failureOf = rejectionsOf(Failure);
 
 /** What the operator reads of the provider's failed test. */
 async function toldOf(...parts: Parameters<typeof configOf>): Promise<string> {

@@ -13,6 +13,7 @@ import { changeEntries, type EntryChange, importDocument, rollBack } from "../..
 import { toStored } from "../../src/gateway/stored-watch.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { makeDataDir } from "../support/data-dir.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 const SECRET = "the-credential-of-acme";
 const ACTOR = { actorId: "acct_1", network: "192.0.2.1" };
@@ -70,14 +71,7 @@ async function inForce(): Promise<Config> {
   return parseConfig({ ...sourceOf(), stored: toStored(await store.configuration.read(), ports().cipher) });
 }
 
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const failure = await work.then(
-    () => undefined,
-    (reason: unknown) => reason as Failure,
-  );
-  if (failure === undefined) throw new Error("the change was accepted");
-  return failure;
-}
+const failureOf = rejectionsOf(Failure);
 
 describe("a change of the stored configuration", () => {
   it("is a version with its author, and its credential is encrypted and nowhere else", async () => {

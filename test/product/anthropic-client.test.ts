@@ -1,6 +1,6 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startSimulator } from "../../src/simulator/server.ts";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
 import { RED_PIXEL } from "./support/red-pixel.ts";
@@ -13,6 +13,8 @@ import {
   textEvent,
   type Upstream,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -52,8 +54,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   script = [];
-  // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (name.startsWith("ANTHROPIC_")) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 function client(options: { apiKey?: string; maxRetries?: number } = {}): Anthropic {
@@ -65,14 +66,7 @@ function ask(model: string, content = "Tell me about tides"): Anthropic.MessageC
 }
 
 /** The error that a call ends with. */
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof Anthropic.APIError>> {
-  const error: unknown = await Promise.resolve(call).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof Anthropic.APIError) return error;
-  throw new Error(`this is not one of the client's errors: ${String(error)}`);
-}
+const errorOf = rejectionsOf(Anthropic.APIError);
 
 const refuse =
   (status: number, headers: Record<string, string> = {}) =>

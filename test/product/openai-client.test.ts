@@ -1,5 +1,5 @@
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
 import {
   answerJson,
@@ -10,6 +10,8 @@ import {
   textEvent,
   type Upstream,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -40,8 +42,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   script = [];
-  // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (name.startsWith("OPENAI_")) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 function client(options: { apiKey?: string; maxRetries?: number } = {}): OpenAI {
@@ -53,14 +54,7 @@ function ask(model: string, content = "Tell me about tides"): OpenAI.ChatComplet
 }
 
 /** The error that a call ends with. */
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  const error: unknown = await Promise.resolve(call).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof OpenAI.APIError) return error;
-  throw new Error(`this is not one of the client's errors: ${String(error)}`);
-}
+const errorOf = rejectionsOf(OpenAI.APIError);
 
 const refuse =
   (status: number, headers: Record<string, string> = {}) =>

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema } from "../../../gen/google/rpc/error_details_pb.js";
@@ -6,6 +6,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import { NO_CALLER, type LedgerEntry } from "../../../src/core/ledger.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { kept as keptRecord, refusal } from "./ended-requests.ts";
+import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import { AttemptOutcome } from "../../../gen/parley/v1/report_pb.js";
 import { attemptOf } from "../../support/attempt.ts";
@@ -23,13 +24,6 @@ beforeEach(async () => {
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
 afterEach(() => site.close());
-
-async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
-  return call.then(
-    () => expect.fail("the call succeeded"),
-    (reason: unknown) => ConnectError.from(reason),
-  );
-}
 
 describe("the list of requests", () => {
   it("is of one's own account for members, whatever they ask", async () => {

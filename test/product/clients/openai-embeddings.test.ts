@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../../support/product.ts";
 import { cleanEnvironment } from "../support/clean-environment.ts";
 import { answerJson, startUpstream, type Upstream } from "../support/upstream.ts";
+import { rejectionsOf } from "../../support/errors.ts";
 
 /** What a float of 32 bits holds exactly. */
 const VECTORS = [
@@ -51,11 +52,7 @@ function client(): OpenAI {
   return new OpenAI({ baseURL: `${product.url}/v1`, apiKey: product.firstKey, maxRetries: 0 });
 }
 
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  const error: unknown = await Promise.resolve(call).catch((reason: unknown) => reason);
-  if (error instanceof OpenAI.APIError) return error;
-  throw new Error("the call succeeded", { cause: error });
-}
+const errorOf = rejectionsOf(OpenAI.APIError);
 
 describe("the openai client's embeddings", () => {
   it("are asked for and read as base64, which the client does unasked", async () => {
