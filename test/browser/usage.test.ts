@@ -9,6 +9,7 @@ import { openStore } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { postChat } from "../support/post-json.ts";
 
 const DAY_MS = 86_400_000;
 const HOSTILE_KEY = "=2+3 <img src=x onerror=alert(1)>";
@@ -248,11 +249,7 @@ describe("the usage page", () => {
   it("counts refused requests, also those without a valid key, by the minute", async () => {
     const { page } = visit;
     const post = (apiKey: string, model: string) =>
-      fetch(`${site.product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
-      });
+      postChat(site.product.url, apiKey, { model, messages: [{ role: "user", content: "Hello" }] });
     expect((await post(site.product.firstKey, "nothing")).status).toBe(404);
     expect((await post("sk_parley_wrong", "alpha-haiku-4.5")).status).toBe(401);
     const shown = async (search: string) => {

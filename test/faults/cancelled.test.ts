@@ -6,7 +6,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { createKey, type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { callGrpc } from "../entrances/scenarios/grpc-client.ts";
 import { Chance } from "./simulation/chance.ts";
@@ -203,9 +203,7 @@ describe("cancelled completions", () => {
     "exceed a budget by at most one request",
     async () => {
       const { product, generated } = await openWorld();
-      const { output, ending } = runProduct("keys create --name a --budget 0.3 --json".split(" "), product);
-      await ending;
-      const { key } = JSON.parse(output.stdout) as { key: string };
+      const { key } = await createKey(product, "--budget 0.3");
       const leave = callers(product);
       const chance = new Chance(`${seed()}/budget`);
       let refused = 0;

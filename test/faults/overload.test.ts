@@ -10,6 +10,7 @@ import type { Outcome, Phase } from "./overload/generator.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
+import { postChat } from "../support/post-json.ts";
 
 /**
  * 12,000 events in six seconds, in forty packets. This costs the product as much as some 400 separate events, which is
@@ -274,11 +275,7 @@ it("memory pressure refuses new completions and lets open streams end", async ()
     const text = "x".repeat(3_000_000);
     const choice = { model: "local/test", fallback_models: ["local/other"] };
     const ask = async (): Promise<{ status: number; text: string }> => {
-      const response = await fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-        body: JSON.stringify({ ...choice, messages: [{ role: "user", content: text }] }),
-      });
+      const response = await postChat(product.url, product.firstKey, { ...choice, messages: [{ role: "user", content: text }] });
       return { status: response.status, text: await response.text() };
     };
     const asked: Promise<{ status: number; text: string }>[] = [];

@@ -2,7 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startSimulator } from "../../src/simulator/server.ts";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { createKey, type Product, startProduct } from "../support/product.ts";
 import { RED_PIXEL } from "./support/red-pixel.ts";
 import {
   answerJson,
@@ -246,12 +246,8 @@ describe("the anthropic client's typed errors", () => {
   });
 
   it("are PermissionDeniedError for a model that the key may not use", async () => {
-    const command = runProduct(
-      ["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"],
-      product,
-    );
-    expect(await command.ending).toMatchObject({ code: 0 });
-    const narrow = client({ apiKey: command.output.stdout.trim() });
+    const { key } = await createKey(product, "--models beta-3-flash");
+    const narrow = client({ apiKey: key });
     const error = await errorOf(narrow.messages.create(ask("alpha-haiku-4.5")));
     expect(error).toBeInstanceOf(Anthropic.PermissionDeniedError);
     expect(error).toMatchObject({ status: 403, type: "permission_error" });

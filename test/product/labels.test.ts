@@ -9,6 +9,7 @@ import { captureCli } from "../support/cli.ts";
 import type { RoutePlanJson } from "../../src/formats/route-plan.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -80,11 +81,7 @@ interface Sent {
 }
 
 async function post(path: string, body: object, { key = keys.plain.key, headers = {} }: Sent = {}) {
-  const response = await fetch(product.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(product.url + path, key, body, { headers });
   const json: unknown = await response.json();
   return { status: response.status, headers: response.headers, json };
 }

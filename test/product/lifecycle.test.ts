@@ -5,15 +5,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
-import {
-  FREE_PORTS,
-  MAIN,
-  makeHome,
-  type Product,
-  type ProductOptions,
-  runProduct,
-  startProduct,
-} from "../support/product.ts";
+import { createKey, FREE_PORTS, MAIN, makeHome, type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
 import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
 import {
   answerJson,
@@ -26,6 +18,7 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -55,11 +48,7 @@ function openHome(): string {
 const FAST = { simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 } };
 
 function complete({ url }: Product, key: string, model = "local/test"): Promise<Response> {
-  return fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  return postChat(url, key, { model });
 }
 
 async function statusOf(call: Promise<Response>): Promise<number> {
@@ -176,9 +165,7 @@ describe("the first start", () => {
 describe("keys created while the server runs", () => {
   it("work at once, and are refused within five seconds of being revoked", { timeout: 20_000 }, async () => {
     const product = await openProduct({ config: FAST });
-    const created = runProduct(["keys", "create", "--name", "second", "--json"], product);
-    expect(await created.ending).toMatchObject({ code: 0 });
-    const { id, key } = JSON.parse(created.output.stdout) as { id: string; key: string };
+    const { id, key } = await createKey(product);
     expect(await statusOf(complete(product, key, "beta-3-flash"))).toBe(200);
 
     const revoked = runProduct(["keys", "revoke", id], product);

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { createKey, type Product, startProduct } from "../support/product.ts";
 import {
   answerJson,
   answerText,
@@ -86,12 +86,8 @@ describe("the openai client's typed errors", () => {
   });
 
   it("are PermissionDeniedError for a model that the key may not use", async () => {
-    const command = runProduct(
-      ["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"],
-      product,
-    );
-    expect(await command.ending).toMatchObject({ code: 0 });
-    const narrow = client({ apiKey: command.output.stdout.trim() });
+    const { key } = await createKey(product, "--models beta-3-flash");
+    const narrow = client({ apiKey: key });
     const error = await errorOf(narrow.chat.completions.create(ask("alpha-haiku-4.5")));
     expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError);
     expect(error).toMatchObject({ status: 403, type: "permission_error" });

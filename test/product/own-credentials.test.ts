@@ -9,6 +9,7 @@ import { Role } from "../../gen/parley/v1/message_pb.js";
 import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat, postJson } from "../support/post-json.ts";
 
 const OPERATORS = "operators-key-at-the-provider";
 const BOBS = "bobs-own-key-at-the-provider";
@@ -106,11 +107,7 @@ interface Answer {
 }
 
 async function ask(key: string, body: object = {}, { url }: Product = product): Promise<Answer> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "tiny", messages: [{ role: "user", content: "hi" }], ...body }),
-  });
+  const response = await postChat(url, key, { model: "tiny", ...body });
   return { status: response.status, text: await response.text() };
 }
 
@@ -156,11 +153,7 @@ describe("an account's own credential", () => {
       { headers: { authorization: `Bearer ${bobsKey}` } },
     );
     expect(report?.attempts).toMatchObject([{ model: "tiny", ownCredential: true }]);
-    const embedded = await fetch(`${product.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${bobsKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "vectors", input: "hi" }),
-    });
+    const embedded = await postJson(`${product.url}/v1/embeddings`, bobsKey, { model: "vectors", input: "hi" });
     expect(embedded.status).toBe(200);
     expect(used()).toEqual([BOBS, BOBS]);
   });

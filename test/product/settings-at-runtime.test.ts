@@ -19,6 +19,7 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 /** A change is promised within a second; the rest is for the machine's other work. */
 const SOON = { timeout: 5_000, interval: 20 };
@@ -40,11 +41,7 @@ interface Asked {
 }
 
 async function ask({ url, firstKey }: Product): Promise<Asked> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, firstKey, { model: "local/test", max_tokens: 10 });
   const { error } = (await response.json()) as { readonly error?: { readonly message: string } };
   const numberOf = (name: string): number => Number(response.headers.get(`x-ratelimit-${name}-requests`) ?? NaN);
   return {

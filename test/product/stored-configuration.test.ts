@@ -14,6 +14,7 @@ import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { signUpFirst } from "../support/signed-up.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 const SECRET = "the-credential-of-the-provider";
 
@@ -49,11 +50,7 @@ async function cli({ home }: Pick<Product, "home">, argv: readonly string[], inp
 }
 
 async function ask({ url, firstKey }: Product, model: string): Promise<number> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, firstKey, { model });
   await response.body?.cancel();
   return response.status;
 }

@@ -11,6 +11,7 @@ import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { type Part, Role } from "../../gen/parley/v1/message_pb.js";
 import { type Output, type Product, runProduct, startProduct } from "../support/product.ts";
 import { answerJson, answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
 
 const MODEL = "local/test";
 const PROMPT = "How old is the lighthouse?";
@@ -84,11 +85,7 @@ async function post(
   { path, body }: Sent,
   { requestId, secret }: { readonly requestId: string; readonly secret: string },
 ) {
-  const response = await fetch(product.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", "x-request-id": requestId },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(product.url + path, secret, body, { headers: { "x-request-id": requestId } });
   return { status: response.status, text: await response.text() };
 }
 

@@ -14,6 +14,7 @@ import { startLoad } from "../replicas/support/load.ts";
 import { idsIn } from "../replicas/support/written-ids.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { makeHome, type Product, runProduct, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const OVERLOAD = { overload: { max_calls: 500 } };
 const REQUESTS = 200;
@@ -304,15 +305,11 @@ describe("a gateway of two workers", () => {
   it("finishes calls in flight after a SIGTERM, and ends them after a second one", async () => {
     const product = await open({ simulator: { enabled: true, tokens_per_second: 1, first_token_ms: 0 } });
     const ask = async () =>
-      fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-        body: JSON.stringify({
+      postChat(product.url, product.firstKey, {
           model: "alpha-haiku-4.5",
           stream: true,
           messages: [{ role: "user", content: "Write 200 words" }],
-        }),
-      });
+        });
     const answers = await Promise.all(Array.from({ length: 4 }, ask));
     await expect.poll(async () => (await readinessOf(product)).active_calls).toBe(4);
     product.signal("SIGTERM");
@@ -355,11 +352,7 @@ describe("a gateway of two workers", () => {
     const core = await open(FAST, ["--role", "core"]);
     const front = await open({}, ["--role", "front", "--core", `127.0.0.1:${core.grpcPort}`]);
     expect(childrenOf(front.pid)).toHaveLength(2);
-    const response = await fetch(`${front.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${core.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "hi" }] }),
-    });
+    const response = await postChat(front.url, core.firstKey, { model: "alpha-haiku-4.5" });
     expect(response.status).toBe(200);
     expect(await readinessOf(front)).toMatchObject({ ready: true, workers: { ready: 2 } });
   });

@@ -10,6 +10,7 @@ import { startRedis } from "../support/redis.ts";
 import { MODEL } from "./support/deployment.ts";
 import { countOutcomes, latencies, type Seen, spread } from "./support/traffic.ts";
 import { BURST, SCARCE_RPM, startWatchedFleet, type WatchedFleet, type Window } from "./support/watched-fleet.ts";
+import { postChat } from "../support/post-json.ts";
 
 const REPLICAS = 3;
 /** Enough connections for all replicas, few enough for the test to occupy. */
@@ -261,11 +262,7 @@ function expectOncePerReplica(fleet: WatchedFleet, message: string): void {
 }
 
 async function askOnce(url: string, key: string): Promise<number> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model: MODEL });
   await response.body?.cancel();
   return response.status;
 }

@@ -10,6 +10,7 @@ import { createDatabase } from "../support/postgres.ts";
 import { MAIN, makeHome, type Product, startProduct } from "../support/product.ts";
 import { startRedis } from "../support/redis.ts";
 import { says, startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 const MODEL = "words";
 /** Longer than the intervals of health, lists and exports that start at once. */
@@ -43,11 +44,7 @@ function addressesIn(log: string): Set<string> {
 }
 
 async function use({ url, operationsUrl }: Product, key: string, model: string): Promise<void> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model });
   expect(response.status, await response.text()).toBe(200);
   for (const address of [`${url}/`, `${url}/v1/models`, `${url}/openapi.json`, `${operationsUrl}/metrics`])
     await (await fetch(address)).text();

@@ -14,6 +14,7 @@ import { says, type ScriptedUpstream, startScriptedUpstream } from "../support/s
 import { UNLIMITED } from "../support/unlimited.ts";
 import { openTcpLink } from "./support/tcp-link.ts";
 import { idsIn } from "./support/written-ids.ts";
+import { postChat } from "../support/post-json.ts";
 
 const MODEL = "held";
 const REVOKED_MS = 5_000;
@@ -106,11 +107,7 @@ interface Told {
 }
 
 async function ask({ url }: Product, key: string): Promise<Told> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: MODEL, max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model: MODEL, max_tokens: 10 });
   const body = (await response.json()) as { id?: string; error?: { message: string } };
   return { status: response.status, id: body.id, message: body.error?.message };
 }

@@ -4,6 +4,7 @@ import { type Product, startProduct } from "../../support/product.ts";
 import { cleanEnvironment } from "../support/clean-environment.ts";
 import { answerJson, startUpstream, type Upstream } from "../support/upstream.ts";
 import { rejectionsOf } from "../../support/errors.ts";
+import { postJson } from "../../support/post-json.ts";
 
 /** What a float of 32 bits holds exactly. */
 const VECTORS = [
@@ -67,11 +68,7 @@ describe("the openai client's embeddings", () => {
     ["float", VECTORS],
     ["base64", ["AAAAPwAAgL4AAAA+", "AACAPwAAAAAAAIC/"]],
   ] as const)("are %s for a caller who asks for it", async (encoding, expected) => {
-    const response = await fetch(`${product.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "vectors", input: ["a", "b"], encoding_format: encoding, later: 1 }),
-    });
+    const response = await postJson(`${product.url}/v1/embeddings`, product.firstKey, { model: "vectors", input: ["a", "b"], encoding_format: encoding, later: 1 });
     expect(response.headers.get("parley-served-model")).toBe("vectors");
     const made = (await response.json()) as { data: { embedding: unknown }[]; parley: object };
     expect(made.data.map(({ embedding }) => embedding)).toEqual(expected);
