@@ -6,13 +6,14 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { createKey, type Product, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { callGrpc } from "../entrances/scenarios/grpc-client.ts";
 import { Chance } from "./simulation/chance.ts";
 import { startCountingUpstream } from "./support/counting-upstream.ts";
 import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
+import { createKey } from "../support/cli.ts";
 
 /*
  * Callers cancel, or their deadlines pass, at random moments. The ledger must have at least what the providers

@@ -12,9 +12,9 @@ import {
   settings,
 } from "./hostile/raw-http2.ts";
 import { CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
-import { createKey } from "../support/product.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
+import { createKey } from "../support/cli.ts";
 
 /*
  * Clients send calls that are refused, or that wait for their bodies, and read nothing. The process has a heap of 512 MiB.

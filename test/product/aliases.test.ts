@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createKey, type Product, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
+import { createKey } from "../support/cli.ts";
 
 let product: Product;
 /** May use one model only. */

@@ -2,7 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startSimulator } from "../../src/simulator/server.ts";
-import { createKey, type Product, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { RED_PIXEL } from "./support/red-pixel.ts";
 import {
   answerJson,
@@ -15,6 +15,7 @@ import {
 } from "./support/upstream.ts";
 import { rejectionsOf } from "../support/errors.ts";
 import { cleanEnvironment } from "./support/clean-environment.ts";
+import { createKey } from "../support/cli.ts";
 
 let upstream: Upstream;
 let product: Product;

@@ -11,9 +11,10 @@ import { AttributionService, BudgetHolder } from "../../gen/parley/console/v1/at
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { openStore } from "../../src/store/store.ts";
-import { createKey, type Product, runJson, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { signUpFirst } from "../support/signed-up.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { createKey, runJson } from "../support/cli.ts";
 
 const MODEL = "local/test";
 /** Of each answer two are used. */

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { type IncomingMessage, request as sendRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createKey, type Product, runJson, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 import { postChat } from "../support/post-json.ts";
+import { createKey, runJson } from "../support/cli.ts";
 
 /** The provider answers when this resolves. */
 let released = Promise.resolve();

@@ -2,10 +2,11 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/store.ts";
-import { createKey, makeHome, type Product, startProduct } from "../support/product.ts";
+import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 import { postChat } from "../support/post-json.ts";
+import { createKey } from "../support/cli.ts";
 
 const CALLERS = 8;
 /** Of the budget, an answer costs 7 and its worst case some 150. */

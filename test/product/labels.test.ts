@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { RouteReason } from "../../gen/parley/v1/route_pb.js";
-import { captureCli } from "../support/cli.ts";
+import { captureCli, createKey } from "../support/cli.ts";
 import type { RoutePlanJson } from "../../src/formats/route-plan.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
@@ -49,10 +49,10 @@ beforeAll(async () => {
       breaker: { failures: 1_000 },
     },
   });
-  keys.plain = await makeKey();
-  keys.eu = await makeKey("--require-region", "eu,ch");
-  keys.premium = await makeKey("--tags", "premium,batch");
-  keys.poor = await makeKey("--budget", "0.001", "--rpm", "3");
+  keys.plain = await createKey(product);
+  keys.eu = await createKey(product, "--require-region eu,ch");
+  keys.premium = await createKey(product, "--tags premium,batch");
+  keys.poor = await createKey(product, "--budget 0.001 --rpm 3");
 });
 
 afterAll(async () => {
@@ -68,12 +68,6 @@ const run = (input: string, ...argv: readonly string[]) =>
     env: { PARLEY_DATA_DIR: join(product.home, "data") },
     readInput: () => Promise.resolve(input),
   });
-
-async function makeKey(...flags: readonly string[]): Promise<{ id: string; key: string }> {
-  const { stdout, stderr } = await run("", "keys", "create", "--name", "test", "--json", ...flags);
-  if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as { id: string; key: string };
-}
 
 interface Sent {
   readonly key?: string;

@@ -5,7 +5,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
-import { createKey, FREE_PORTS, MAIN, makeHome, type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
+import { FREE_PORTS, MAIN, makeHome, type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
 import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
 import {
   answerJson,
@@ -19,6 +19,7 @@ import {
   type UpstreamExchange,
 } from "./support/upstream.ts";
 import { postChat } from "../support/post-json.ts";
+import { createKey } from "../support/cli.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createKey, type Product, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import {
   answerJson,
   answerText,
@@ -12,6 +12,7 @@ import {
 } from "./support/upstream.ts";
 import { rejectionsOf } from "../support/errors.ts";
 import { cleanEnvironment } from "./support/clean-environment.ts";
+import { createKey } from "../support/cli.ts";
 
 let upstream: Upstream;
 let product: Product;

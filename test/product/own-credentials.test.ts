@@ -6,10 +6,10 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
 import { postChat, postJson } from "../support/post-json.ts";
+import { runBeside } from "../support/cli.ts";
 
 const OPERATORS = "operators-key-at-the-provider";
 const BOBS = "bobs-own-key-at-the-provider";
@@ -84,20 +84,7 @@ afterAll(async () => {
 });
 beforeEach(() => void upstream.exchanges.splice(0));
 
-/** Runs a command on the product's database. Throws with its error. */
-async function cli(line: string, input = ""): Promise<string> {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli([...line.split(" "), "--config", join(product.home, "parley.yaml")], {
-    env: { PARLEY_DATA_DIR: join(product.home, "data") },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-    readInput: async () => input,
-  });
-  if (code !== 0) throw new Error(stderr);
-  return stdout;
-}
-
+const cli = (command: string, input?: string): Promise<string> => runBeside(product, command, input);
 const setBobs = (secret: string): Promise<string> =>
   cli("credentials set bob@example.com --provider local --secret-stdin", secret);
 

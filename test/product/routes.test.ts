@@ -2,9 +2,10 @@ import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
-import { createKey, type Product, runJson, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
 import { postChat, postJson } from "../support/post-json.ts";
+import { createKey, runJson } from "../support/cli.ts";
 
 /** The providers of the models `a` and `b`. */
 const upstreams: Partial<Record<"a" | "b", Upstream>> = {};

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { type Client, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -8,7 +7,6 @@ import {
   EntryState,
 } from "../../gen/parley/console/v1/configuration_pb.js";
 import { BadRequestSchema } from "../../gen/google/rpc/error_details_pb.js";
-import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { signUpFirst } from "../support/signed-up.ts";
 import {
@@ -20,6 +18,7 @@ import {
   type UpstreamExchange,
 } from "./support/upstream.ts";
 import { postChat } from "../support/post-json.ts";
+import { runBeside } from "../support/cli.ts";
 
 /** A change is promised within a second; the rest is for the machine's other work. */
 const SOON = { timeout: 5_000, interval: 20 };
@@ -77,21 +76,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     expect(applied).toBe(true);
   }
 
-  /** Runs a command on the product's database. */
-  async function cli(...argv: readonly string[]): Promise<string> {
-    let output = "";
-    const write = (text: string): void => void (output += text);
-    const code = await runCli([...argv, "--config", join(product.home, "parley.yaml")], {
-      env: { PARLEY_DATA_DIR: join(product.home, "data") },
-      stdout: { write },
-      stderr: { write },
-      serve: () => Promise.resolve(0),
-      readInput: async () => "",
-    });
-    if (code !== 0) throw new Error(output);
-    return output;
-  }
-
+  const cli = (...argv: readonly string[]): Promise<string> => runBeside(product, argv);
   const limitSoon = (limit: number) => expect.poll(async () => (await ask(product)).limit, SOON).toBe(limit);
 
   it("a lowered limit admits what it allows, counted by all; a raised one more; and back", async () => {

@@ -145,25 +145,6 @@ export function runProduct(
   return { child, output, ending };
 }
 
-/** Runs a command line with `--json` to its end, and returns what it prints. Throws its error. */
-export async function runJson<T>(line: string | readonly string[], { home }: { readonly home: string }): Promise<T> {
-  const argv = typeof line === "string" ? line.split(" ").filter(Boolean) : line;
-  const { output, ending } = runProduct([...argv, "--config", join(home, "parley.yaml"), "--json"], { home });
-  if ((await ending).code !== 0) throw new Error(output.stderr);
-  return JSON.parse(output.stdout) as T;
-}
-
-/** A key that a command line has created. */
-export interface CreatedKey {
-  readonly id: string;
-  readonly key: string;
-}
-
-/** Creates a key with these flags. */
-export function createKey(product: Pick<Product, "home">, flags = ""): Promise<CreatedKey> {
-  return runJson(`keys create --name a ${flags}`, product);
-}
-
 function environmentOf({ home, env }: Pick<ProductOptions, "env"> & { readonly home: string }) {
   return { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...BUILT.env, ...env };
 }

@@ -1,6 +1,7 @@
 import { startSimulator } from "../../../src/simulator/server.ts";
-import { createKey, type Product, startProduct } from "../../support/product.ts";
+import { type Product, startProduct } from "../../support/product.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
+import { createKey } from "../../support/cli.ts";
 
 /** One model for each dialect, by the name that clients ask for. */
 export const MODELS = { anthropic: "alpha-haiku-4.5", gemini: "beta-3-flash", openai: "local/test" } as const;
