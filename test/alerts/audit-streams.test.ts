@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
@@ -8,9 +7,9 @@ import { createStream, removeStream, sendStreams, type StreamSenderPorts } from 
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import { auditStreamPortsOf } from "../../src/gateway/alerts.ts";
 import { parseConfig } from "../../src/config/parse.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const ADMIN = { actorId: "acct_default", network: "192.0.2.0/24" };
 
@@ -42,12 +41,8 @@ let ports: StreamSenderPorts;
 let context: Parameters<typeof createStream>[0];
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
 beforeEach(async () => {
-  const dataDir = await makeDataDir("parley-audit-streams-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  const { dataDir, store: opened } = await openTestStore();
+  store = opened;
   clock = new FakeClock();
   receiver = await startReceiver();
   const actor = { kind: "nobody", id: undefined } as const;

@@ -1,5 +1,4 @@
-import { rmSync } from "node:fs";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import type { ChannelRecord } from "../../src/alerts/alert.ts";
@@ -10,11 +9,11 @@ import { DEFAULT_THRESHOLDS } from "../../src/alerts/thresholds.ts";
 import { endOfPeriod, monthOf } from "../../src/core/clock.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { attributedOf } from "../../src/limits/attributed.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { writeHistory } from "../support/history.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -22,12 +21,7 @@ const START = Date.UTC(2026, 10, 21, 12, 30);
 
 /** A database, and an evaluation of it by a clock of the test. */
 async function setUp({ startMs = START }: { readonly startMs?: number } = {}) {
-  const dataDir = await makeDataDir("parley-evaluation-");
-  const store = await openStore({ dataDir, databaseUrl: undefined });
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  const { store } = await openTestStore();
   let nowMs = startMs;
   const upstream = { provider: "acme", isOpen: false, isUsed: true };
   const alerts = { ...store.alerts, nowMs: async () => nowMs };

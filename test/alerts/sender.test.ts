@@ -1,9 +1,8 @@
 import { createHook } from "node:async_hooks";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from "node:net";
-import { rmSync } from "node:fs";
 import { Webhook } from "standardwebhooks";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ChannelKind, DeliveryRecord } from "../../src/alerts/alert.ts";
 import { createChannel } from "../../src/alerts/channels.ts";
 import type { SmtpSettings } from "../../src/alerts/mail.ts";
@@ -12,20 +11,15 @@ import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import { alertPortsOf, senderOf } from "../../src/gateway/alerts.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { findingOf } from "../store/contracts/alert-store.ts";
 import { startMailServer } from "../support/mail-server.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 let dataDir: string;
 let store: Store;
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-alerts-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-});
-afterEach(async () => {
-  await store.close();
-  rmSync(dataDir, { recursive: true });
+  ({ store, dataDir } = await openTestStore());
 });
 
 /** What sends, and creates channels, with this configuration. */

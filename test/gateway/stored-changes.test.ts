@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { NewEntry } from "../../src/access/audit-log.ts";
 import type { Config } from "../../src/config/config.ts";
 import { type ConfigSource, parseConfig } from "../../src/config/parse.ts";
@@ -11,9 +10,9 @@ import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import type { StoredPorts } from "../../src/gateway/stored-changes.ts";
 import { changeEntries, type EntryChange, importDocument, rollBack } from "../../src/gateway/stored-edits.ts";
 import { toStored } from "../../src/gateway/stored-watch.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import type { Store } from "../../src/store/store.ts";
 import { rejectionsOf } from "../support/errors.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const SECRET = "the-credential-of-acme";
 const ACTOR = { actorId: "acct_1", network: "192.0.2.1" };
@@ -22,26 +21,20 @@ let store: Store;
 let entries: NewEntry[];
 let file: string;
 let encryptionKey: string | undefined;
-const dataDirs: string[] = [];
+let dataDir: string;
 
 beforeEach(async () => {
-  const dataDir = await makeDataDir("parley-stored-");
-  dataDirs.push(dataDir);
-  store = await openStore({ dataDir, databaseUrl: undefined });
+  ({ store, dataDir } = await openTestStore());
   entries = [];
   file = "{}";
   encryptionKey = undefined;
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
 });
 
 const sourceOf = (): ConfigSource => ({ file: "parley.yaml", text: file, env: {} });
 
 function ports(): StoredPorts {
   const accountCredentials = encryptionKey === undefined ? {} : { encryptionKey };
-  const cipher = credentialCipherOf({ accountCredentials, dataDir: dataDirs.at(-1)!, providers: [] });
+  const cipher = credentialCipherOf({ accountCredentials, dataDir, providers: [] });
   return {
     store: store.configuration,
     cipher,
