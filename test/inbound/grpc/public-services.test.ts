@@ -13,28 +13,14 @@ import {
 import { loadSync } from "@grpc/proto-loader";
 import { service as healthService } from "grpc-health-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../../src/core/clock.ts";
-import type { EdgeServices } from "../../../src/inbound/services.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
-import { anyConnections } from "../../support/admission.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 let server: GrpcServer;
 const clients: Client[] = [];
 
 beforeEach(async () => {
-  // Nobody is asked for a key here.
-  const services: Partial<EdgeServices> = {
-    clock: systemClock,
-    connections: anyConnections(),
-    refused: () => undefined,
-  };
-  server = await startGrpcServer(services as EdgeServices, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: 1 << 20,
-    maxSendBytes: 1 << 20,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  server = await startGrpc();
 });
 afterEach(() => {
   for (const client of clients.splice(0)) client.close();

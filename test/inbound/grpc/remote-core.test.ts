@@ -30,14 +30,14 @@ import { Calls } from "../../../src/inbound/calls.ts";
 import { MAX_SHOWN_CHARS } from "../../../src/inbound/grpc/core-calls.ts";
 import { coreTarget } from "../../../src/inbound/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../../../src/inbound/grpc/remote-core.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import { LOOK_MS } from "../../../src/inbound/http2/guarded-connection.ts";
 import { LastLimits } from "../../../src/inbound/headers.ts";
 import type { EdgeServices, Refusal } from "../../../src/inbound/services.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { batchesOf } from "../../support/batches.ts";
 import { callOf, FACTS, somebody } from "../../support/core-ports.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -84,7 +84,7 @@ async function openCore(answers: Answers, port = 0) {
       return run(...args);
     };
   };
-  const services: EdgeServices = {
+  const services: Partial<EdgeServices> = {
     completions: {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
@@ -104,16 +104,11 @@ async function openCore(answers: Answers, port = 0) {
       if (authorization !== `Bearer ${KEY}`) throw new Failure("unauthenticated", "Who?");
       return somebody;
     },
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
-    admission: roomyAdmission(systemClock),
-    connections: anyConnections(),
-    clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };
-  const options = { maxReceiveBytes: 32 * MIB, maxSendBytes: 64 * MIB, maxConnectionAgeMs: 3_600_000 };
-  const server = await startGrpcServer(services, { host: "127.0.0.1", port, ...options });
+  const server = await startGrpc(services, { port });
   undo.push(() => server.close());
   return { server, seen, credentials, refusals, calls };
 }
@@ -126,7 +121,6 @@ function openRemote(servers: readonly Pick<GrpcServer, "port">[], waitMs = 1000)
   const remote = connectCore({
     target: coreTarget(servers.map(({ port }) => `127.0.0.1:${port}`).join(",")),
     waitMs,
-    clock: systemClock,
     authorizationOf: () => `Bearer ${KEY}`,
     limits,
     lost: (failure, requestId) => lost.push(`${requestId} ${failure.code}`),

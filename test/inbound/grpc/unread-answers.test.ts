@@ -8,14 +8,14 @@ import { ListModelsResponseSchema } from "../../../gen/parley/v1/model_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { AdmissionControl } from "../../../src/admission/admission-control.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import type { EdgeServices } from "../../../src/inbound/services.ts";
 import { grpcMessage } from "../../faults/hostile/raw-http2.ts";
 import { CREATE, MIB } from "../../faults/hostile/target.ts";
-import { anyConnections } from "../../support/admission.ts";
 import { FACTS, somebody } from "../../support/core-ports.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 /*
  * Callers ask for large answers and do not read them.
@@ -80,7 +80,6 @@ beforeEach(async () => {
       },
     } as EdgeServices["models"],
     authenticate: async () => ({ ...somebody, limits: { ...somebody.limits, ...limits } }),
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
     admission: new AdmissionControl(
@@ -98,17 +97,9 @@ beforeEach(async () => {
         changed: () => undefined,
       },
     ),
-    connections: anyConnections(),
     clock,
-    refused: () => undefined,
   };
-  server = await startGrpcServer(services as EdgeServices, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: 32 * MIB,
-    maxSendBytes: 64 * MIB,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  server = await startGrpc(services);
 });
 afterEach(() => {
   for (const step of undo.splice(0)) step();

@@ -25,6 +25,7 @@ import {
 import { anyConnections, ROOMY_BYTES, roomyAdmission } from "../../support/admission.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { answerOf, askHttp2, connectHttp2 } from "../../support/http2-client.ts";
+import { idleServices } from "../../support/idle-services.ts";
 
 /** Interval of the checks of each connection. */
 const LOOK_MS = 200;
@@ -61,7 +62,6 @@ beforeEach(async () => {
     accountLimits: NO_LIMITS,
   } as unknown as KeyPrincipal;
   const services: Partial<EdgeServices> = {
-    completions: { create: never, stream: never, count: never, explain: never },
     models: {
       async list() {
         lists += 1;
@@ -71,8 +71,6 @@ beforeEach(async () => {
       page: async () => create(ListModelsResponseSchema, { models }),
       get: never,
     },
-    requireRequestRate: () => undefined,
-    limitsOf: () => undefined as never,
     authenticate({ authorization }) {
       if (authorization === "Bearer good") return Promise.resolve(principal);
       if (authorization !== "Bearer pending")
@@ -92,7 +90,7 @@ beforeEach(async () => {
     guardedBy: () => undefined,
     serve: never,
   };
-  server = await startHttpServer(services as EdgeServices, {
+  server = await startHttpServer(idleServices(services), {
     host: "127.0.0.1",
     port: 0,
     corsOrigins: [],
