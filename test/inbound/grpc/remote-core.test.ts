@@ -121,6 +121,7 @@ function openRemote(servers: readonly Pick<GrpcServer, "port">[], waitMs = 1000)
   const remote = connectCore({
     target: coreTarget(servers.map(({ port }) => `127.0.0.1:${port}`).join(",")),
     waitMs,
+    clock: systemClock,
     authorizationOf: () => `Bearer ${KEY}`,
     limits,
     lost: (failure, requestId) => lost.push(`${requestId} ${failure.code}`),
