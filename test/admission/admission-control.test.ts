@@ -645,12 +645,12 @@ describe.each([
 });
 
 describe("under ten times of what a process can do", () => {
-  const crowd = { key: "flood", perSecond: capacity(SHORT) * 10 };
+  const flood = { key: "flood", perSecond: capacity(SHORT) * 10 };
 
   it("refusals are quick", async () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
-    await model.run(6, [crowd]);
-    await model.run(20, [crowd]);
+    await model.run(6, [flood]);
+    await model.run(20, [flood]);
     expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(100);
   });
 

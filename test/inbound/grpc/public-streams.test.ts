@@ -40,12 +40,12 @@ describe("streams without a key", () => {
 
   it("are ended for those of connections with fewer, oldest first", () => {
     const streams = new PublicStreams({ most: 6, clientOf: () => undefined });
-    const crowd = [1, 2, 3, 4].map(() => open(streams, "crowd"));
+    const many = [1, 2, 3, 4].map(() => open(streams, "many"));
     const pair = [1, 2].map(() => open(streams, "pair"));
     const late = [1, 2].map(() => open(streams, "late"));
     expect([...late, ...pair].map(({ refusal }) => refusal)).toEqual([undefined, undefined, undefined, undefined]);
     const ended = status.RESOURCE_EXHAUSTED;
-    expect(crowd.map(({ refusal }) => refusal)).toEqual([ended, ended, undefined, undefined]);
+    expect(many.map(({ refusal }) => refusal)).toEqual([ended, ended, undefined, undefined]);
     // All connections have two streams now, so that none is ended.
     expect(open(streams, "last").refusal).toBeUndefined();
     expect(open(streams, "last").refusal).toBe(ended);
@@ -62,9 +62,9 @@ describe("streams without a key", () => {
 
   it("of one address on many connections are ended for those of another one", () => {
     const streams = new PublicStreams({ most: 4, clientOf: (address) => address });
-    const crowd = [1, 2, 3, 4].map((port) => open(streams, `192.0.2.1:${port}`));
+    const many = [1, 2, 3, 4].map((port) => open(streams, `192.0.2.1:${port}`));
     const other = open(streams, "[2001:db8::1]:9");
-    expect([...crowd, other].map(({ refusal }) => refusal)).toEqual([
+    expect([...many, other].map(({ refusal }) => refusal)).toEqual([
       status.RESOURCE_EXHAUSTED,
       undefined,
       undefined,
