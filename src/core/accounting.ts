@@ -30,7 +30,15 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
-import type { AttemptInFlight, Mode, Plan, Remainder, RemainderOutcome, RouterCall, UncountedAttempt } from "./router.ts";
+import type {
+  AttemptInFlight,
+  Mode,
+  Plan,
+  Remainder,
+  RemainderOutcome,
+  RouterCall,
+  UncountedAttempt,
+} from "./router.ts";
 import {
   addChunk,
   type AnswerSize,

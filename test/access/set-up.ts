@@ -27,6 +27,8 @@ export const PASSWORD = "four unrelated words";
 
 export interface AccessUnderTest extends AccessContext {
   readonly stores: MemoryStores;
+  readonly throttles: MemoryStores["throttles"];
+  readonly audit: MemoryStores["audit"];
   readonly clock: FakeClock;
   /** Entries passed to the listener. */
   readonly logged: UnchainedEntry[];
@@ -44,6 +46,8 @@ export function setUpAccess(
   return {
     store: stores.accounts,
     stores,
+    throttles: stores.throttles,
+    audit: stores.audit,
     clock,
     logged,
     throttle: createThrottle(stores.throttles, clock),

@@ -89,10 +89,7 @@ describe("providers test", () => {
   });
 
   it.each([
-    [
-      ["nobody"],
-      "nobody: there is no such provider; there are: right, short, refused, away, silent, imported, locked",
-    ],
+    [["nobody"], "nobody: there is no such provider; there are: right, short, refused, away, silent, imported, locked"],
     [["righ"], "did you mean right?"],
     [["silent"], "no model of silent makes completions; add one to models"],
     [["right", "--model", "away/m"], "right has no model away/m; it has: right/m"],

@@ -2,7 +2,6 @@ import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { type Audio, AudioSchema, TokenLogprobSchema } from "../../gen/parley/v1/message_pb.js";
-import { Failure } from "../../src/core/failure.ts";
 import { AnswerBuilder, ChoiceWriter, deltaChunk, MAX_ANSWER_BYTES } from "../../src/core/chunks.ts";
 import { findFailure } from "../support/errors.ts";
 

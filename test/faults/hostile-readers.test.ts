@@ -120,7 +120,10 @@ describe("an answer that is not streamed", () => {
     undo.push(() => upstream.close());
     const other = await startProduct({ config: { ...localModel(upstream.url), limits: LIMITS } });
     undo.push(() => other.stop());
-    const response = await postChat(other.url, other.firstKey, { model: "local/test", messages: [{ role: "user", content: "go" }] });
+    const response = await postChat(other.url, other.firstKey, {
+      model: "local/test",
+      messages: [{ role: "user", content: "go" }],
+    });
     expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 500 });
     // The router may retry.
     const attempts = upstream.exchanges.length;

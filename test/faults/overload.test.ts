@@ -275,7 +275,10 @@ it("memory pressure refuses new completions and lets open streams end", async ()
     const text = "x".repeat(3_000_000);
     const choice = { model: "local/test", fallback_models: ["local/other"] };
     const ask = async (): Promise<{ status: number; text: string }> => {
-      const response = await postChat(product.url, product.firstKey, { ...choice, messages: [{ role: "user", content: text }] });
+      const response = await postChat(product.url, product.firstKey, {
+        ...choice,
+        messages: [{ role: "user", content: text }],
+      });
       return { status: response.status, text: await response.text() };
     };
     const asked: Promise<{ status: number; text: string }>[] = [];

@@ -5,7 +5,7 @@ import type { Config } from "../../src/config/config.ts";
 import { type ConfigSource, parseConfig } from "../../src/config/parse.ts";
 import { entriesOf } from "../../src/config/stored-document.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { Failure } from "../../src/core/failure.ts";
+import { Failure } from "../../src/core/failure.ts";
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import type { StoredPorts } from "../../src/gateway/stored-changes.ts";
 import { changeEntries, type EntryChange, importDocument, rollBack } from "../../src/gateway/stored-edits.ts";

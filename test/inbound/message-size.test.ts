@@ -6,7 +6,6 @@ import {
   CompletionRequestSchema,
   CompletionService,
 } from "../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
 import {
   MAX_INNER_MESSAGES,

@@ -97,7 +97,10 @@ describe("a release", () => {
     try {
       const created = runProduct(["keys", "create", "--name", "a"], { home, program });
       expect(await created.ending).toEqual({ code: 0, signal: null });
-      const answer = await postChat(product.url, created.output.stdout.trim(), { model: "beta-3-flash", messages: [{ role: "user", content: "Hello" }] });
+      const answer = await postChat(product.url, created.output.stdout.trim(), {
+        model: "beta-3-flash",
+        messages: [{ role: "user", content: "Hello" }],
+      });
       expect(await answer.json()).toMatchObject({ object: "chat.completion" });
       const read = async (url: string): Promise<string> => (await fetch(url)).text();
       expect(await read(`${product.url}/`)).toContain('<script type="module"');

@@ -67,7 +67,7 @@ function ask(model: string, content = "Tell me about tides"): Anthropic.MessageC
 }
 
 /** The error that a call ends with. */
-const errorOf = rejectionsOf(Anthropic.APIError);
+const errorOf = rejectionsOf<InstanceType<typeof Anthropic.APIError>>(Anthropic.APIError);
 
 const refuse =
   (status: number, headers: Record<string, string> = {}) =>

@@ -2,7 +2,13 @@ import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { withoutSeals } from "../support/seals.ts";
-import { DELIVERIES, formatFixtureModels, type FormatScenario, readFormatScenarios, serveScenario } from "./support/format-fixtures.ts";
+import {
+  DELIVERIES,
+  formatFixtureModels,
+  type FormatScenario,
+  readFormatScenarios,
+  serveScenario,
+} from "./support/format-fixtures.ts";
 import type { Json } from "./support/fixtures.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 

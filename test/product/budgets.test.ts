@@ -27,7 +27,12 @@ afterAll(async () => {
 });
 
 function ask(key: string, body: object, signal?: AbortSignal): Promise<Response> {
-  return postChat(product.url, key, { model: "local/test", messages: [{ role: "user", content: "Hi." }], ...body }, { signal });
+  return postChat(
+    product.url,
+    key,
+    { model: "local/test", messages: [{ role: "user", content: "Hi." }], ...body },
+    { signal },
+  );
 }
 
 const sent = (): Record<string, unknown> => JSON.parse(upstream.exchanges.at(-1)!.body) as Record<string, unknown>;

@@ -102,7 +102,10 @@ describe("the built program", () => {
     writeFileSync(join(checkout, "dist/console/index.html"), "<title>a page</title>");
     const product = await startProduct({ program: join(checkout, "dist/program/main.cjs") });
     try {
-      const answer = await postChat(product.url, product.firstKey, { model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello" }] });
+      const answer = await postChat(product.url, product.firstKey, {
+        model: "alpha-haiku-4.5",
+        messages: [{ role: "user", content: "Hello" }],
+      });
       expect(await answer.json()).toMatchObject({ object: "chat.completion" });
       const read = async (url: string): Promise<string> => (await fetch(url)).text();
       expect(await read(`${product.url}/`)).toContain("a page");

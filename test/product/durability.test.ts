@@ -26,7 +26,11 @@ afterAll(async () => {
 });
 
 async function ask(key: string): Promise<number> {
-  const response = await postChat(product.url, key, { model: "local/test", max_tokens: 2, messages: [{ role: "user", content: "Hi." }] });
+  const response = await postChat(product.url, key, {
+    model: "local/test",
+    max_tokens: 2,
+    messages: [{ role: "user", content: "Hi." }],
+  });
   await response.arrayBuffer();
   return response.status;
 }

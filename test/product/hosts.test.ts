@@ -99,7 +99,11 @@ describe("the built program", () => {
         ["m-vertex", "Hallo Vertex"],
         ["m-claude", "Bonjour Vertex"],
       ]) {
-        const response = await postChat(product.url, product.firstKey, { model, stream: true, messages: [{ role: "user", content: "Hi" }] });
+        const response = await postChat(product.url, product.firstKey, {
+          model,
+          stream: true,
+          messages: [{ role: "user", content: "Hi" }],
+        });
         const deltas = [...(await response.text()).matchAll(/"content":"([^"]+)"/g)].map(([, delta]) => delta);
         expect(deltas.join("")).toBe(text);
       }

@@ -5,7 +5,15 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
-import { FREE_PORTS, MAIN, makeHome, type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
+import {
+  FREE_PORTS,
+  MAIN,
+  makeHome,
+  type Product,
+  type ProductOptions,
+  runProduct,
+  startProduct,
+} from "../support/product.ts";
 import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
 import {
   answerJson,

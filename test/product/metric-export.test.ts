@@ -29,7 +29,10 @@ afterAll(async () => {
 });
 
 async function complete(): Promise<number> {
-  const response = await postChat(product.url, product.firstKey, { model: "local/test", messages: [{ role: "user", content: "hello" }] });
+  const response = await postChat(product.url, product.firstKey, {
+    model: "local/test",
+    messages: [{ role: "user", content: "hello" }],
+  });
   await response.text();
   return response.status;
 }

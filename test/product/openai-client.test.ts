@@ -55,7 +55,7 @@ function ask(model: string, content = "Tell me about tides"): OpenAI.ChatComplet
 }
 
 /** The error that a call ends with. */
-const errorOf = rejectionsOf(OpenAI.APIError);
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 const refuse =
   (status: number, headers: Record<string, string> = {}) =>

@@ -45,7 +45,12 @@ afterAll(async () => {
 });
 
 function ask(fields: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-  return postChat(product.url, product.firstKey, { model: "local/test", messages: [{ role: "user", content: "Hi" }], ...fields }, { headers });
+  return postChat(
+    product.url,
+    product.firstKey,
+    { model: "local/test", messages: [{ role: "user", content: "Hi" }], ...fields },
+    { headers },
+  );
 }
 
 const saying = (content: string) => ({ messages: [{ role: "user", content }] });
@@ -168,7 +173,11 @@ describe("a response of the running product matches the document:", () => {
   });
 
   it("the plan of a request", async () => {
-    const plan = await postJson(`${product.url}/v1/route`, product.firstKey, { model: "local/test", ...saying("Hi"), seed: 1 });
+    const plan = await postJson(`${product.url}/v1/route`, product.firstKey, {
+      model: "local/test",
+      ...saying("Hi"),
+      seed: 1,
+    });
     expect(plan.status).toBe(200);
     expect(await faultsOf(plan, "/v1/route")).toEqual([]);
   });

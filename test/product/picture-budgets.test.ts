@@ -68,13 +68,18 @@ function writeEvent(response: ServerResponse, event: object): void {
 /** Asks for a picture; a caller of a stream leaves when it has one. */
 async function draw(key: string, stream: boolean): Promise<number> {
   const leaving = new AbortController();
-  const response = await postJson(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, key, {
+  const response = await postJson(
+    `http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`,
+    key,
+    {
       model: "painter",
       modalities: ["text", "image"],
       max_tokens: 16,
       stream,
       messages: [{ role: "user", content: "Draw." }],
-    }, { signal: leaving.signal });
+    },
+    { signal: leaving.signal },
+  );
   let text = "";
   for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
     text += piece;

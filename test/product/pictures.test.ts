@@ -44,7 +44,10 @@ afterAll(async () => {
 });
 
 async function ask(path: string, body: object): Promise<unknown> {
-  const response = await postJson(`http://127.0.0.1:${gateway.httpPort}${path}`, gateway.key, { model: "painter", ...body });
+  const response = await postJson(`http://127.0.0.1:${gateway.httpPort}${path}`, gateway.key, {
+    model: "painter",
+    ...body,
+  });
   return response.json();
 }
 

@@ -42,7 +42,7 @@ function client(options: { apiKey?: string } = {}): OpenAI {
 }
 
 /** The error that a call ends with. */
-const errorOf = rejectionsOf(OpenAI.APIError);
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 const sent = (): Record<string, unknown> => JSON.parse(upstream.exchanges.at(-1)!.body) as Record<string, unknown>;
 

@@ -168,9 +168,9 @@ describe.each([1, 2])("with %i workers", (workers) => {
     await runBeside(product, ["config", "rollback", "1", "--comment", "as at first"]);
     expect(await runBeside(product, ["config", "versions"])).toContain("as at first");
     expect(await runBeside(product, ["config", "export"])).not.toContain("acme/two");
-    await expect(runBeside(product, ["config", "set", "models", "x", "--value", "{ provider: nobody }"])).rejects.toThrow(
-      "there is no such provider",
-    );
+    await expect(
+      runBeside(product, ["config", "set", "models", "x", "--value", "{ provider: nobody }"]),
+    ).rejects.toThrow("there is no such provider");
   });
 
   it("the credential is in no log, no answer and no file", async () => {

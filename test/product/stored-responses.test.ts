@@ -75,7 +75,7 @@ interface Sent {
 }
 const sent = (): Sent => JSON.parse(upstream.exchanges.at(-1)!.body) as Sent;
 
-const errorOf = rejectionsOf(OpenAI.APIError);
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 async function statusOf(call: PromiseLike<unknown>): Promise<{ status: unknown; code: unknown }> {
   const { status, code } = await errorOf(call);
   return { status, code };

@@ -306,10 +306,10 @@ describe("a gateway of two workers", () => {
     const product = await open({ simulator: { enabled: true, tokens_per_second: 1, first_token_ms: 0 } });
     const ask = async () =>
       postChat(product.url, product.firstKey, {
-          model: "alpha-haiku-4.5",
-          stream: true,
-          messages: [{ role: "user", content: "Write 200 words" }],
-        });
+        model: "alpha-haiku-4.5",
+        stream: true,
+        messages: [{ role: "user", content: "Write 200 words" }],
+      });
     const answers = await Promise.all(Array.from({ length: 4 }, ask));
     await expect.poll(async () => (await readinessOf(product)).active_calls).toBe(4);
     product.signal("SIGTERM");

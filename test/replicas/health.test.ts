@@ -116,8 +116,7 @@ it("a replica whose own network is broken takes no target from the others", asyn
   onTestFinished(() => first.close());
   const here = await start({ ...configOf({ failing: first.url, working: working.url }), database: { url } });
   const cutOff = await start({ ...configOf({ failing: nowhere, working: nowhere }), database: { url } });
-  for (let count = 0; count < 6; count++)
-    await (await postChat(cutOff.url, here.firstKey, { model: "name" })).text();
+  for (let count = 0; count < 6; count++) await (await postChat(cutOff.url, here.firstKey, { model: "name" })).text();
   await pass(EXCHANGED_MS);
   for (let count = 0; count < 5; count++) await ask(here, here.firstKey);
   expect([first.exchanges.length, working.exchanges.length]).toEqual([5, 0]);

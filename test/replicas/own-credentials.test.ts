@@ -45,7 +45,10 @@ afterAll(async () => {
 
 /** The credential that a replica uses for the first key. */
 async function usedBy({ url }: Product): Promise<string | undefined> {
-  const response = await postChat(url, products[0]!.firstKey, { model: "local/test", messages: [{ role: "user", content: url }] });
+  const response = await postChat(url, products[0]!.firstKey, {
+    model: "local/test",
+    messages: [{ role: "user", content: url }],
+  });
   expect(response.status).toBe(200);
   await response.body?.cancel();
   const last = upstream.exchanges.findLast(({ body }) => body.includes(url));

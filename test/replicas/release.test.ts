@@ -29,7 +29,10 @@ it("an unpacked release without further packages serves with PostgreSQL and Redi
   try {
     const created = runProduct(["keys", "create", "--name", "a"], { home, program, env });
     expect(await created.ending).toEqual({ code: 0, signal: null });
-    const answer = await postChat(product.url, created.output.stdout.trim(), { model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello" }] });
+    const answer = await postChat(product.url, created.output.stdout.trim(), {
+      model: "alpha-haiku-4.5",
+      messages: [{ role: "user", content: "Hello" }],
+    });
     expect(answer.status).toBe(200);
     await answer.text();
   } finally {

@@ -59,8 +59,8 @@ describe.each(DATABASES)("the usage of 50,000 requests on %s", (database, open) 
     async () => {
       const opened = await open();
       onTestFinished(() => opened.close());
-      const { keys, ledger, usage, refusals, keyNotices } = opened.store;
-      const site = await startConsole({ signUp: "open", ledger, usage, refusals, keyNotices });
+      const { keys, ledger } = opened.store;
+      const site = await startConsole({ signUp: "open", store: opened.store });
       onTestFinished(() => site.close());
       const administrator = await site.signedUp("ada");
       const { clock } = site.access;

@@ -102,7 +102,13 @@ export class AttemptWatch implements CallWatch {
     if (health === undefined)
       this.#healths.set(
         key,
-        (health = { failed: new Map(), latest: new Map(), answeredMs: new Map(), openPeriods: new Map(), probes: new Map() }),
+        (health = {
+          failed: new Map(),
+          latest: new Map(),
+          answeredMs: new Map(),
+          openPeriods: new Map(),
+          probes: new Map(),
+        }),
       );
     this.#healthOf.set(call, health);
     const period = health.openPeriods.get(accountId);
@@ -173,7 +179,8 @@ export class AttemptWatch implements CallWatch {
     health.failed.set(accountId, inARow);
     // Its open period may have begun before, by its latest attempts or as a probe for all: neither is known here.
     const mayBeOpen = latest.filter((failed) => failed).length > WINDOW / 2 || health.failed.size > 1;
-    if (isProbe || (inARow >= breaker.failures && !mayBeOpen && !health.openPeriods.has(accountId))) open(breaker.openMs);
+    if (isProbe || (inARow >= breaker.failures && !mayBeOpen && !health.openPeriods.has(accountId)))
+      open(breaker.openMs);
   }
 
   #answered(call: UpstreamRecord, health: Health): void {

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { DELIVERIES, formatFixtureModels, type FormatScenario, readFormatScenarios, serveScenario } from "../../product/support/format-fixtures.ts";
+import {
+  DELIVERIES,
+  formatFixtureModels,
+  type FormatScenario,
+  readFormatScenarios,
+  serveScenario,
+} from "../../product/support/format-fixtures.ts";
 import type { Json } from "../../product/support/fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "../../product/support/upstream.ts";
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
-import { Failure } from "../../../src/core/failure.ts";
 import type { FormField } from "../../../src/formats/format.ts";
 import { readImageEdit } from "../../../src/formats/openai-images/edit.ts";
 import { failureOf } from "../../support/errors.ts";

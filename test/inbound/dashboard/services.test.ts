@@ -75,7 +75,9 @@ describe("sessions", () => {
     const [before] = [ada.cookie()];
     await ada.session.signIn({ email: "ada@example.com", password: PASSWORD });
     expect(ada.cookie()).not.toBe(before);
-    expect(site.access.stores.rows("sessions").map(({ hash }) => hash)).toEqual([hashToken(ada.cookie().slice("sid=".length))]);
+    expect(site.access.stores.rows("sessions").map(({ hash }) => hash)).toEqual([
+      hashToken(ada.cookie().slice("sid=".length)),
+    ]);
   });
 
   it("do not take over an ID that was planted", async () => {

@@ -170,16 +170,7 @@ export const JSON_TYPE = { "content-type": "application/json" };
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<
-      Pick<
-        ConsolePorts,
-        | "ledger"
-        | "usage"
-        | "admission"
-        | "savedFilters"
-        | "contents"
-        | "contentKeptMs"
-        | "traceUrl"
-      >
+      Pick<ConsolePorts, "ledger" | "usage" | "admission" | "savedFilters" | "contents" | "contentKeptMs" | "traceUrl">
     > &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];

@@ -28,7 +28,6 @@ const start = async (changes: (stores: MemoryStores) => Partial<LedgerStore> = (
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 };
 
-
 afterEach(() => site.close());
 
 describe("sorted requests", () => {

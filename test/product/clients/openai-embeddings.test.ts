@@ -53,7 +53,7 @@ function client(): OpenAI {
   return new OpenAI({ baseURL: `${product.url}/v1`, apiKey: product.firstKey, maxRetries: 0 });
 }
 
-const errorOf = rejectionsOf(OpenAI.APIError);
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 describe("the openai client's embeddings", () => {
   it("are asked for and read as base64, which the client does unasked", async () => {
@@ -68,7 +68,12 @@ describe("the openai client's embeddings", () => {
     ["float", VECTORS],
     ["base64", ["AAAAPwAAgL4AAAA+", "AACAPwAAAAAAAIC/"]],
   ] as const)("are %s for a caller who asks for it", async (encoding, expected) => {
-    const response = await postJson(`${product.url}/v1/embeddings`, product.firstKey, { model: "vectors", input: ["a", "b"], encoding_format: encoding, later: 1 });
+    const response = await postJson(`${product.url}/v1/embeddings`, product.firstKey, {
+      model: "vectors",
+      input: ["a", "b"],
+      encoding_format: encoding,
+      later: 1,
+    });
     expect(response.headers.get("parley-served-model")).toBe("vectors");
     const made = (await response.json()) as { data: { embedding: unknown }[]; parley: object };
     expect(made.data.map(({ embedding }) => embedding)).toEqual(expected);

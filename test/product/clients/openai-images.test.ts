@@ -57,7 +57,7 @@ function images(): OpenAI.Images {
   return new OpenAI({ baseURL: `${product.url}/v1`, apiKey: product.firstKey, maxRetries: 0 }).images;
 }
 
-const errorOf = rejectionsOf(OpenAI.APIError);
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 describe("the openai client's pictures", () => {
   it("are made whole", async () => {

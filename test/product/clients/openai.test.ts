@@ -265,7 +265,9 @@ describe("the openai client and the gateway itself", () => {
     const stream = await client().chat.completions.create({ ...draw("beta-3-pro-image-preview"), stream: true });
     // The client's types do not know pictures.
     const deltas = (await Array.fromAsync(stream)).map((chunk) => chunk.choices[0]?.delta as { images?: unknown[] });
-    expect(deltas.flatMap((delta) => delta?.images ?? [])).toMatchObject([{ index: 0, type: "image_url", image_url: { url: PNG_URL } }]);
+    expect(deltas.flatMap((delta) => delta?.images ?? [])).toMatchObject([
+      { index: 0, type: "image_url", image_url: { url: PNG_URL } },
+    ]);
   });
 
   it("gets a picture beside text, and shows it to another model", async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../../src/core/failure.ts";
 import { MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../../src/encoding/json-size.ts";
 import { parsed } from "../../../src/providers/wire/json.ts";
 import { parseResponse } from "../../../src/providers/wire/response.ts";
