@@ -92,6 +92,7 @@ describe("the overview", () => {
     const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 10_000 };
     for (const { id } of [soon, spent]) await updateKey(keys, id, { by: "administrator", limits });
     await store.ledger.insert([at(nowMs, { keyId: spent.id, costMicroUsd: 9_000 }), at(nowMs, { keyId: soon.id })]);
+    await store.ledger.flush();
     const count = { atMs: nowMs, accountId: refused.accountId, model: "m", refused: 3 };
     await store.refusals.add(
       [

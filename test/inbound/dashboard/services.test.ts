@@ -622,7 +622,7 @@ describe("usage and settings", () => {
     const of = { accountId: ada.id, startedAtMs };
     await site.access.stores.ledger.insert([
       entry({ ...of, keyId: first!.id, costMicroUsd: 3 }),
-      entry({ ...of, keyId: second!.id, costMicroUsd: 4 }),
+      entry({ ...of, keyId: second!.id, keyFamilyId: first!.id, costMicroUsd: 4 }),
     ]);
     expect(await ada.usage.getSpending({})).toMatchObject({ month, spentMicroUsd: 7n });
     const spent = (await ada.key.list({})).keys.map(({ monthSpentMicroUsd }) => monthSpentMicroUsd);
