@@ -645,10 +645,9 @@ describe.each([
 });
 
 describe("under ten times of what a process can do", () => {
-  const flood = { key: "flood", perSecond: capacity(SHORT) * 10 };
-
   it("refusals are quick", async () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
+    const flood = { key: "flood", perSecond: capacity(SHORT) * 10 };
     await model.run(6, [flood]);
     await model.run(20, [flood]);
     expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(100);

@@ -143,7 +143,11 @@ describe("an export of the audit log", () => {
     for await (const { text } of ada.audit.export({})) sizes.push(text.split("\n").length - 1);
     expect(sizes).toEqual([100, 100, 100, 100, 100, 100, 2]);
     const { audit } = site.access;
-    const [list, asked, answer] = [audit.list, Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [list, asked, answer] = [
+      audit.list.bind(audit),
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+    ];
     let waiting = 0;
     audit.list = async (query) => {
       waiting += 1;

@@ -78,6 +78,7 @@ beforeEach(async () => {
       asked += 1;
       return new Promise(() => undefined);
     },
+    limitsOf: () => undefined as never,
     calls,
     admission: roomyAdmission(clock, undefined, { ...ROOMY_BYTES, key: KEY_BYTES }),
     connections: Object.assign(anyConnections(), { onFull: (close: () => void) => void (closeIdle = close) }),
