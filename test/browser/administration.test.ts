@@ -378,7 +378,7 @@ describe("the audit log", () => {
     await expect.poll(() => new URL(page.url()).search).toBe("?result=failed");
   });
 
-  it("is used with the keyboard, and gives the focus back", async () => {
+  it("is used with the keyboard, and returns the focus", async () => {
     const { page } = ada;
     await go(ada, "/admin/audit", "Audit log");
     const first = rows(page).nth(1).getByRole("button");

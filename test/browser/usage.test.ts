@@ -9,6 +9,7 @@ import { openStore } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { postChat } from "../support/post-json.ts";
 
 const DAY_MS = 86_400_000;
 const HOSTILE_KEY = "=2+3 <img src=x onerror=alert(1)>";
@@ -248,11 +249,7 @@ describe("the usage page", () => {
   it("counts refused requests, also those without a valid key, by the minute", async () => {
     const { page } = visit;
     const post = (apiKey: string, model: string) =>
-      fetch(`${site.product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
-      });
+      postChat(site.product.url, apiKey, { model, messages: [{ role: "user", content: "Hello" }] });
     expect((await post(site.product.firstKey, "nothing")).status).toBe(404);
     expect((await post("sk_parley_wrong", "alpha-haiku-4.5")).status).toBe(401);
     const shown = async (search: string) => {
@@ -327,8 +324,8 @@ describe("the usage page", () => {
   });
 
   it("does not show usage of other accounts, and neither do its services", async () => {
-    const stranger = await site.visit("/sign-up");
-    const { page } = stranger;
+    const visitor = await site.visit("/sign-up");
+    const { page } = visitor;
     await page.getByLabel("E-mail").fill("bob@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Create" }).click();
@@ -353,7 +350,7 @@ describe("the usage page", () => {
       expect(await call(method, body)).toMatchObject({ status: 403 });
     const { text } = await call("Summarize", { by: "USAGE_GROUPING_KEY", filter: { keyId: keyIdOf(HOSTILE_KEY) } });
     expect(JSON.parse(text)).not.toHaveProperty("rows");
-    expect(stranger.complaints).toEqual([]);
+    expect(visitor.complaints).toEqual([]);
   });
 
   it("matches the spending shown for keys and the account", async () => {

@@ -234,7 +234,7 @@ describe("a front with TLS", () => {
       client_ca_file: folder.write("front-ca.pem", authority.cert),
       client_certificates: "optional",
     };
-    // The core has the bindings; that a front has issuers makes it hand tokens on.
+    // The core has the bindings; a front with issuers forwards tokens.
     const bindings = [{ claims: { sub: "nobody" }, key: "key_nobody" }];
     const issuers = [{ issuer: "https://issuer.example", audience: "parley", keys_file: "/nowhere", bindings }];
     const started = await startTestFront(`localhost:${core.grpcPort}`, {
@@ -250,7 +250,7 @@ describe("a front with TLS", () => {
     };
   }
 
-  it("hands the names of certificates on, and tokens", async () => {
+  it("forwards the names of certificates, and tokens", async () => {
     const ask = await startFront(front);
     const token = await issuer.sign({ sub: "worker" });
     expect(await ask({ pair: billing })).toMatchObject({ status: 200 });
@@ -258,7 +258,7 @@ describe("a front with TLS", () => {
     expect(await ask({ authorization: `Bearer ${core.key}` })).toMatchObject({ status: 200 });
   });
 
-  it("is told by its core what is not accepted", async () => {
+  it("gets its core's refusals", async () => {
     const ask = await startFront(front);
     const other = await new TestIssuer(issuer.issuer).sign({ sub: "worker" });
     const refused = { status: 401, text: expect.stringContaining("token or certificate is not accepted") };
@@ -271,7 +271,7 @@ describe("a front with TLS", () => {
     });
   });
 
-  it("is not believed without a certificate that the core lists", async () => {
+  it("is refused without a certificate that the core lists", async () => {
     const ask = await startFront(authority.issue({ names: ["DNS:other.example.org"] }));
     expect(await ask({ pair: billing })).toMatchObject({ status: 401 });
     expect(await ask({ authorization: `Bearer ${core.key}` })).toMatchObject({ status: 200 });

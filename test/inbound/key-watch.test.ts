@@ -9,15 +9,15 @@ import type { Attribution } from "../../src/core/attribution.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
 import type { Stop } from "../../src/core/stops.ts";
 import { startKeyWatch } from "../../src/inbound/current-key.ts";
-import { memoryKeyStore } from "../access/fakes.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 import { TestIssuer } from "../support/tokens.ts";
 
 const NO_BINDINGS: Bindings = { certificates: new Map(), fronts: new Set(), tokens: undefined };
 
 function setUp() {
   const clock = new FakeClock();
-  const store = memoryKeyStore();
+  const { keys: store } = openMemoryStores();
   const keys = { store, clock };
   const authenticator = createAuthenticator(keys);
   const calls = new Calls(clock);
@@ -51,7 +51,7 @@ describe("a call in flight", () => {
     world = setUp();
   });
 
-  it("ends at once when a notification tells that its key was revoked", async () => {
+  it("ends at once when a notification reports its key as revoked", async () => {
     const { clock, keys, authenticator, open } = world;
     const key = await createKey(keys, { name: "a" });
     const call = await open(key);

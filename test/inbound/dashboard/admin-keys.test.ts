@@ -222,7 +222,7 @@ describe("an administration key", () => {
     expect((await list(`${secret}x`, { cookie: ada.cookie() })).status).toBe(401);
   });
 
-  it("is told from a key for completions, on both sides", async () => {
+  it("is distinguished from a key for completions, on both sides", async () => {
     const { secret } = await program(["accounts.read"]);
     const { secret: apiKey } = await ada.key.create({ name: "for completions" });
     expect(await list(apiKey)).toMatchObject({

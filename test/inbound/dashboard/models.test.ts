@@ -48,7 +48,7 @@ function complete(outcome: Attempt["outcome"], firstContentMs?: number): void {
 }
 
 describe("models", () => {
-  it("are told to members in the order of the registry, with what they can do and what they cost", async () => {
+  it("are listed for members in the order of the configuration, with capabilities and prices", async () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imageOutput: 120_000_000 });
@@ -82,7 +82,7 @@ describe("models", () => {
     expect(models[1]?.price).toBeUndefined();
   });
 
-  it("with targets are told with these, and are no upstream models", async () => {
+  it("with targets are listed with these, and are no upstream models", async () => {
     const ada = await site.signedUp("ada");
     const targets = [{ model: wordsModel(), weight: 1, when: undefined }];
     site.models.push(
@@ -97,7 +97,7 @@ describe("models", () => {
     expect((await ada.settings.get({})).models.map(({ id }) => id)).toEqual(["words", "pictures", "chat"]);
   });
 
-  it("say how they are doing now", async () => {
+  it("have their present health", async () => {
     const ada = await site.signedUp("ada");
     for (let ms = 1; ms <= 20; ms += 1) complete("served", ms);
     complete("upstream_unavailable");
@@ -133,7 +133,7 @@ describe("models", () => {
 });
 
 describe("upstream models", () => {
-  it("are told to administrators with the IDs that lead to them and their latest failures", async () => {
+  it("are listed for administrators with the IDs that lead to them and their latest failures", async () => {
     const ada = await site.signedUp("ada");
     site.models.push({ ...site.models[0]!, id: "words-latest" });
     complete("served", 5);
@@ -165,7 +165,7 @@ describe("upstream models", () => {
     expect(timestampMs(since!)).toBeLessThanOrEqual(timestampMs(time!));
   });
 
-  it("are told over all processes by the half hour, with the breakers of each", async () => {
+  it("have the attempts of all processes by the half hour, with the breakers of each", async () => {
     const ada = await site.signedUp("ada");
     const nowMs = site.access.clock.now();
     const count = (minutesAgo: number, outcome: string, attempts: number) => {
@@ -258,7 +258,7 @@ describe("a test of a model", () => {
     return { ada: await tested.signedUp("ada"), tested };
   };
 
-  it("tells how long the provider took, or why it did not answer and what to look at", async () => {
+  it("says how long the provider took, or why it did not answer and what to look at", async () => {
     const outcomes: (number | Failure)[] = [
       321,
       new Failure("upstream_refused_us", "The provider refused the credential.", { upstreamStatus: 401 }),

@@ -211,7 +211,7 @@ describe("calls over HTTP/2", () => {
     expect(await textOf(await second)).toBe("two");
   });
 
-  it("do not wait for an answer that nobody reads", async () => {
+  it("do not wait for an answer that is not read", async () => {
     const large = Buffer.alloc(8 * 1024 * 1024, "x");
     const send: Answer = (stream, body) => {
       stream.respond({ ":status": 200 });
@@ -277,7 +277,7 @@ describe("calls over HTTP/2", () => {
 });
 
 describe("a connection of HTTP/2", () => {
-  it("carries no new request after its server said goodbye, and ends those in flight", async () => {
+  it("carries no new request after GOAWAY, and ends those in flight", async () => {
     const { answer, streams } = held();
     const { port, sessions } = await startProvider(answer);
     const upstream = connectTo(port);
@@ -309,7 +309,7 @@ describe("a connection of HTTP/2", () => {
     expect([count, served.unsent, progress.unsent]).toEqual([4, false, true]);
   });
 
-  it("is given up at once when its server allows no requests", async () => {
+  it("is closed at once when its server allows no requests", async () => {
     const { port, sessions } = await startProvider(echo, { settings: { maxConcurrentStreams: 0 } });
     await expect(post(connectTo(port))).rejects.toThrow("The upstream provider could not be reached.");
     expect(sessions).toHaveLength(1);
@@ -417,7 +417,7 @@ describe("a connection of HTTP/2", () => {
     expect(sessions).toHaveLength(1);
   });
 
-  it("is given up when its server no longer answers", async () => {
+  it("is closed when its server no longer answers", async () => {
     const { answer, streams } = held();
     const { port } = await startProvider(answer);
     let isCut = false;
