@@ -183,8 +183,13 @@ describe("the architecture", () => {
     expect(found).toEqual([]);
   });
 
-  it("lets the dashboard's app and the server share nothing but the contract, paths, advice, clients' settings and CSV", () => {
-    const shared = new Set(["../src/inbound/failure-advice.ts", "../src/encoding/csv.ts", "../docs/clients.md?raw"]);
+  it("lets the dashboard's app and the server share nothing but the contract, paths, advice, clients' settings, CSV and budgets", () => {
+    const shared = new Set([
+      "../src/core/budget-amounts.ts",
+      "../src/encoding/csv.ts",
+      "../src/inbound/failure-advice.ts",
+      "../docs/clients.md?raw",
+    ]);
     const app = readSources(join(root, "web")).flatMap((file) =>
       file.imports
         .filter((name) => name.startsWith("."))

@@ -41,7 +41,7 @@ export interface ModelServicePorts {
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
   /** Attempts at upstream models by time, and the breakers of all processes. */
-  readonly targets: Pick<TargetHistoryStore, "read" | "replicas">;
+  readonly targets: Pick<TargetHistoryStore, "read" | "readLatencies" | "replicas">;
   /** Explains a request without counting it for the key's limits. */
   readonly explain: Completions["explain"];
   readonly keys: Pick<KeyStore, "findWithHash">;

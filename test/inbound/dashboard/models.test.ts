@@ -13,6 +13,7 @@ import type { Attempt } from "../../../src/core/attempt.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { createRoute } from "../../../src/core/route.ts";
+import { histogramOf } from "../../../src/ledger/latency-histogram.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
 let site: ConsoleUnderTest;
@@ -198,6 +199,10 @@ describe("upstream models", () => {
       count(1, "served", 1),
       count(25 * 60, "served", 1),
     ];
+    const { atMs } = count(60, "served", 1);
+    site.history.latencies = [
+      { target, atMs, firstContent: histogramOf([]), duration: histogramOf([300, 300, 4_000]) },
+    ];
     const words = { provider: "scripted", name: "words-upstream" };
     const pictures = { provider: "scripted", name: "pictures-upstream" };
     const { targets, replicas, since, until } = await ada.model.listTargetHistory({ targets: [pictures, words] });
@@ -207,6 +212,11 @@ describe("upstream models", () => {
       [11n, 2n],
       [1n, 0n],
     ]);
+    expect(targets[1]?.periods.map(({ firstContent, duration }) => [firstContent, duration?.count])).toEqual([
+      [undefined, 3n],
+      [undefined, undefined],
+    ]);
+    expect(targets[1]?.periods[0]?.duration).toMatchObject({ p50Ms: 437.5, p95Ms: expect.closeTo(4_625) as number });
     expect(targets[1]?.periods[0]?.outcomes.map(({ outcome }) => outcome)).toEqual([
       "served",
       "skipped",

@@ -37,7 +37,7 @@ import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
 import type { Store } from "../../../src/store/store.ts";
-import type { AttemptCount, KnownReplica } from "../../../src/ledger/target-history.ts";
+import type { AttemptCount, KnownReplica, StepLatencies } from "../../../src/ledger/target-history.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
@@ -86,8 +86,12 @@ export interface ConsoleUnderTest {
   readonly health: HealthRecorder;
   /** By model ID. */
   readonly rests: Map<string, Opening>;
-  /** Attempts in the history of targets, and the processes that wrote it. */
-  readonly history: { counts: readonly AttemptCount[]; replicas: readonly KnownReplica[] };
+  /** Attempts and latencies in the history of targets, and the processes that wrote it. */
+  readonly history: {
+    counts: readonly AttemptCount[];
+    latencies: readonly StepLatencies[];
+    replicas: readonly KnownReplica[];
+  };
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   /** The calls in flight. */
@@ -219,7 +223,7 @@ export async function startConsole(
   ];
   const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
   const rests = new Map<string, Opening>();
-  const history: ConsoleUnderTest["history"] = { counts: [], replicas: [] };
+  const history: ConsoleUnderTest["history"] = { counts: [], latencies: [], replicas: [] };
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
@@ -247,6 +251,7 @@ export async function startConsole(
       targets: {
         read: async ({ targets, sinceMs }) =>
           history.counts.filter(({ target, atMs }) => targets.includes(target) && atMs >= sinceMs),
+        readLatencies: async () => history.latencies,
         replicas: async () => history.replicas,
       },
       configuration: () => CONFIGURATION,
