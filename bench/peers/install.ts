@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { endWithThis } from "../children.ts";
 
 /** Time limit of one installation command. */
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 600_000;
 /** Characters kept of the end of a failed command's output. */
 const LAST_CHARACTERS = 300;
 

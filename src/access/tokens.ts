@@ -69,11 +69,18 @@ export class TokenVerifier {
     if (isKnown && known.issuer.keys.latest() === known.keys) return known.key;
     const issuer = this.#issuerOf(token);
     const { claims, keys } = await this.#verify(token, issuer);
-    const key = issuer.bindings.find((binding) => matches(claims, binding))?.key;
+    const key = keyFor(claims, issuer);
     if (key === undefined)
       throw refused(`No binding of access.issuers has the claims of this token (sub ${shown(claims.sub)}).`);
     this.#verified.set(digest, { key, expiresAtMs: claims.exp! * 1000 + issuer.clockSkewMs, issuer, keys });
     return key;
+  }
+
+  /** The key for which a token that was verified before stands by these issuers; undefined for none. Its end does not count. */
+  boundKey(token: string): string | undefined {
+    const claims = decodeJwt(token);
+    const issuer = this.#issuers.get(claims.iss ?? "");
+    return issuer && keyFor(claims, issuer);
   }
 
   /** The issuer that an unverified token names. */
@@ -115,6 +122,10 @@ export class TokenVerifier {
       throw reason instanceof Failure ? reason : refused(describe(reason));
     }
   }
+}
+
+function keyFor(claims: JWTPayload, { bindings }: TokenIssuer): string | undefined {
+  return bindings.find((binding) => matches(claims, binding))?.key;
 }
 
 /**

@@ -30,7 +30,15 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
-import type { AttemptInFlight, Mode, Plan, Rest, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
+import type {
+  AttemptInFlight,
+  Mode,
+  Plan,
+  Remainder,
+  RemainderOutcome,
+  RouterCall,
+  UncountedAttempt,
+} from "./router.ts";
 import {
   addChunk,
   type AnswerSize,
@@ -118,7 +126,7 @@ export class CompletionAccounting {
   /** Bookings of earlier attempts that may be billed. */
   readonly #bookings: Booking[] = [];
   /** The last attempts, if their providers may still send token counts: two of a hedged call. */
-  readonly #unsettled: (UncountedAttempt & { readonly rest: Rest })[] = [];
+  readonly #unsettled: (UncountedAttempt & { readonly remainder: Remainder })[] = [];
   /** Whether the bookings include the answer that the caller received. */
   #isBooked = false;
   /** Outcome until another one is set; a completion should never end with it. */
@@ -291,10 +299,10 @@ export class CompletionAccounting {
     const unsettled = this.#unsettled;
     if (unsettled.length === 0) return this.#writeDown(noted, false);
     const settle = async (): Promise<void> => {
-      for (const attempt of unsettled) this.#settle(attempt, await attempt.rest.outcome);
+      for (const attempt of unsettled) this.#settle(attempt, await attempt.remainder.outcome);
       await this.#writeDown(noted, true);
     };
-    this.#ports.settling.add(settle(), () => unsettled.forEach(({ rest }) => rest.giveUp()));
+    this.#ports.settling.add(settle(), () => unsettled.forEach(({ remainder }) => remainder.giveUp()));
   }
 
   async #writeDown(noted: Noted, isSettled: boolean): Promise<void> {
@@ -382,13 +390,13 @@ export class CompletionAccounting {
 
   #noteUncounted(attempt: UncountedAttempt): void {
     // A count that arrived before the stream broke stays valid.
-    if (attempt.committed && this.#usage !== undefined) return attempt.rest?.giveUp();
-    const { rest } = attempt;
-    if (rest === undefined) this.#settle(attempt, undefined);
-    else this.#unsettled.push({ ...attempt, rest });
+    if (attempt.committed && this.#usage !== undefined) return attempt.remainder?.giveUp();
+    const { remainder } = attempt;
+    if (remainder === undefined) this.#settle(attempt, undefined);
+    else this.#unsettled.push({ ...attempt, remainder });
   }
 
-  #settle(attempt: UncountedAttempt, outcome: RestOutcome | undefined): void {
+  #settle(attempt: UncountedAttempt, outcome: RemainderOutcome | undefined): void {
     const { committed } = attempt;
     const { prompt, hasBudget } = this.#reserved!;
     const booking = bookUncounted(attempt, {
@@ -461,7 +469,7 @@ interface UncountedFacts {
   /** Size of the part of its answer that core received. */
   readonly seen: AnswerSize;
   /** What the provider sent after the attempt had ended; undefined when the connection was closed at once. */
-  readonly outcome: RestOutcome | undefined;
+  readonly outcome: RemainderOutcome | undefined;
 }
 
 /**

@@ -90,7 +90,7 @@ const CIRCUMSTANCES = {
 };
 
 describe("the figures of a run", () => {
-  it("are all that have a limit, and say which are within it", () => {
+  it("are all with a limit, and say which are within it", () => {
     const reached = Object.fromEntries(figuresOf(MEASURED).map((figure) => [figure.what, isReached(figure)]));
     expect(reached).toEqual({
       [`cost to the ${FLOOR}: ${UNARY.name}`]: true,
@@ -130,13 +130,13 @@ describe("the figures of a run", () => {
     expect(limits.flat()).not.toContain(`cost to GoModel with log: ${SHORT_BESIDE_PEERS}`);
   });
 
-  it("looks at nginx where it was measured", () => {
+  it("compares with nginx where it was measured", () => {
     const load = loadResult(UNARY.name, result("nginx proxy_pass", 10), result(FLOOR, 50), result("Parley", 65));
     const figures = figuresOf({ ...MEASURED, loads: [load] });
     expect(figures[1]).toMatchObject({ value: 6.5, limit: 5 });
   });
 
-  it("leaves out what is no figure", () => {
+  it("omits invalid results", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     expect(figuresOf({ ...MEASURED, loads: [broken] }).some(({ what }) => what.endsWith(UNARY.name))).toBe(false);
   });
@@ -163,12 +163,12 @@ describe("the document of a run", () => {
     expect(text).toContain("- a processor");
   });
 
-  it("has no section, and no plot, for what was not measured", () => {
+  it("has no section and no plot for parts that were not measured", () => {
     const text = toMarkdown(NOTHING, CIRCUMSTANCES);
     expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Formats|Other|Figures)|\.svg/);
   });
 
-  it("says why something is not a figure", () => {
+  it("gives the reason for an invalid result", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     const text = toMarkdown({ ...MEASURED, loads: [broken] }, CIRCUMSTANCES);
     expect(text).toContain("| Parley: no figure, 2 wrong answers |");
@@ -176,7 +176,7 @@ describe("the document of a run", () => {
 });
 
 describe("the plot of a run", () => {
-  it("has a bar for each figure, as long as its cost, and colours for both grounds", () => {
+  it("has a bar for each figure, as long as its cost, and colours for light and dark backgrounds", () => {
     const svg = plotCosts([loadResult("a <load>", result(FLOOR, 50), result("Parley", 100), result("x", 1, "wrong"))]);
     const widths = [...svg.matchAll(/<rect class="(?:floor|parley|other)".* width="([\d.]+)"/g)].map(([, width]) =>
       Number(width),

@@ -130,10 +130,10 @@ describe("messages that are slow to decode", () => {
         headers: { "content-type": type, authorization },
         body,
       });
-    const stranger = await send("Bearer nobody");
-    expect(stranger.status).toBe(401);
-    expect(stranger.headers.get("x-request-id")).toMatch(/^req_/);
-    expect(await stranger.json()).toMatchObject({
+    const unknown = await send("Bearer nobody");
+    expect(unknown.status).toBe(401);
+    expect(unknown.headers.get("x-request-id")).toMatch(/^req_/);
+    expect(await unknown.json()).toMatchObject({
       code: "unauthenticated",
       details: [{ type: "google.rpc.ErrorInfo" }],
     });

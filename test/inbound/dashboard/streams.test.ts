@@ -58,7 +58,7 @@ async function begin(browser: Browser = ada, key = keyId): Promise<Reading> {
   return { texts, end, leave: () => controller.abort() };
 }
 
-/** Nothing that a stream holds is held any more. */
+/** The stream holds nothing any more. */
 async function expectNothingHeld(): Promise<void> {
   await expect.poll(() => site.calls.active).toBe(0);
   expect(answers.calls.filter(({ isOver }) => !isOver)).toEqual([]);
@@ -66,7 +66,7 @@ async function expectNothingHeld(): Promise<void> {
 }
 
 describe("a stream", () => {
-  it("brings each piece when it is said, and ends with the answer", async () => {
+  it("has each piece as soon as it is said, and ends with the answer", async () => {
     const reading = await begin();
     for (const text of ["one", "two", "three"]) {
       answers.calls[0]!.say(text);
@@ -79,7 +79,7 @@ describe("a stream", () => {
     await expectNothingHeld();
   });
 
-  it("ends what it stands for when its reader leaves", async () => {
+  it("ends its completion when its reader leaves", async () => {
     const reading = await begin();
     reading.leave();
     await expect.poll(() => answers.calls[0]!.call.signal.reason).toMatchObject({ code: "cancelled" });
@@ -87,7 +87,7 @@ describe("a stream", () => {
     expect(site.refusals).toEqual([]);
   });
 
-  it("shows a sign of life while the model says nothing", async () => {
+  it("has a heartbeat while the model says nothing", async () => {
     const completion = { model: "words" };
     const messages = ada.playground.stream({ keyId, completion })[Symbol.asyncIterator]();
     const first = messages.next();
@@ -101,7 +101,7 @@ describe("a stream", () => {
     await expectNothingHeld();
   });
 
-  it("takes a reader who reads nothing for gone", async () => {
+  it("ends when its reader reads nothing", async () => {
     const { body, headers } = playgroundRequest();
     const request = sendRequest({ port: site.server.port, host: "127.0.0.1", path: STREAM, method: "POST", headers });
     request.on("error", () => undefined).end(body);
@@ -133,7 +133,7 @@ describe("a stream", () => {
     expect(error?.rawMessage).toBe("Slow down.");
     const [info] = error!.findDetails(ErrorInfoSchema);
     expect(info).toMatchObject({ reason: "RATE_LIMITED", metadata: { request_id: expect.stringMatching(/^req_/) } });
-    // The pipeline has told of it already.
+    // The pipeline has reported it already.
     expect(own.refusals).toEqual([]);
     own.close();
   });
@@ -219,7 +219,7 @@ describe("the session of a stream", () => {
     expect((await reading.end)?.code).toBe(Code.Unauthenticated);
   });
 
-  it("is taken to go on for a minute while nobody can say", async () => {
+  it("continues for a minute while it cannot be looked up", async () => {
     const reading = await begin();
     const away = vi.spyOn(site.access.store, "findSession").mockRejectedValue(new Error("the database is away"));
     await site.access.clock.pass(55_000);
@@ -361,7 +361,7 @@ describe("a shutdown", () => {
     await expectNothingHeld();
   });
 
-  it("ends at once what would go on for ever, and waits for none of it", async () => {
+  it("ends endless streams at once, and waits for none of them", async () => {
     const log = await startEndless();
     const first = log.watch();
     expect((await first.next()).done).toBe(false);
@@ -373,7 +373,7 @@ describe("a shutdown", () => {
     expect(log.open()).toBe(0);
   });
 
-  it("lets nothing begin any more that would go on for ever", async () => {
+  it("begins no endless streams any more", async () => {
     const log = await startEndless();
     log.stop();
     const late = await log
