@@ -5,7 +5,8 @@ import { defineConfig } from "vite";
 /** What tables of pages consist of, and what other pages have, too. None needs a library that not every page has. */
 const OF_TABLES =
   /web\/(components\/(table|row-actions|choose|more|spent|use-find|icon-button|media)|format\/(limits|search))\.tsx?$|icons\/(ellipsis|pencil|trash|users)\./;
-const OF_PAGES = /web\/(components\/(badge|field|relative-time)|format\/(money|time|locale|number|decimal))\.tsx?$/;
+const OF_PAGES =
+  /(web\/components\/(badge|field|relative-time)|web\/format\/(money|time|locale|number|decimal)|core\/budget-amounts)\.tsx?$/;
 
 export default defineConfig({
   root: import.meta.dirname,
