@@ -571,6 +571,15 @@ const invitedMembers: Migration = {
   },
 };
 
+const keysByAccount: Migration = {
+  name: "keys of an account by the time of their creation",
+  async up({ schema }) {
+    const byAccount = schema.createIndex("api_keys_account_created").on("api_keys");
+    await byAccount.columns(["account_id", "created_at_ms", "id"]).execute();
+    await schema.dropIndex("api_keys_account").execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -615,4 +624,5 @@ export const MIGRATIONS: readonly Migration[] = [
   attributedBudgets,
   invitedMembers,
   targetHistory,
+  keysByAccount,
 ];

@@ -1,6 +1,8 @@
 import {
   bytesOf,
   type FoundKey,
+  type KeyOrder,
+  type KeyPosition,
   type KeyRecord,
   type KeyStore,
   type NewKey,
@@ -38,6 +40,20 @@ export function pageOf<T extends { readonly createdAtMs: number; readonly id: st
   return sorted.filter((row) => after === undefined || compare(row, after as never) > 0).slice(0, limit);
 }
 
+/** What keys are sorted by. Keys in memory have spent nothing. */
+const VALUES: Readonly<Record<KeyOrder, (key: KeyRecord) => number | string | undefined>> = {
+  created: ({ createdAtMs }) => createdAtMs,
+  name: ({ name }) => name.toLowerCase(),
+  lastUse: ({ lastUsedAtMs }) => lastUsedAtMs,
+  spent: () => 0,
+  budget: ({ limits }) => limits.monthlyBudgetMicroUsd,
+  expiry: ({ expiresAtMs }) => expiresAtMs,
+};
+
+function compareValues(one: number | string, other: number | string): number {
+  return one < other ? -1 : Number(one > other);
+}
+
 /** An in-memory KeyStore. */
 export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey> } {
   const rows = new Map<string, NewKey>();
@@ -70,6 +86,33 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
         bytes += bytesOf(key);
         return before < PAGE_BYTES;
       });
+    },
+    async listSorted({ order, isDescending, limit, after, accountIds, isWorking, words = [], modelId, nowMs }) {
+      const place = (key: KeyRecord): KeyPosition => {
+        const value = VALUES[order](key) ?? null;
+        return { value, createdAtMs: key.createdAtMs, id: key.id };
+      };
+      const sign = isDescending ? -1 : 1;
+      const compare = (one: KeyPosition, other: KeyPosition): number =>
+        Number(one.value === null) - Number(other.value === null) ||
+        sign *
+          (compareValues(one.value ?? 0, other.value ?? 0) ||
+            one.createdAtMs - other.createdAtMs ||
+            compareValues(one.id, other.id));
+      const found = [...rows.values()]
+        .map(({ record }) => record)
+        .filter(
+          (key) =>
+            accountIds?.includes(key.accountId) !== false &&
+            (isWorking === undefined || (keyState(key, nowMs) === "active") === isWorking) &&
+            words.every((word) => `${key.name} ${key.display}`.toLowerCase().includes(word.toLowerCase())) &&
+            (modelId === undefined || key.models === "all" || key.models.includes(modelId)),
+        )
+        .toSorted((one, other) => compare(place(one), place(other)))
+        .filter((key) => after === undefined || compare(place(key), after) > 0);
+      const keys = found.slice(0, limit);
+      const next = keys.length < found.length ? place(keys.at(-1)!) : undefined;
+      return { keys, next, omittedUntilMs: undefined };
     },
     async countWorking(accountIds, nowMs) {
       const working = [...rows.values()].filter(({ record }) => keyState(record, nowMs) === "active");

@@ -40,7 +40,8 @@ const GRID =
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
 
-const COLUMNS: readonly SortedColumn<UpstreamColumn>[] = [
+/** Column headers. */
+export const UPSTREAM_COLUMNS: readonly SortedColumn<UpstreamColumn>[] = [
   { name: "Target", column: "target" },
   { name: "Health", column: "health" },
   { name: "Last 24 hours", className: ROOMY },
@@ -89,7 +90,7 @@ interface UpstreamHeadProps {
 
 /** Column headers, by which the table is sorted. */
 export function UpstreamHead(props: UpstreamHeadProps) {
-  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
+  return <SortedHead columns={UPSTREAM_COLUMNS} grid={GRID} {...props} />;
 }
 
 interface UpstreamRowProps {
@@ -188,7 +189,7 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
 function DetailRow({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
   return (
     <div role="row" id={id}>
-      <div role="cell" aria-colspan={COLUMNS.length} className="bg-sunken px-5 py-3 lg:pl-10">
+      <div role="cell" aria-colspan={UPSTREAM_COLUMNS.length} className="bg-sunken px-5 py-3 lg:pl-10">
         {children}
       </div>
     </div>

@@ -36,7 +36,8 @@ export interface View extends Readonly<Record<AttributionField, string>> {
   readonly outcome: string;
 }
 
-const DEFAULTS: View = {
+/** The view without parameters in the URL. */
+export const DEFAULTS: View = {
   range: "30d",
   since: "",
   until: "",
