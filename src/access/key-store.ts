@@ -119,7 +119,7 @@ export function bytesOf({ models, tags, requiredLabels }: KeyRecord): number {
 }
 
 /** Number of keys that a sorted list sorts at most: the latest that were made. No index has most of its orders. */
-export const SORTED_KEYS = 50_000;
+export const SORTED_KEYS = 20_000;
 
 /** What a list of keys is sorted by: names by code units without regard to the case of ASCII letters, the last use to the minute. */
 export type KeyOrder = "created" | "name" | "lastUse" | "spent" | "budget" | "expiry";

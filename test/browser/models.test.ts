@@ -54,7 +54,7 @@ describe("the models", () => {
     await expect.poll(() => items().count()).toBe(1);
     const text = await items().innerText();
     expect(text).toMatch(
-      /alpha-haiku[\s\S]*alpha\s[\s\S]*Tool calling[\s\S]*200K\s*tokens[\s\S]*\$1\.00\s*cached \$0\.10[\s\S]*\$5\.00[\s\S]*Healthy/,
+      /alpha · [\s\S]*Tool calling[\s\S]*200K\s*tokens[\s\S]*\$1\.00\s*cached \$0\.10[\s\S]*\$5\.00[\s\S]*Healthy/,
     );
     const links = items().getByRole("link");
     const targets = await links.evaluateAll((found) => found.map((each) => each.getAttribute("href")));

@@ -52,7 +52,9 @@ describe.each(DATABASES)("the list of 1,000 keys with 50,000 requests on %s", (d
         figures[name] = { first: `${times[0]!.toFixed(0)} ms`, next: `${times[1]!.toFixed(0)} ms` };
         if (Math.max(...times) > MAX_MS) slow.push(name);
       }
-    console.log(`1,000 keys with 50,000 requests on ${database}, a page of 100 over HTTP, the best of ${ROUNDS} answers:`);
+    console.log(
+      `1,000 keys with 50,000 requests on ${database}, a page of 100 over HTTP, the best of ${ROUNDS} answers:`,
+    );
     console.table(figures);
     expect(slow).toEqual([]);
   }, 120_000);

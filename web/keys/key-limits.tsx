@@ -12,7 +12,8 @@ import { describeFamily } from "./key-row.tsx";
 export function KeyLimits({ value: key }: { readonly value: Key }) {
   const { limits, attributionLimits } = key;
   const ofCallers = describeAttributionLimits(attributionLimits);
-  const hasBudgets = (attributionLimits?.endUserBudgetMicroUsd ?? attributionLimits?.sessionBudgetMicroUsd) !== undefined;
+  const hasBudgets =
+    (attributionLimits?.endUserBudgetMicroUsd ?? attributionLimits?.sessionBudgetMicroUsd) !== undefined;
   return (
     <Panel title="Limits and budget" description="Of this key. The limits of its account always apply as well.">
       <Budget value={key} />

@@ -26,7 +26,7 @@ interface KeyRowProps {
 
 /** Grid columns on wide screens, where a key is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_6.75rem_8.5rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.9fr)_minmax(0,1fr)_6.75rem_9rem_8.75rem] 2xl:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_6.75rem_6.75rem_6.75rem_9rem_8.75rem]";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_6.75rem_8.5rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.9fr)_minmax(0,1fr)_6.75rem_9rem_8.75rem] 2xl:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_7.5rem_6.75rem_7.5rem_9rem_8.75rem]";
 
 /** Classes of a column that only large windows have room for. */
 const ROOMY = "max-2xl:hidden";

@@ -114,7 +114,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const omittedUntil = active.data.pages[0]?.omittedUntil;
   return (
     <>
-      <div className="mb-4 grid gap-3 empty:hidden sm:grid-cols-[20rem_14rem_14rem]">
+      <div className="mb-4 grid gap-3 empty:hidden sm:grid-cols-[20rem_14rem_17rem]">
         {isLong && <SearchField label="Find a key" maxLength={200} value={searchText} onChange={setSearchText} />}
         {owners.length > 1 && (
           <Choose
@@ -140,8 +140,8 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       )}
       {omittedUntil !== undefined && (
         <p className="mb-4 text-sm text-muted">
-          The latest 50,000 keys are sorted and searched, not those created until {formatMoment(omittedUntil)}. Choose an
-          owner to see older ones.
+          The latest 20,000 keys are sorted and searched, not those created until {formatMoment(omittedUntil)}. Choose
+          an owner to see older ones.
         </p>
       )}
       {activeKeys.length > 0 ? (

@@ -30,8 +30,7 @@ interface ModelFactsProps {
 
 /** What a model can do, its limits and its names. */
 export function ModelFacts({ model, all }: ModelFactsProps) {
-  const { id, provider, inputModalities, outputModalities, contextWindow, maxOutputTokens, targets } = model;
-  const isRoute = targets.length > 0;
+  const { id, provider, inputModalities, outputModalities, contextWindow, maxOutputTokens } = model;
   const abilities = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);
   const routes = all.filter((each) => each.targets.includes(id));
   return (
@@ -42,14 +41,12 @@ export function ModelFacts({ model, all }: ModelFactsProps) {
           <CopyIcon text={id} what={`the name ${id}`} />
         </span>
       </Fact>
-      <Fact name="Provider">{isRoute ? "Those of its targets" : <bdi>{provider}</bdi>}</Fact>
+      <Fact name="Provider">{provider === "" ? "Those of its targets" : <bdi>{provider}</bdi>}</Fact>
       <Fact name="Input">{namesOf(inputModalities)}</Fact>
       <Fact name="Output">{namesOf(outputModalities)}</Fact>
       <Fact name="Context window">{describeTokens(contextWindow)}</Fact>
       <Fact name="Max output">{describeTokens(maxOutputTokens)}</Fact>
-      <Fact name="Capabilities">
-        {abilities.length === 0 ? "Text only" : <Badges names={abilities} />}
-      </Fact>
+      <Fact name="Capabilities">{abilities.length === 0 ? "Text only" : <Badges names={abilities} />}</Fact>
       <Fact name="Stage">{describeStage(model) ?? "Stable"}</Fact>
       {routes.length > 0 && (
         <Fact name="Target of">

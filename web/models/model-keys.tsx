@@ -7,7 +7,6 @@ import { Unavailable } from "../components/alert.tsx";
 import { Loading } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
-import { Spent } from "../components/spent.tsx";
 import { TextLink } from "../components/text-link.tsx";
 import { keyPath, PATHS } from "../paths.ts";
 
@@ -55,9 +54,6 @@ export function ModelKeys({ modelId, isOfAll }: ModelKeysProps) {
               </span>
               <span className="text-muted">
                 {key.lastUseTime === undefined ? "Never used" : <RelativeTime time={key.lastUseTime} />}
-              </span>
-              <span className="pb-0.5 tabular-nums">
-                <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
               </span>
             </li>
           ))}

@@ -34,7 +34,8 @@ export default function OneModel() {
         <Unavailable error={models.error} onRetry={() => void models.refetch()} />
       ) : (
         <Empty title="No such model">
-          No model has the name <bdi className="wrap-anywhere">{id}</bdi>. <TextLink to={PATHS.models}>All models</TextLink>
+          No model has the name <bdi className="wrap-anywhere">{id}</bdi>.{" "}
+          <TextLink to={PATHS.models}>All models</TextLink>
         </Empty>
       )}
     </Page>
@@ -60,7 +61,7 @@ function ModelView({ model, all }: { readonly model: Model; readonly all: readon
     <Page
       isWide
       title={id}
-      description={[provider, description].filter(Boolean).join(" · ")}
+      description={[provider, description === id ? "" : description].filter(Boolean).join(" · ")}
       actions={
         <div className="flex flex-wrap gap-2">
           {actionsOn(model, { isRoute, isEmbedding: makes(model, Modality.EMBEDDING) }).map(

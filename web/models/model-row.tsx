@@ -35,10 +35,10 @@ import { StageBadge } from "./stage-badge.tsx";
 
 /** Grid columns on wide screens, where a model is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_5.5rem_5.5rem_4.5rem_9.5rem_1.5rem] lg:px-5 wide:grid-cols-[minmax(0,1fr)_minmax(0,7rem)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem]";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_5.5rem_5.5rem_4.5rem_9.5rem_1.5rem] lg:px-5 wide:grid-cols-[minmax(0,1fr)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem] 2xl:grid-cols-[minmax(0,1fr)_minmax(0,9rem)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem]";
 
 /** Classes of a column that only large windows have room for; others have the provider beside the name. */
-const ROOMY = "max-wide:hidden";
+const ROOMY = "max-2xl:hidden";
 
 /** Column headers. */
 export const MODEL_COLUMNS: readonly SortedColumn<SortColumn>[] = [
@@ -76,11 +76,7 @@ export function ModelRow({ model }: { readonly model: Model }) {
     <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
       <Cell className="flex h-6 flex-wrap items-center gap-x-2 overflow-hidden">
         <span className="flex max-w-full min-w-0 items-center gap-x-1.5">
-          <Link
-            href={modelPath(id)}
-            title={`${id}\n${about}`}
-            className="truncate hover:text-accent hover:underline"
-          >
+          <Link href={modelPath(id)} title={`${id}\n${about}`} className="truncate hover:text-accent hover:underline">
             <code className="font-mono text-[0.8125rem] font-medium">{id}</code>
           </Link>
           <CopyIcon text={id} what={`the name ${id}`} />
@@ -89,7 +85,7 @@ export function ModelRow({ model }: { readonly model: Model }) {
         {/* Wraps out of sight where the name leaves no room. */}
         <span className="min-w-0 flex-1 basis-20 truncate text-xs text-muted max-lg:sr-only" title={about}>
           {provider !== "" && (
-            <span className="wide:hidden">
+            <span className="2xl:hidden">
               <bdi>{provider}</bdi>
               {about !== "" && " · "}
             </span>

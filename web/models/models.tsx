@@ -54,7 +54,7 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
   return (
     <>
       {models.length >= MANY && (
-        <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_12rem_14rem]">
+        <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_12rem_17rem]">
           <SearchField label="Find a model" value={searchText} onChange={setSearchText} />
           <SelectField label="Show" isLabelHidden value={filter} onChange={(event) => setFilter(event.target.value)}>
             <option value="">All</option>
@@ -62,7 +62,7 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
               <option key={name}>{name}</option>
             ))}
           </SelectField>
-          <div className="wide:hidden">
+          <div className="2xl:hidden">
             <SortField columns={MODEL_COLUMNS} sorting={sorting} onSort={setSorting} usual="Configured order" />
           </div>
         </div>

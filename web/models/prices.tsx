@@ -1,44 +1,65 @@
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatCount } from "../format/number.ts";
 
 type Amount = (price: ModelPrice) => bigint | undefined;
 
+/** A kind of price, and the modality of the input or output that it is for. Default: every model has it. */
+interface Kind {
+  readonly name: string;
+  readonly of: Amount;
+  readonly input?: Modality;
+  readonly output?: Modality;
+}
+
 /** Prices of a million tokens. */
-const PER_MTOK: readonly (readonly [name: string, of: Amount])[] = [
-  ["Input", (price) => price.inputMicroUsdPerMtok],
-  ["Cached input", (price) => price.cachedInputMicroUsdPerMtok],
-  ["Cache write", (price) => price.cacheWriteMicroUsdPerMtok],
-  ["Cache write, one hour", (price) => price.cacheWriteHourMicroUsdPerMtok],
-  ["Audio input", (price) => price.audioInputMicroUsdPerMtok],
-  ["Cached audio input", (price) => price.cachedAudioInputMicroUsdPerMtok],
-  ["Image input", (price) => price.imageInputMicroUsdPerMtok],
-  ["Cached image input", (price) => price.cachedImageInputMicroUsdPerMtok],
-  ["Output", (price) => price.outputMicroUsdPerMtok],
-  ["Audio output", (price) => price.audioOutputMicroUsdPerMtok],
-  ["Image output", (price) => price.imageOutputMicroUsdPerMtok],
+const PER_MTOK: readonly Kind[] = [
+  { name: "Input", of: (price) => price.inputMicroUsdPerMtok },
+  { name: "Cached input", of: (price) => price.cachedInputMicroUsdPerMtok },
+  { name: "Cache write", of: (price) => price.cacheWriteMicroUsdPerMtok },
+  { name: "Cache write, one hour", of: (price) => price.cacheWriteHourMicroUsdPerMtok },
+  { name: "Audio input", of: (price) => price.audioInputMicroUsdPerMtok, input: Modality.AUDIO },
+  { name: "Cached audio input", of: (price) => price.cachedAudioInputMicroUsdPerMtok, input: Modality.AUDIO },
+  { name: "Image input", of: (price) => price.imageInputMicroUsdPerMtok, input: Modality.IMAGE },
+  { name: "Cached image input", of: (price) => price.cachedImageInputMicroUsdPerMtok, input: Modality.IMAGE },
+  { name: "Output", of: (price) => price.outputMicroUsdPerMtok },
+  { name: "Audio output", of: (price) => price.audioOutputMicroUsdPerMtok, output: Modality.AUDIO },
+  { name: "Image output", of: (price) => price.imageOutputMicroUsdPerMtok, output: Modality.IMAGE },
 ];
 
 /** Prices of single events. */
-const PER_EVENT: readonly (readonly [name: string, of: Amount])[] = [
-  ["Request", (price) => price.requestMicroUsd],
-  ["Request with web searches", (price) => price.searchedRequestMicroUsd],
-  ["Web search", (price) => price.webSearchMicroUsd],
-  ["File search", (price) => price.fileSearchMicroUsd],
-  ["Code execution", (price) => price.codeExecutionMicroUsd],
+const PER_EVENT: readonly Kind[] = [
+  { name: "Request", of: (price) => price.requestMicroUsd },
+  { name: "Request with web searches", of: (price) => price.searchedRequestMicroUsd },
+  { name: "Web search", of: (price) => price.webSearchMicroUsd },
+  { name: "File search", of: (price) => price.fileSearchMicroUsd },
+  { name: "Code execution", of: (price) => price.codeExecutionMicroUsd },
 ];
 
 /** All prices of a model, for each length of prompts. */
-export function Prices({ model: { price, priceTiers } }: { readonly model: Model }) {
+export function Prices({ model }: { readonly model: Model }) {
+  const { price, priceTiers, inputModalities, outputModalities } = model;
   if (price === undefined) return <p className="text-sm text-muted">No price is configured: the cost is not known.</p>;
   const longer = priceTiers.flatMap(({ abovePromptTokens, price: dearer }) =>
     dearer === undefined ? [] : [[`Prompts above ${formatCount(abovePromptTokens)} tokens`, dearer] as const],
   );
   const columns: readonly (readonly [name: string, price: ModelPrice])[] = [
-    [longer.length === 0 ? "Price" : "Shorter prompts", price],
+    [
+      priceTiers[0] === undefined ? "Price" : `Prompts up to ${formatCount(priceTiers[0].abovePromptTokens)} tokens`,
+      price,
+    ],
     ...longer,
   ];
+  const shown = (kinds: readonly Kind[]): readonly Kind[] =>
+    kinds.filter(
+      ({ of, input, output }) =>
+        (input === undefined || inputModalities.includes(input)) &&
+        (output === undefined || outputModalities.includes(output)) &&
+        columns.some(([, each]) => of(each) !== undefined),
+    );
+  const fees = shown(PER_EVENT);
   return (
     // Focusable, because a scrollable region must be reachable by keyboard.
     <div className="overflow-x-auto" tabIndex={longer.length > 0 ? 0 : undefined} role="group" aria-label="Prices">
@@ -55,17 +76,21 @@ export function Prices({ model: { price, priceTiers } }: { readonly model: Model
             ))}
           </tr>
         </thead>
-        <Rows rows={PER_MTOK} columns={columns} />
-        {PER_EVENT.some(([, of]) => columns.some(([, each]) => of(each) !== undefined)) && (
+        <Rows rows={shown(PER_MTOK)} columns={columns} />
+        {fees.length > 0 && (
           <>
             <tbody>
               <tr>
-                <th scope="rowgroup" colSpan={columns.length + 1} className="pt-4 pb-1 text-left font-medium text-muted">
+                <th
+                  scope="rowgroup"
+                  colSpan={columns.length + 1}
+                  className="pt-4 pb-1 text-left font-medium text-muted"
+                >
                   Each
                 </th>
               </tr>
             </tbody>
-            <Rows rows={PER_EVENT} columns={columns} />
+            <Rows rows={fees} columns={columns} />
           </>
         )}
       </table>
@@ -74,30 +99,28 @@ export function Prices({ model: { price, priceTiers } }: { readonly model: Model
 }
 
 interface RowsProps {
-  readonly rows: typeof PER_MTOK;
+  readonly rows: readonly Kind[];
   readonly columns: readonly (readonly [name: string, price: ModelPrice])[];
 }
 
 function Rows({ rows, columns }: RowsProps) {
   return (
     <tbody className="divide-y divide-line border-y border-line">
-      {rows
-        .filter(([, of]) => columns.some(([, price]) => of(price) !== undefined))
-        .map(([name, of]) => (
-          <tr key={name}>
-            <th scope="row" className="py-1.5 pr-4 text-left font-normal">
-              {name}
-            </th>
-            {columns.map(([column, price]) => {
-              const amount = of(price);
-              return (
-                <td key={column} className="py-1.5 pl-4 text-right">
-                  {amount === undefined ? "–" : formatMicroUsd(amount)}
-                </td>
-              );
-            })}
-          </tr>
-        ))}
+      {rows.map(({ name, of }) => (
+        <tr key={name}>
+          <th scope="row" className="py-1.5 pr-4 text-left font-normal">
+            {name}
+          </th>
+          {columns.map(([column, price]) => {
+            const amount = of(price);
+            return (
+              <td key={column} className="py-1.5 pl-4 text-right">
+                {amount === undefined ? "–" : formatMicroUsd(amount)}
+              </td>
+            );
+          })}
+        </tr>
+      ))}
     </tbody>
   );
 }

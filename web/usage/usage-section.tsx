@@ -46,12 +46,7 @@ export function UsageSection({ of, by }: UsageSectionProps) {
         </h2>
         <div className="flex items-center gap-4 text-sm">
           <TextLink to={usage}>Full report</TextLink>
-          <SelectField
-            label="Period"
-            isLabelHidden
-            value={range}
-            onChange={(event) => setRange(event.target.value)}
-          >
+          <SelectField label="Period" isLabelHidden value={range} onChange={(event) => setRange(event.target.value)}>
             {Object.entries(RANGES).map(([name, { text }]) => (
               <option key={name} value={name}>
                 Last {text}

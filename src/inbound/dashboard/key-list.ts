@@ -80,8 +80,8 @@ function writePosition({ value, createdAtMs, id }: KeyPosition): string {
 function readPosition(token: string, order: KeyOrder): KeyPosition | undefined {
   if (token === "") return undefined;
   const [value, createdAtMs, id] = readList(token);
-  const isValue = order === "name" ? isText(value) : value === null || isWhole(value);
-  if (!isValue || !isWhole(createdAtMs) || !isText(id)) throw invalidField("page_token", "is not a valid page token");
+  if (!isValueOf(order, value) || !isWhole(createdAtMs) || !isText(id))
+    throw invalidField("page_token", "is not a valid page token");
   return { value, createdAtMs, id };
 }
 
@@ -92,6 +92,11 @@ function readList(token: string): readonly unknown[] {
   } catch {
     return [];
   }
+}
+
+/** Whether keys of an order may have this value. */
+function isValueOf(order: KeyOrder, value: unknown): value is KeyPosition["value"] {
+  return order === "name" ? isText(value) : value === null || isWhole(value);
 }
 
 function isWhole(value: unknown): value is number {

@@ -115,9 +115,14 @@ function filterOf(database: Database, { accountIds, isWorking, words = [], model
   const found = inLowerCase(database, sql`name || ' ' || display || ' ' || ${owner}`);
   const works = sql`(revoked_at_ms is null and (expires_at_ms is null or expires_at_ms > ${nowMs}))`;
   return [
-    accountIds === undefined ? [] : accountIds.length === 0 ? sql`1 = 0` : sql`account_id in (${sql.join(accountIds)})`,
+    accountIds === undefined ? [] : sql`account_id in (${sql.join(accountIds)})`,
     isWorking === undefined ? [] : isWorking ? works : sql`not ${works}`,
-    words.map((word) => contains(found, word.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()))),
+    words.map((word) =>
+      contains(
+        found,
+        word.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()),
+      ),
+    ),
     // A JSON list of texts has a text in quotation marks nowhere else.
     modelId === undefined ? [] : sql`(models is null or ${contains(sql`models`, JSON.stringify(modelId))})`,
   ].flat();
