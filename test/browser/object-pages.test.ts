@@ -22,9 +22,13 @@ beforeAll(async () => {
       models: {
         "team/fast": { targets: [{ model: MODEL }] },
         "vendor/long-prompts": {
-          ...{ provider: "alpha", upstream_model: "long-prompts" },
+          provider: "alpha",
+          upstream_model: "long-prompts",
           price: {
-            ...{ input: 2, output: 8, cached_input: 0.5, cache_write: 2.5 },
+            input: 2,
+            output: 8,
+            cached_input: 0.5,
+            cache_write: 2.5,
             tiers: [{ above: 200_000, input: 4, output: 12, cached_input: 1, cache_write: 5 }],
           },
         },

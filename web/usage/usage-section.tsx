@@ -28,7 +28,7 @@ interface UsageSectionProps {
 export function UsageSection({ of, by }: UsageSectionProps) {
   const [search, setSearch] = useSearchParams();
   const asked = search.get("range") ?? "";
-  const range = isRange(asked) ? (asked as Range) : DEFAULTS.range;
+  const range = isRange(asked) ? asked : DEFAULTS.range;
   const setRange = (next: string): void =>
     setSearch(
       (before) => {
