@@ -576,7 +576,6 @@ const keysByAccount: Migration = {
   async up({ schema }) {
     const byAccount = schema.createIndex("api_keys_account_created").on("api_keys");
     await byAccount.columns(["account_id", "created_at_ms", "id"]).execute();
-    await schema.dropIndex("api_keys_account").execute();
   },
 };
 

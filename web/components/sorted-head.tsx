@@ -1,5 +1,4 @@
 import { ArrowDown, ArrowUp } from "lucide-react";
-import { SelectField } from "./field.tsx";
 import { ActionsHead } from "./row-actions.tsx";
 import { nextSorting, type Sorting } from "./sorting.ts";
 
@@ -22,7 +21,8 @@ export interface SortedColumn<Column extends string> {
 /** Classes of a cell that follows numbers. */
 export const APART = "lg:pl-4";
 
-interface SortProps<Column extends string> {
+/** The columns of a table, and its order. */
+export interface SortProps<Column extends string> {
   readonly columns: readonly SortedColumn<Column>[];
   readonly sorting: Sorting<Column> | undefined;
   readonly onSort: (sorting: Sorting<Column> | undefined) => void;
@@ -65,38 +65,5 @@ export function SortedHead<Column extends string>({ columns, grid, sorting, onSo
         );
       })}
     </div>
-  );
-}
-
-interface SortFieldProps<Column extends string> extends SortProps<Column> {
-  /** Name of the order of the list. */
-  readonly usual: string;
-}
-
-/** Field for the order of a table, where a column header that sorts is missing: on phones all of them are. */
-export function SortField<Column extends string>({ columns, sorting, onSort, usual }: SortFieldProps<Column>) {
-  const directions = [false, true];
-  return (
-    <SelectField
-      label="Sort by"
-      isLabelHidden
-      value={sorting === undefined ? "" : `${sorting.column} ${sorting.isDescending}`}
-      onChange={({ target: { value } }) => {
-        const [chosen, isDescending] = value.split(" ");
-        const column = columns.find((each) => each.column !== undefined && each.column === chosen)?.column;
-        onSort(column && { column, isDescending: isDescending === "true" });
-      }}
-    >
-      <option value="">{usual}</option>
-      {columns.flatMap(({ name, title = name, column }) =>
-        column === undefined
-          ? []
-          : directions.map((isDescending) => (
-              <option key={`${column} ${isDescending}`} value={`${column} ${isDescending}`}>
-                {title}, {isDescending ? "descending" : "ascending"}
-              </option>
-            )),
-      )}
-    </SelectField>
   );
 }

@@ -6,13 +6,8 @@ import type { RowAction } from "../components/row-actions.tsx";
 import { endUsersPath } from "../paths.ts";
 import type { KeyAct } from "./dialog-props.ts";
 
-// Dialogs are loaded when first opened, so that the page appears sooner.
-const DIALOGS = {
-  edit: lazy(() => import("./edit-key.tsx")),
-  transfer: lazy(() => import("./transfer-key.tsx")),
-  rotate: lazy(() => import("./rotate-key.tsx")),
-  revoke: lazy(() => import("./revoke-key.tsx")),
-} as const satisfies Record<KeyAct, unknown>;
+// Loaded when first opened, so that the page appears sooner.
+const ActDialog = lazy(() => import("./act-dialog.tsx"));
 
 interface KeyActions {
   /** The actions that the signed-in account may take on a key, and links. */
@@ -25,7 +20,6 @@ interface KeyActions {
 export function useKeyActions(): KeyActions {
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
   const writable = new Set(useOwners().flatMap(({ id, isWritable }) => (isWritable ? [id] : [])));
-  const ActDialog = act && DIALOGS[act.what];
   return {
     actionsOn(key) {
       const { attributionLimits: limits, name } = key;
@@ -47,11 +41,12 @@ export function useKeyActions(): KeyActions {
         mayChange ? to("Revoke", Trash2, "revoke") : [],
       ].flat();
     },
-    dialog: ActDialog && (
+    dialog: act && (
       <Suspense>
         {/* A new instance per key, so that no state of the previous key remains. */}
         <ActDialog
           key={`${act.what} ${act.target.id}`}
+          act={act.what}
           target={act.target}
           open={act.isOpen}
           onClose={() => setAct({ ...act, isOpen: false })}

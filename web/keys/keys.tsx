@@ -3,15 +3,12 @@ import { type InfiniteData, useInfiniteQuery, type UseInfiniteQueryResult } from
 import { useSearchParams } from "wouter";
 import { type Key, KeyOrder, type ListKeysResponse } from "../../gen/parley/console/v1/key_pb.js";
 import { keyListQuery } from "../api/keys.ts";
-import { ownerChoices, useOwners } from "../api/owners.ts";
+import { useOwners } from "../api/owners.ts";
 import { useAccount, useMay } from "../api/session.ts";
-import { SearchField } from "../components/field.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
-import { Choose } from "../components/choose.tsx";
 import { MorePages } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
-import { SortField } from "../components/sorted-head.tsx";
 import { useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
 import { TextLink } from "../components/text-link.tsx";
@@ -22,10 +19,11 @@ import { PATHS } from "../paths.ts";
 import { useKeyActions } from "./key-actions.tsx";
 import { KEY_COLUMNS, type KeyColumn, KeyHead, KeyRow } from "./key-row.tsx";
 
-// Loaded when first opened, so that the list appears sooner.
+// Loaded when first needed, so that the list appears sooner.
 const CreateKey = lazy(() => import("./create-key.tsx"));
+const KeyFilters = lazy(() => import("./key-filters.tsx"));
 
-/** Number of keys above which the search field is shown. */
+/** Number of keys above which the search field is shown; also with keys of several owners. */
 const MANY = 10;
 
 /** Orders of the server by column; without one the newest key is first. */
@@ -110,28 +108,22 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   );
   const [activeKeys, endedKeys] = [keysOf(active.data), keysOf(ended.data)];
   const isNarrowed = find !== "" || accountId !== "" || modelId !== "";
-  const isLong = activeKeys.length > MANY || searchText !== "";
+  const isLong = activeKeys.length > MANY || owners.length > 1 || searchText !== "";
   const omittedUntil = active.data.pages[0]?.omittedUntil;
   return (
     <>
-      <div className="mb-4 grid gap-3 empty:hidden sm:grid-cols-[20rem_14rem_17rem]">
-        {isLong && <SearchField label="Find a key" maxLength={200} value={searchText} onChange={setSearchText} />}
-        {owners.length > 1 && (
-          <Choose
-            label="Owner"
-            isLabelHidden
-            value={accountId}
-            all="All owners"
-            choices={ownerChoices(owners, account.id)}
-            onChange={setAccountId}
+      {isLong && (
+        <Suspense fallback={<div className="mb-4 h-11 sm:h-9" />}>
+          <KeyFilters
+            searchText={searchText}
+            onSearch={setSearchText}
+            accountId={accountId}
+            onAccount={setAccountId}
+            sorting={sorting}
+            onSort={setSorting}
           />
-        )}
-        {activeKeys.length > 1 && (
-          <div className="2xl:hidden">
-            <SortField columns={KEY_COLUMNS} sorting={sorting} onSort={setSorting} usual="Newest first" />
-          </div>
-        )}
-      </div>
+        </Suspense>
+      )}
       {modelId !== "" && (
         <p className="mb-4 text-sm text-muted">
           Keys that may use <bdi className="font-medium wrap-anywhere text-ink">{modelId}</bdi>.{" "}

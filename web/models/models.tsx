@@ -6,7 +6,7 @@ import { Unavailable } from "../components/alert.tsx";
 import { SearchField, SelectField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
-import { SortField } from "../components/sorted-head.tsx";
+import { SortField } from "../components/sort-field.tsx";
 import { sortRows, useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
 import { useFind } from "../components/use-find.ts";

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { KeyCapability, ModelSelection, UsageLimits } from "../../v1/key_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { LabelRequirements } from "../../v1/model_pb.js";
+import type { LabelRequirements } from "../../v1/label_pb.js";
 
 /**
  * Describes the file parley/console/v1/key.proto.
