@@ -107,7 +107,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
     </>
   );
   const [activeKeys, endedKeys] = [keysOf(active.data), keysOf(ended.data)];
-  const isNarrowed = find !== "" || accountId !== "" || modelId !== "";
+  const isNarrowed = find !== "" || modelId !== "";
   const isLong = activeKeys.length > MANY || owners.length > 1 || searchText !== "";
   const omittedUntil = active.data.pages[0]?.omittedUntil;
   return (
