@@ -18,6 +18,7 @@ const BROWSER: Lanes = {
     "look",
     "models",
     "not-found",
+    "object-pages",
     "own-credentials",
     "playground",
     "playground-compare",

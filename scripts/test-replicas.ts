@@ -34,12 +34,13 @@ const REPLICAS: Lanes = {
     "valkey",
     "without-postgres",
   ]),
-  alone: new Set(["away", "request-log-speed", "usage-speed"]),
+  alone: new Set(["away", "key-list-speed", "request-log-speed", "usage-speed"]),
   // For `collector` and `restore-sqlite` Go compiles the OpenTelemetry Collector and Litestream for minutes.
   long: new Set([
     "alerts",
     "away",
     "collector",
+    "key-list-speed",
     "proxies",
     "redis-cluster",
     "redis-sentinel",

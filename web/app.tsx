@@ -13,6 +13,7 @@ import { Shell } from "./layout/shell.tsx";
 
 const Overview = lazy(() => import("./overview/overview.tsx"));
 const Keys = lazy(() => import("./keys/keys.tsx"));
+const OneKey = lazy(() => import("./keys/key-page.tsx"));
 const EndUsers = lazy(() => import("./keys/end-users.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
 const Administration = lazy(() => import("./administration/pages.tsx"));
@@ -22,6 +23,7 @@ const Confirmed = lazy(() => import("./sign-in/confirmed.tsx"));
 const SecondFactorDue = lazy(() => import("./sign-in/second-factor-due.tsx"));
 const Invited = lazy(() => import("./sign-in/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
+const OneModel = lazy(() => import("./models/model-page.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
 const Request = lazy(() => import("./requests/request.tsx"));
 const Playground = lazy(() => import("./playground/playground.tsx"));
@@ -78,12 +80,14 @@ function Inside({ isDue }: { readonly isDue: boolean }) {
           <Switch>
             <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />
+            <Route path={`${PATHS.keys}/:id`} component={OneKey} />
             <Route path={`${PATHS.keys}/:id/end-users`} component={EndUsers} />
             <Route path={PATHS.usage} component={Usage} />
             <Route path={PATHS.requests} component={Requests} />
             <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
+            <Route path={`${PATHS.models}/*`} component={OneModel} />
             <Route path={PATHS.alerts} component={Alerts} />
             <Route path={PATHS.admin}>
               <Redirect to={PATHS.adminAccounts} replace />

@@ -1,5 +1,5 @@
 /**
- * All URL paths of the app. The server responds with the page for these paths and those of `requestPath`, and with 404
+ * All URL paths of the app. The server responds with the page for these paths and those of the functions below, and with 404
  * and the same page for any other path.
  */
 export const PATHS = {
@@ -38,12 +38,25 @@ export function requestPath(id: string): string {
   return `${PATHS.requests}/${encodeURIComponent(id)}`;
 }
 
+/** Returns the path of a key's page, by its ID. */
+export function keyPath(id: string): string {
+  return `${PATHS.keys}/${id}`;
+}
+
+/** Returns the path of a model's page, by its ID, which may have slashes. */
+export function modelPath(id: string): string {
+  return `${PATHS.models}/${id.split("/").map(encodeURIComponent).join("/")}`;
+}
+
 /** Returns the path of the page of a key's end users and sessions, by the key's ID. */
 export function endUsersPath(keyId: string): string {
-  return `${PATHS.keys}/${keyId}/end-users`;
+  return `${keyPath(keyId)}/end-users`;
 }
+
+/** Path of a page about one object. */
+const OBJECT_PATH = /^\/(?:requests\/[^/]{1,400}|keys\/\w{1,80}(?:\/end-users)?|models\/[\w.:/@%-]{0,799}[\w.:@%-])$/;
 
 /** Whether the path, without query, belongs to a page. */
 export function isPagePath(path: string): boolean {
-  return PAGE_PATHS.includes(path) || /^\/(?:requests\/[^/]{1,400}|keys\/\w{1,80}\/end-users)$/.test(path);
+  return PAGE_PATHS.includes(path) || OBJECT_PATH.test(path);
 }

@@ -4,9 +4,12 @@ import { defineConfig } from "vite";
 
 /** What tables of pages consist of, and what other pages have, too. None needs a library that not every page has. */
 const OF_TABLES =
-  /web\/(components\/(table|row-actions|choose|more|spent|use-find|icon-button|media)|format\/(limits|search))\.tsx?$|icons\/(ellipsis|pencil|trash|users)\./;
+  /web\/(components\/(table|row-actions|choose|sorted-head|sorting|more|spent|use-find|use-settled|icon-button|media)|format\/(limits|search))\.tsx?$|icons\/(arrow-down|arrow-up|ellipsis|pencil|trash|users)\./;
 const OF_PAGES =
   /(web\/components\/(badge|field|relative-time)|web\/format\/(money|time|locale|number|decimal)|core\/budget-amounts)\.tsx?$/;
+/** The list of keys, and what the page of a key has of it. */
+const OF_KEYS = /web\/keys\/(keys|key-actions|key-row|capabilities)\.tsx?$/;
+const OF_KEY_MESSAGES = /gen\/parley\/(console\/v1\/key|v1\/label)_pb\.js$/;
 
 export default defineConfig({
   root: import.meta.dirname,
@@ -28,6 +31,8 @@ export default defineConfig({
             { name: "app", tags: ["$initial"] },
             { name: "table", test: OF_TABLES },
             { name: "page", test: OF_PAGES },
+            { name: "keys", test: OF_KEYS },
+            { name: "key-messages", test: OF_KEY_MESSAGES },
           ],
         },
       },

@@ -118,6 +118,48 @@ export function bytesOf({ models, tags, requiredLabels }: KeyRecord): number {
   return Buffer.byteLength(JSON.stringify([models, tags, requiredLabels]));
 }
 
+/** Number of keys that a sorted list sorts at most: the latest that were made. No index has most of its orders. */
+export const SORTED_KEYS = 20_000;
+
+/** What a list of keys is sorted by: names by code units without regard to the case of ASCII letters, the last use to the minute. */
+export type KeyOrder = "created" | "name" | "lastUse" | "spent" | "budget" | "expiry";
+
+/** Position of a key in an order. `value`: what it is sorted by; null for none. */
+export interface KeyPosition {
+  readonly value: number | string | null;
+  readonly createdAtMs: number;
+  readonly id: string;
+}
+
+/** Order, filter and page of keys. Keys without a value come last; those with the same one in the order of their creation. */
+export interface SortedKeysQuery {
+  readonly order: KeyOrder;
+  readonly isDescending: boolean;
+  readonly limit: number;
+  /** The last key of the page before. Default: the first page. */
+  readonly after?: KeyPosition | undefined;
+  /** Owners. Default: all. */
+  readonly accountIds?: readonly string[] | undefined;
+  /** Whether the keys are neither expired nor revoked, or one of both. Default: any. */
+  readonly isWorking?: boolean | undefined;
+  /** Each of them is in the name, the beginning and end of the secret, or the owner's name; ASCII letters in either case. */
+  readonly words?: readonly string[] | undefined;
+  /** A model that the keys may use. Default: any keys. */
+  readonly modelId?: string | undefined;
+  readonly nowMs: number;
+  /** Month of the spending: `2026-11`. */
+  readonly month: string;
+}
+
+/** One page of sorted keys. */
+export interface SortedKeys {
+  readonly keys: readonly KeyRecord[];
+  /** Where the next page begins; undefined on the last one. */
+  readonly next: KeyPosition | undefined;
+  /** Where only the latest keys were sorted: when the latest of the others was made. */
+  readonly omittedUntilMs: number | undefined;
+}
+
 /**
  * The store of keys. Every method answers, or rejects within a few seconds; an answered change is durable. Methods that
  * change a key answer false when there is no such key or its state forbids the change.
@@ -131,6 +173,8 @@ export interface KeyStore {
    * further key after `PAGE_BYTES`; `mayContinue` says whether others may follow.
    */
   list(accountIds?: readonly string[], page?: Page): Promise<readonly KeyRecord[]>;
+  /** One page of keys in any order, filtered: of the latest `SORTED_KEYS` that were made, with as many bytes as a page of `list`. */
+  listSorted(query: SortedKeysQuery): Promise<SortedKeys>;
   /** Counts the keys of these accounts that are neither expired nor revoked; omits accounts without any. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;

@@ -1,4 +1,4 @@
-import type { LabelRequirements as Message } from "../../gen/parley/v1/model_pb.js";
+import type { LabelRequirements as Message } from "../../gen/parley/v1/label_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 
 /** Labels of models that keys and requests can require: where a model answers, and how long its provider keeps requests. */

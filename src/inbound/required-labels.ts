@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type LabelRequirements, LabelRequirementsSchema } from "../../gen/parley/v1/model_pb.js";
+import { type LabelRequirements, LabelRequirementsSchema } from "../../gen/parley/v1/label_pb.js";
 import { invalidField } from "../core/failure.ts";
 import { valuesProblem } from "../core/labels.ts";
 

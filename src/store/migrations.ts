@@ -572,6 +572,14 @@ const invitedMembers: Migration = {
   },
 };
 
+const keysByAccount: Migration = {
+  name: "keys of an account by the time of their creation",
+  async up({ schema }) {
+    const byAccount = schema.createIndex("api_keys_account_created").on("api_keys");
+    await byAccount.columns(["account_id", "created_at_ms", "id"]).execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -617,4 +625,5 @@ export const MIGRATIONS: readonly Migration[] = [
   invitedMembers,
   targetHistory,
   targetLatencies,
+  keysByAccount,
 ];

@@ -193,8 +193,8 @@ describe("the command palette", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
     for (const [query, option, path] of [
       ["usage", "Usage", "/usage"],
-      ["application 321", "application 321 sk_parley_m321…", "/keys?find=sk_parley_m321%E2%80%A6"],
-      ["vendor/model-765", "vendor/model-765", "/models?find=vendor%2Fmodel-765"],
+      ["application 321", "application 321 sk_parley_m321…", "/keys/key_many321"],
+      ["vendor/model-765", "vendor/model-765", "/models/vendor/model-765"],
       ["playground model-765", "Open playground with vendor/model-765", "/playground?model=vendor%2Fmodel-765"],
       ["ada@", "Ada Lovelace ada@example.com", "/usage?account=acct_default"],
     ] as const) {

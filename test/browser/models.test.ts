@@ -58,7 +58,10 @@ describe("the models", () => {
     );
     const links = items().getByRole("link");
     const targets = await links.evaluateAll((found) => found.map((each) => each.getAttribute("href")));
-    expect(targets).toEqual(["playground", "requests", "usage"].map((page_) => `/${page_}?model=alpha-haiku-4.5`));
+    expect(targets).toEqual([
+      "/models/alpha-haiku-4.5",
+      ...["playground", "requests", "usage"].map((page_) => `/${page_}?model=alpha-haiku-4.5`),
+    ]);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "Copy the name alpha-haiku-4.5" }).click();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe("alpha-haiku-4.5");
@@ -78,6 +81,11 @@ describe("the models", () => {
     expect(await names()).toMatch(/^\S+ beta-3-flash .*preview$/);
     expect(await pressed()).toBe("descending");
     expect(await names()).toMatch(/^beta-3-pro-\S*preview/);
+    // The order is in the address.
+    expect(new URL(page.url()).search).toBe("?order=output&direction=desc");
+    await page.reload();
+    await page.getByLabel("Find a model").fill("beta");
+    await expect.poll(names).toMatch(/^beta-3-pro-\S*preview/);
     expect(await pressed()).toBeNull();
     expect(await names()).toBe(configured);
   });

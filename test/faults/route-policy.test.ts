@@ -170,6 +170,7 @@ async function messageOf(method: string, owner: ObjectOwner): Promise<object> {
       return { accountId, name: "made by the matrix" };
     case "KeyService/Update":
       return { id: await owner.newKeyId(), name: "changed by the matrix" };
+    case "KeyService/Get":
     case "KeyService/Rotate":
     case "KeyService/Revoke":
       return { id: await owner.newKeyId(), ...(method.endsWith("Rotate") && { grace: "ROTATION_GRACE_NONE" }) };

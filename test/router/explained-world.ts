@@ -1,7 +1,7 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
-import { LabelRequirementsSchema } from "../../gen/parley/v1/model_pb.js";
+import { LabelRequirementsSchema } from "../../gen/parley/v1/label_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ClampSchema, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import type { RoutePlan } from "../../gen/parley/v1/route_pb.js";

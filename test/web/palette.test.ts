@@ -56,6 +56,6 @@ describe("the command palette", () => {
 
   it("leads to addresses", () => {
     const commands = findCommands(MANY, "sk_parley_12…").flatMap(({ items }) => items);
-    expect(commands.map(({ act }) => act)).toEqual([{ to: "/keys?find=sk_parley_12%E2%80%A6" }]);
+    expect(commands.map(({ act }) => act)).toEqual([{ to: "/keys/key_12" }]);
   });
 });

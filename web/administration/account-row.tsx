@@ -33,11 +33,12 @@ const GRID =
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
 
-const COLUMNS: readonly SortedColumn<AccountColumn>[] = [
+/** Column headers. */
+export const ACCOUNT_COLUMNS: readonly SortedColumn<AccountColumn>[] = [
   { name: "Name", column: "name" },
   { name: "E-mail", column: "email" },
   { name: "Role", column: "role" },
-  { name: "Keys", title: "Active keys", column: "keys", isRight: true },
+  { name: "Keys", title: "Active keys", column: "keys", isHighestFirst: true, isRight: true },
   { name: "Limits", isApart: true, className: ROOMY },
   { name: "Created", column: "created", className: ROOMY },
   { name: "Actions" },
@@ -50,7 +51,7 @@ interface AccountHeadProps {
 
 /** Column headers, by which the table is sorted. */
 export function AccountHead(props: AccountHeadProps) {
-  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
+  return <SortedHead columns={ACCOUNT_COLUMNS} grid={GRID} {...props} />;
 }
 
 interface AccountRowProps {

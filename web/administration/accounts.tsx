@@ -10,12 +10,12 @@ import { Unavailable } from "../components/alert.tsx";
 import { SearchField, SelectField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Loading } from "../components/page.tsx";
-import { type Sorting, sortRows, type SortValues } from "../components/sorting.ts";
+import { sortRows, type SortValues, useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
 import { formatCount } from "../format/number.ts";
 import { roleName } from "../format/roles.ts";
 import { hasWords } from "../format/search.ts";
-import { type AccountAct, type AccountColumn, AccountHead, AccountRow } from "./account-row.tsx";
+import { ACCOUNT_COLUMNS, type AccountAct, type AccountColumn, AccountHead, AccountRow } from "./account-row.tsx";
 import { Administration } from "./administration.tsx";
 
 const DIALOGS = {
@@ -54,7 +54,7 @@ function AccountList() {
   const [searchText, setSearchText] = useState("");
   const [filter, setFilter] = useState("All");
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
-  const [sorting, setSorting] = useState<Sorting<AccountColumn>>();
+  const [sorting, setSorting] = useSorting(ACCOUNT_COLUMNS);
   const has = FILTERS.find(([name]) => name === filter)![1];
   const found = (list.data ?? []).filter(
     (account) =>

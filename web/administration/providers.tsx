@@ -6,13 +6,13 @@ import { Unavailable } from "../components/alert.tsx";
 import { CheckField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading } from "../components/page.tsx";
-import { type Sorting, sortRows } from "../components/sorting.ts";
+import { sortRows, useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
 import { healthOf } from "../format/health.ts";
 import { hasWords } from "../format/search.ts";
 import { formatTime } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
-import { SORT_VALUES, type UpstreamColumn, UpstreamHead, UpstreamRow } from "./upstream-row.tsx";
+import { SORT_VALUES, UPSTREAM_COLUMNS, UpstreamHead, UpstreamRow } from "./upstream-row.tsx";
 
 /** Number of targets shown initially, and added per click on "Show more". */
 const SHOWN = 50;
@@ -42,7 +42,7 @@ function Health() {
 function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upstreams" | "since" | "time">) {
   const [searchText, setSearchText] = useState("");
   const [onlyUnhealthy, setOnlyUnhealthy] = useState(false);
-  const [sorting, setSorting] = useState<Sorting<UpstreamColumn>>();
+  const [sorting, setSorting] = useSorting(UPSTREAM_COLUMNS);
   const unhealthy = upstreams.filter((upstream) => healthOf(upstream) !== "healthy");
   const found = (onlyUnhealthy ? unhealthy : upstreams).filter(({ provider, name, modelIds }) =>
     hasWords(`${provider} ${name} ${modelIds.join(" ")}`, searchText),

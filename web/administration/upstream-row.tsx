@@ -42,7 +42,8 @@ const GRID =
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
 
-const COLUMNS: readonly SortedColumn<UpstreamColumn>[] = [
+/** Column headers. */
+export const UPSTREAM_COLUMNS: readonly SortedColumn<UpstreamColumn>[] = [
   { name: "Target", column: "target" },
   { name: "Health", column: "health" },
   { name: "Last 24 hours", className: ROOMY },
@@ -91,7 +92,7 @@ interface UpstreamHeadProps {
 
 /** Column headers, by which the table is sorted. */
 export function UpstreamHead(props: UpstreamHeadProps) {
-  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
+  return <SortedHead columns={UPSTREAM_COLUMNS} grid={GRID} {...props} />;
 }
 
 interface UpstreamRowProps {
@@ -166,7 +167,7 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
         </Cell>
       </div>
       {(hasProblem || (test.isSuccess && !isWide)) && (
-        <DetailRow columns={COLUMNS.length}>
+        <DetailRow columns={UPSTREAM_COLUMNS.length}>
           <p className="wrap-anywhere">
             {test.isError ? (
               readFailure(test.error)?.message
@@ -179,7 +180,7 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
         </DetailRow>
       )}
       {isOpen && (
-        <DetailRow id={details} columns={COLUMNS.length}>
+        <DetailRow id={details} columns={UPSTREAM_COLUMNS.length}>
           <Details of={upstream} />
         </DetailRow>
       )}

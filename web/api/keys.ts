@@ -1,6 +1,6 @@
 import { createClient } from "@connectrpc/connect";
-import { queryOptions } from "@tanstack/react-query";
-import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { type KeyOrder, KeyService, type ListKeysResponse } from "../../gen/parley/console/v1/key_pb.js";
 import { loadPages } from "./pages.ts";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
@@ -15,6 +15,42 @@ export const keysQuery = queryOptions({
     return pages.flatMap((page) => page.keys).toReversed();
   },
 });
+
+/** Order and filter of a list of keys. */
+export interface KeyView {
+  readonly order: KeyOrder;
+  readonly descending: boolean;
+  /** Keys that work, or those that no longer do. */
+  readonly active: boolean;
+  /** Empty: all owners in view. */
+  readonly accountId: string;
+  /** Words of the name, the secret's ends or the owner's name. Empty: any. */
+  readonly find: string;
+  /** A model that the keys may use. Empty: any. */
+  readonly modelId: string;
+}
+
+/** Number of keys that are fetched at a time. */
+const PAGE = 100;
+
+/** Keys in an order, with pagination. */
+export function keyListQuery(view: KeyView, limit = PAGE) {
+  return infiniteQueryOptions({
+    queryKey: [...keysQuery.queryKey, "list", view, limit],
+    queryFn: ({ pageParam, signal }) => keys.list({ ...view, limit, pageToken: pageParam }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }: ListKeysResponse) => nextPageToken || undefined,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** One key. */
+export function keyQuery(id: string) {
+  return queryOptions({
+    queryKey: [...keysQuery.queryKey, "one", id],
+    queryFn: async ({ signal }) => (await keys.get({ id }, { signal })).key!,
+  });
+}
 
 /** Refetches the keys after a change. */
 export function refreshKeys(): Promise<void> {

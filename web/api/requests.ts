@@ -53,6 +53,19 @@ export function logQuery(filter: LogFilter) {
   });
 }
 
+/** Number of requests on the page of a key or a model. */
+const RECENT = 10;
+
+/** The latest requests. */
+export function recentQuery(filter: LogFilter) {
+  return queryOptions({
+    queryKey: ["requests", "recent", filter],
+    queryFn: async ({ signal }) =>
+      (await requests.list({ filter: toFilterMessage(filter, "list"), limit: RECENT }, { signal })).requests,
+    refetchInterval: 15_000,
+  });
+}
+
 /** An order: the latest, or the highest value, first, or the reverse. */
 export interface Sort {
   readonly order: RequestOrder;

@@ -29,3 +29,27 @@ export function More({ hidden, showMore }: Pick<Shown<unknown>, "hidden" | "show
     </div>
   );
 }
+
+interface MorePagesProps {
+  readonly hasNextPage: boolean;
+  readonly isFetchingNextPage: boolean;
+  readonly isFetchNextPageError: boolean;
+  readonly fetchNextPage: () => unknown;
+}
+
+/** Button that fetches the next page of a list. Hidden after the last one. */
+export function MorePages({ hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage }: MorePagesProps) {
+  if (!hasNextPage) return null;
+  return (
+    <div className="mt-5 text-center">
+      {isFetchNextPageError && (
+        <p role="alert" className="mb-3 text-sm text-danger">
+          Could not load more. Try again.
+        </p>
+      )}
+      <Button look="secondary" busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+        Show more
+      </Button>
+    </div>
+  );
+}

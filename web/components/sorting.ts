@@ -1,3 +1,5 @@
+import { useSearchParams } from "wouter";
+
 /** The column by which a table is sorted. */
 export interface Sorting<Column extends string> {
   readonly column: Column;
@@ -25,11 +27,41 @@ export function sortRows<Row, Column extends string>(
   });
 }
 
-/** The order after a click on a column: ascending, descending, that of the list. */
+/** A column, and the direction of the first click on it. */
+interface ClickedColumn<Column extends string> {
+  readonly column: Column;
+  readonly isHighestFirst: boolean;
+}
+
+/** The order after a click on a column: one direction, the other one, that of the list. */
 export function nextSorting<Column extends string>(
   sorting: Sorting<Column> | undefined,
-  column: Column,
+  { column, isHighestFirst }: ClickedColumn<Column>,
 ): Sorting<Column> | undefined {
-  if (sorting?.column !== column) return { column, isDescending: false };
-  return sorting.isDescending ? undefined : { column, isDescending: true };
+  if (sorting?.column !== column) return { column, isDescending: isHighestFirst };
+  return sorting.isDescending === isHighestFirst ? { column, isDescending: !isHighestFirst } : undefined;
+}
+
+const DESCENDING = "desc";
+
+/** Returns the order in the URL, `?order=name&direction=desc`, and the function that changes it. Unknown columns count as none. */
+export function useSorting<Column extends string>(
+  columns: readonly { readonly column?: Column }[],
+): readonly [sorting: Sorting<Column> | undefined, sort: (sorting: Sorting<Column> | undefined) => void] {
+  const [search, setSearch] = useSearchParams();
+  const order = search.get("order");
+  const column = columns.find((each) => each.column !== undefined && each.column === order)?.column;
+  const sorting = column && { column, isDescending: search.get("direction") === DESCENDING };
+  const sort = (next: Sorting<Column> | undefined): void =>
+    setSearch(
+      (before) => {
+        before.delete("order");
+        before.delete("direction");
+        if (next !== undefined) before.set("order", next.column);
+        if (next?.isDescending === true) before.set("direction", DESCENDING);
+        return before;
+      },
+      { replace: true },
+    );
+  return [sorting, sort];
 }

@@ -1,24 +1,27 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
-import { useParams } from "wouter";
+import { useState } from "react";
+import { Link, useParams } from "wouter";
 import { BudgetHolder, type ListBudgetsResponse } from "../../gen/parley/console/v1/attribution_pb.js";
 import { BudgetPeriod, type Key } from "../../gen/parley/console/v1/key_pb.js";
 import { StopKind } from "../../gen/parley/console/v1/stop_pb.js";
 import { budgetsQuery } from "../api/attribution.ts";
-import { keysQuery } from "../api/keys.ts";
+import { keyQuery } from "../api/keys.ts";
 import { useOwners } from "../api/owners.ts";
 import { stopsQuery } from "../api/stops.ts";
 import { Unavailable } from "../components/alert.tsx";
-import { Button } from "../components/button.tsx";
+import { buttonClass } from "../components/button.tsx";
 import { SearchField } from "../components/field.tsx";
+import { MorePages } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { Segments } from "../components/segments.tsx";
 import { TextLink } from "../components/text-link.tsx";
+import { useSettled } from "../components/use-settled.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatCount } from "../format/number.ts";
 import { formatMoment } from "../format/time.ts";
-import { PATHS } from "../paths.ts";
+import { keyPath, PATHS } from "../paths.ts";
 import { EndUserHead, EndUserRow } from "./end-user-row.tsx";
+import { NoKey } from "./no-key.tsx";
 
 /** Holders of budgets, by their name on the page. */
 const HOLDERS = {
@@ -36,20 +39,21 @@ const CHOICES = [
 /** Page of the budgets of a key's end users and sessions, and of their spending. */
 export default function EndUsers() {
   const { id = "" } = useParams();
-  const keys = useQuery(keysQuery);
-  const key = keys.data?.find((each) => each.id === id);
-  if (keys.isPending) return <Loading what="the key" shape="page" />;
-  if (keys.isLoadingError) return <Unavailable error={keys.error} onRetry={() => void keys.refetch()} />;
-  if (key === undefined)
-    return (
-      <Page title="End users">
-        <Empty title="No such key">
-          The key does not exist, or you may not see it. <TextLink to={PATHS.keys}>All keys</TextLink>
-        </Empty>
-      </Page>
-    );
+  const found = useQuery(keyQuery(id));
+  if (found.isPending) return <Loading what="the key" shape="page" />;
+  if (found.isLoadingError) return <NoKey title="End users" error={found.error} onRetry={found.refetch} />;
+  const key = found.data;
   return (
-    <Page isWide title={`End users of ${key.name}`} description={describe(key)}>
+    <Page
+      isWide
+      title={`End users of ${key.name}`}
+      description={describe(key)}
+      actions={
+        <Link href={keyPath(id)} className={buttonClass("secondary", "small")}>
+          Key
+        </Link>
+      }
+    >
       <Budgets value={key} />
     </Page>
   );
@@ -70,9 +74,6 @@ function describe({ attributionLimits: limits }: Key): string {
     : `Budgets: ${budgets.join(", ")}.`;
 }
 
-/** Time without typing after which a search begins. */
-const SETTLE_MS = 250;
-
 function Budgets({ value: key }: { readonly value: Key }) {
   const limits = key.attributionLimits;
   const [holders, setHolders] = useState<Holders>(
@@ -81,7 +82,7 @@ function Budgets({ value: key }: { readonly value: Key }) {
       : "end users",
   );
   const [text, setText] = useState("");
-  const search = useSettled(text.trim(), SETTLE_MS);
+  const search = useSettled(text.trim());
   const { holder, kind } = HOLDERS[holders];
   const list = useInfiniteQuery(budgetsQuery({ keyId: key.id, holder, search }));
   const { data: stops = [] } = useQuery(stopsQuery);
@@ -133,18 +134,7 @@ function Budgets({ value: key }: { readonly value: Key }) {
           </div>
         </div>
       )}
-      {list.hasNextPage && (
-        <div className="mt-5 text-center">
-          {list.isFetchNextPageError && (
-            <p role="alert" className="mb-3 text-sm text-danger">
-              Could not load more. Try again.
-            </p>
-          )}
-          <Button look="secondary" busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            Show more
-          </Button>
-        </div>
-      )}
+      <MorePages {...list} />
     </>
   );
 }
@@ -173,14 +163,4 @@ function Nothing({ holders, first, search }: NothingProps) {
       </Empty>
     );
   return <Empty title="Nothing spent">{`No request of the present period has named one of the ${holders}.`}</Empty>;
-}
-
-/** Returns the text once it has not changed for a while. */
-function useSettled(text: string, afterMs: number): string {
-  const [settled, setSettled] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(text), afterMs);
-    return () => clearTimeout(timer);
-  }, [text, afterMs]);
-  return settled;
 }

@@ -1,67 +1,73 @@
-import { Archive, ArrowRightLeft, Clock, type LucideIcon, Pencil, RefreshCw, Trash2, Users } from "lucide-react";
+import { Archive, Clock } from "lucide-react";
+import { Link } from "wouter";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
-import { ActionsHead, type RowAction, RowActions } from "../components/row-actions.tsx";
+import { type RowAction, RowActions } from "../components/row-actions.tsx";
+import { SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
+import type { Sorting } from "../components/sorting.ts";
 import { Spent } from "../components/spent.tsx";
-import { Cell, OnPhones } from "../components/table.tsx";
+import { Cell, None, OnPhones } from "../components/table.tsx";
 import { formatFromNow } from "../format/time.ts";
-import { endUsersPath } from "../paths.ts";
-import type { KeyAct } from "./dialog-props.ts";
+import { keyPath } from "../paths.ts";
 import { describeAttributionLimits, describeLimits } from "../format/limits.ts";
 import { CAPABILITY_NAMES } from "./capabilities.ts";
+
+/** Columns by which keys are sorted. */
+export type KeyColumn = "name" | "budget" | "created" | "expires" | "used" | "spent";
 
 interface KeyRowProps {
   readonly value: Key;
   /** Name of the account, if it is another than the signed-in one. */
   readonly owner: string | undefined;
-  /** Whether a rotation created the key to replace another. */
-  readonly isSuccessor: boolean;
-  /** Whether the key may be changed. */
-  readonly isWritable: boolean;
-  /** Whether there is another account that could own the key. */
-  readonly isTransferable: boolean;
-  readonly onAct: (act: KeyAct) => void;
+  readonly actions: readonly RowAction[];
 }
 
 /** Grid columns on wide screens, where a key is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_6.75rem_8.5rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.9fr)_minmax(0,1fr)_6.75rem_9rem_8.75rem]";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_6.75rem_8.5rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.9fr)_minmax(0,1fr)_6.75rem_9rem_8.75rem] 2xl:grid-cols-[minmax(0,1.7fr)_8.25rem_minmax(0,0.8fr)_minmax(0,1fr)_7.5rem_6.75rem_7.5rem_9rem_8.75rem]";
 
-const COLUMNS = ["Name", "Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
+/** Classes of a column that only large windows have room for. */
+const ROOMY = "max-2xl:hidden";
 
 /** Column headers. */
-export function KeyHead() {
-  return (
-    <div role="row" className={`${GRID} py-1.5`}>
-      {COLUMNS.map((column) => (
-        <span key={column} role="columnheader" className={column === "Spent this month" ? "text-right" : ""}>
-          {column === "Actions" ? <ActionsHead /> : column}
-        </span>
-      ))}
-    </div>
-  );
+export const KEY_COLUMNS: readonly SortedColumn<KeyColumn>[] = [
+  { name: "Name", column: "name" },
+  { name: "Key" },
+  { name: "Permissions" },
+  { name: "Limits", title: "Limits, by the monthly budget", column: "budget", isHighestFirst: true },
+  { name: "Created", column: "created", isHighestFirst: true, className: ROOMY },
+  { name: "Expires", column: "expires", className: ROOMY },
+  { name: "Last used", column: "used", isHighestFirst: true },
+  { name: "Spent this month", column: "spent", isHighestFirst: true, isRight: true },
+  { name: "Actions" },
+];
+
+interface KeyHeadProps {
+  readonly sorting: Sorting<KeyColumn> | undefined;
+  readonly onSort: (sorting: Sorting<KeyColumn> | undefined) => void;
+}
+
+/** Column headers, by which the table is sorted. */
+export function KeyHead(props: KeyHeadProps) {
+  return <SortedHead columns={KEY_COLUMNS} grid={GRID} {...props} />;
 }
 
 /** One key of the table. */
-export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransferable, onAct }: KeyRowProps) {
+export function KeyRow({ value: key, owner, actions }: KeyRowProps) {
   const permissions = describePermissions(key);
   const limits = [...describeLimits(key.limits), ...describeAttributionLimits(key.attributionLimits)].join(", ");
   const state = stateOf(key);
-  const others = isSuccessor
-    ? "Includes the keys it replaced"
-    : key.replacedBy === ""
-      ? undefined
-      : "Includes the key that replaced it";
+  const others = describeFamily(key);
   const spent = <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />;
   return (
     <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
       <Cell className="flex h-5 flex-wrap items-center gap-x-2 overflow-hidden">
         <span className="flex max-w-full min-w-0 items-center gap-x-2" title={owner && `${key.name}, of ${owner}`}>
-          <bdi className="truncate font-medium" title={key.name}>
-            {key.name}
-          </bdi>
+          <Link href={keyPath(key.id)} className="truncate font-medium hover:text-accent hover:underline">
+            <bdi title={key.name}>{key.name}</bdi>
+          </Link>
           <State value={key} />
           {key.storeContent && (
             <span title="Stores prompts and answers" className="shrink-0">
@@ -91,6 +97,12 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
       <Cell className="truncate max-lg:hidden" title={limits}>
         {limits || <span className="text-muted">Account limits</span>}
       </Cell>
+      <Cell className={`whitespace-nowrap text-muted max-lg:hidden ${ROOMY}`}>
+        {key.createTime && <RelativeTime time={key.createTime} />}
+      </Cell>
+      <Cell className={`whitespace-nowrap text-muted max-lg:hidden ${ROOMY}`}>
+        {key.expireTime === undefined ? <None /> : <RelativeTime time={key.expireTime} />}
+      </Cell>
       <Cell className="text-right whitespace-nowrap text-muted max-lg:order-3 max-lg:text-xs lg:text-left">
         {key.lastUseTime === undefined ? "Never" : <RelativeTime time={key.lastUseTime} />}
       </Cell>
@@ -105,32 +117,16 @@ export function KeyRow({ value: key, owner, isSuccessor, isWritable, isTransfera
         )}
       </Cell>
       <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center">
-        <RowActions of={key.name} actions={actionsOn(key, { isWritable, isTransferable, onAct })} />
+        <RowActions of={key.name} actions={actions} />
       </Cell>
     </div>
   );
 }
 
-function actionsOn(
-  key: Key,
-  { isWritable, isTransferable, onAct }: Pick<KeyRowProps, "isWritable" | "isTransferable" | "onAct">,
-): readonly RowAction[] {
-  const { attributionLimits: limits, name } = key;
-  const spending: RowAction = {
-    verb: "Spending of end users",
-    name: `Spending of the end users of ${name}`,
-    Icon: Users,
-    href: endUsersPath(key.id),
-  };
-  const act = (verb: string, Icon: LucideIcon, what: KeyAct): RowAction => ({ verb, Icon, onClick: () => onAct(what) });
-  const mayChange = isWritable && key.state === KeyState.ACTIVE;
-  return [
-    (limits?.endUserBudgetMicroUsd ?? limits?.sessionBudgetMicroUsd) === undefined ? [] : spending,
-    mayChange ? act("Edit", Pencil, "edit") : [],
-    mayChange && key.replacedBy === "" ? act("Rotate", RefreshCw, "rotate") : [],
-    mayChange && isTransferable ? act("Transfer", ArrowRightLeft, "transfer") : [],
-    mayChange ? act("Revoke", Trash2, "revoke") : [],
-  ].flat();
+/** Whose spending that of a key includes, beside its own: keys of a family share it. */
+export function describeFamily({ id, familyId, replacedBy }: Key): string | undefined {
+  if (familyId !== id) return "Includes the keys it replaced";
+  return replacedBy === "" ? undefined : "Includes the key that replaced it";
 }
 
 /** Mark of a key that is revoked, expired, rotated or will expire; nothing for other keys. The name needs the room. */
@@ -138,25 +134,27 @@ function State({ value: key }: { readonly value: Key }) {
   const words = stateOf(key);
   if (words === undefined) return null;
   const [look, word, end] = words;
-  return (
+  return word === "Expires" ? (
     <span title={`${word}${end}`} className="shrink-0">
-      {word === "Expires" ? (
-        <span className="2xl:hidden">
-          <Clock aria-hidden className="size-4 text-muted" />
-        </span>
-      ) : null}
-      <span className={word === "Expires" ? "max-2xl:sr-only" : ""}>
-        <Badge look={look}>
-          {word}
-          <span className="max-2xl:sr-only">{end}</span>
-        </Badge>
+      {/* Large windows have a column for it. */}
+      <Clock aria-hidden className="size-4 text-muted 2xl:hidden" />
+      <span className="sr-only">
+        {word}
+        {end}
       </span>
+    </span>
+  ) : (
+    <span title={`${word}${end}`} className="shrink-0">
+      <Badge look={look}>
+        {word}
+        <span className="max-2xl:sr-only">{end}</span>
+      </Badge>
     </span>
   );
 }
 
 /** State of a key that is not simply active: what it is, and since or until when. */
-function stateOf({
+export function stateOf({
   state,
   expireTime,
   revokeTime,
@@ -169,7 +167,7 @@ function stateOf({
   return expireTime === undefined ? undefined : ["plain", "Expires", at(expireTime)];
 }
 
-function describePermissions({ models, capabilities }: Key): string {
+export function describePermissions({ models, capabilities }: Key): string {
   const ids = models?.ids ?? [];
   const which = models?.all === true ? "All models" : ids.length > 2 ? `${ids.length} models` : ids.join(", ");
   const isLimited = capabilities.length < CAPABILITY_NAMES.length;

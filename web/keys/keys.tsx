@@ -1,35 +1,40 @@
 import { lazy, Suspense, useEffect, useState } from "react";
-import { useQuery } from "@tanstack/react-query";
+import { type InfiniteData, useInfiniteQuery, type UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useSearchParams } from "wouter";
-import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
-import { keysQuery } from "../api/keys.ts";
-import { ownerChoices, useOwners } from "../api/owners.ts";
+import { type Key, KeyOrder, type ListKeysResponse } from "../../gen/parley/console/v1/key_pb.js";
+import { keyListQuery } from "../api/keys.ts";
+import { useOwners } from "../api/owners.ts";
 import { useAccount, useMay } from "../api/session.ts";
-import { SearchField } from "../components/field.tsx";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
-import { Choose } from "../components/choose.tsx";
-import { More, useShown } from "../components/more.tsx";
+import { MorePages } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
+import { useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
+import { TextLink } from "../components/text-link.tsx";
 import { useFind } from "../components/use-find.ts";
-import { hasWords } from "../format/search.ts";
-import type { KeyAct } from "./dialog-props.ts";
-import { KeyHead, KeyRow } from "./key-row.tsx";
+import { useSettled } from "../components/use-settled.ts";
+import { formatMoment } from "../format/time.ts";
+import { PATHS } from "../paths.ts";
+import { useKeyActions } from "./key-actions.tsx";
+import { KEY_COLUMNS, type KeyColumn, KeyHead, KeyRow } from "./key-row.tsx";
 
-// Dialogs are loaded when first opened, so that the list appears sooner.
+// Loaded when first needed, so that the list appears sooner.
 const CreateKey = lazy(() => import("./create-key.tsx"));
-const DIALOGS = {
-  edit: lazy(() => import("./edit-key.tsx")),
-  transfer: lazy(() => import("./transfer-key.tsx")),
-  rotate: lazy(() => import("./rotate-key.tsx")),
-  revoke: lazy(() => import("./revoke-key.tsx")),
-} as const satisfies Record<KeyAct, unknown>;
+const KeyFilters = lazy(() => import("./key-filters.tsx"));
 
-/** Number of keys above which the search field is shown. */
+/** Number of keys above which the search field is shown; also with keys of several owners. */
 const MANY = 10;
-/** Number of keys shown initially, and added per click on "Show more". Rendering thousands would be slow. */
-const SHOWN = 100;
+
+/** Orders of the server by column; without one the newest key is first. */
+const ORDERS: Readonly<Record<KeyColumn, KeyOrder>> = {
+  name: KeyOrder.NAME,
+  budget: KeyOrder.BUDGET,
+  created: KeyOrder.UNSPECIFIED,
+  expires: KeyOrder.EXPIRY,
+  used: KeyOrder.LAST_USE,
+  spent: KeyOrder.SPENT,
+};
 
 /** Page of all keys, with permissions, usage and actions. */
 export default function Keys() {
@@ -69,113 +74,103 @@ export default function Keys() {
 }
 
 function KeyList({ onCreate }: { readonly onCreate: () => void }) {
-  const list = useQuery(keysQuery);
   const account = useAccount();
   const owners = useOwners();
-  const [ownerId, setOwnerId] = useState("");
+  const [accountId, setAccountId] = useState("");
   const [withEnded, setWithEnded] = useState(false);
   const [searchText, setSearchText] = useFind();
-  const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
-  const names = new Map(owners.map(({ id, name }) => [id, name]));
-  const writable = new Set(owners.filter(({ isWritable }) => isWritable).map(({ id }) => id));
-  const found = (list.data ?? []).filter(
-    (key) => (ownerId === "" || key.accountId === ownerId) && isFound(key, searchText, names.get(key.accountId)),
-  );
-  const active = found.filter(({ state }) => state === KeyState.ACTIVE);
-  const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
-  const shown = useShown(active, SHOWN);
-  const shownEnded = useShown(ended, SHOWN);
-  if (list.isPending) return <Loading what="the keys" />;
-  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  const find = useSettled(searchText.trim());
+  const modelId = useSearchParams()[0].get("model") ?? "";
+  const [sorting, setSorting] = useSorting(KEY_COLUMNS);
+  const { actionsOn, dialog } = useKeyActions();
+  const order = sorting === undefined ? KeyOrder.UNSPECIFIED : ORDERS[sorting.column];
+  const view = { order, descending: sorting?.isDescending ?? true, accountId, find, modelId };
+  const active = useInfiniteQuery(keyListQuery({ ...view, active: true }));
+  const ended = useInfiniteQuery(keyListQuery({ ...view, active: false }));
+  if (active.isPending) return <Loading what="the keys" />;
+  if (active.isLoadingError) return <Unavailable error={active.error} onRetry={() => void active.refetch()} />;
 
-  const successors = new Set(list.data.map(({ replacedBy }) => replacedBy));
-  const toRow = (key: Key) => (
-    <KeyRow
-      key={key.id}
-      value={key}
-      owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
-      isSuccessor={successors.has(key.id)}
-      isWritable={writable.has(key.accountId)}
-      isTransferable={writable.size > 1}
-      onAct={(what) => setAct({ what, target: key, isOpen: true })}
-    />
+  const names = new Map(owners.map(({ id, name }) => [id, name]));
+  const toTable = (label: string, { data, ...list }: UseInfiniteQueryResult<InfiniteData<ListKeysResponse>>) => (
+    <>
+      <Table label={label} head={<KeyHead sorting={sorting} onSort={setSorting} />}>
+        {keysOf(data).map((key) => (
+          <KeyRow
+            key={key.id}
+            value={key}
+            owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
+            actions={actionsOn(key)}
+          />
+        ))}
+      </Table>
+      <MorePages {...list} />
+    </>
   );
-  const ActDialog = act && DIALOGS[act.what];
+  const [activeKeys, endedKeys] = [keysOf(active.data), keysOf(ended.data)];
+  const isNarrowed = find !== "" || modelId !== "";
+  const isLong = activeKeys.length > MANY || owners.length > 1 || searchText !== "";
+  const omittedUntil = active.data.pages[0]?.omittedUntil;
   return (
     <>
-      <div className="mb-4 grid gap-3 empty:hidden sm:grid-cols-[20rem_14rem]">
-        {(list.data.length > MANY || searchText !== "") && (
-          <SearchField label="Find a key" value={searchText} onChange={setSearchText} />
-        )}
-        {owners.length > 1 && (
-          <Choose
-            label="Owner"
-            isLabelHidden
-            value={ownerId}
-            all="All owners"
-            choices={ownerChoices(owners, account.id)}
-            onChange={setOwnerId}
+      {isLong && (
+        <Suspense fallback={<div className="mb-4 h-11 sm:h-9" />}>
+          <KeyFilters
+            searchText={searchText}
+            onSearch={setSearchText}
+            accountId={accountId}
+            onAccount={setAccountId}
+            sorting={sorting}
+            onSort={setSorting}
           />
-        )}
-      </div>
-      {active.length === 0 && searchText.trim() !== "" ? (
+        </Suspense>
+      )}
+      {modelId !== "" && (
+        <p className="mb-4 text-sm text-muted">
+          Keys that may use <bdi className="font-medium wrap-anywhere text-ink">{modelId}</bdi>.{" "}
+          <TextLink to={PATHS.keys}>Show all keys</TextLink>
+        </p>
+      )}
+      {omittedUntil !== undefined && (
+        <p className="mb-4 text-sm text-muted">
+          The latest 20,000 keys are sorted and searched, not those created until {formatMoment(omittedUntil)}. Choose
+          an owner to see older ones.
+        </p>
+      )}
+      {activeKeys.length > 0 ? (
+        <div aria-busy={active.isPlaceholderData}>{toTable("Active keys", active)}</div>
+      ) : isNarrowed ? (
         <p role="status" className="py-8 text-muted">
           No active key matches.
         </p>
-      ) : active.length === 0 ? (
+      ) : (
         <Empty title="No active keys">
           <p>Apps authenticate with an API key. Its secret is shown once, when you create it.</p>
-          {writable.size > 0 && (
+          {owners.some(({ isWritable }) => isWritable) && (
             <Button className="mt-5" onClick={onCreate}>
               Create your first key
             </Button>
           )}
         </Empty>
-      ) : (
-        <>
-          <Table label="Active keys" head={<KeyHead />}>
-            {shown.visible.map(toRow)}
-          </Table>
-          <More {...shown} />
-        </>
       )}
-      {ended.length > 0 && (
+      {endedKeys.length > 0 && (
         <section className="mt-8">
           <Button look="quiet" size="small" aria-expanded={withEnded} onClick={() => setWithEnded(!withEnded)}>
-            {withEnded ? "Hide" : "Show"} {ended.length} inactive {ended.length === 1 ? "key" : "keys"}
+            {withEnded ? "Hide" : "Show"} {endedKeys.length}
+            {ended.hasNextPage && "+"} inactive {endedKeys.length === 1 ? "key" : "keys"}
           </Button>
-          {withEnded && (
-            <>
-              <div className="mt-3">
-                <Table label="Inactive keys" head={<KeyHead />}>
-                  {shownEnded.visible.map(toRow)}
-                </Table>
-              </div>
-              <More {...shownEnded} />
-            </>
-          )}
+          {withEnded && <div className="mt-3">{toTable("Inactive keys", ended)}</div>}
         </section>
       )}
-      {ActDialog && (
-        <Suspense>
-          {/* A new instance per key, so that no state of the previous key remains. */}
-          <ActDialog
-            key={`${act.what} ${act.target.id}`}
-            target={act.target}
-            open={act.isOpen}
-            onClose={() => setAct({ ...act, isOpen: false })}
-          />
-        </Suspense>
-      )}
+      {dialog}
     </>
   );
+}
+
+function keysOf(data: InfiniteData<ListKeysResponse> | undefined): readonly Key[] {
+  return data?.pages.flatMap(({ keys }) => keys) ?? [];
 }
 
 function describe(isAll: boolean, hasTeams: boolean): string {
   if (isAll) return "API keys of all accounts.";
   return hasTeams ? "API keys of your account and teams." : "Your API keys.";
-}
-
-function isFound({ name, display }: Key, searchText: string, owner = ""): boolean {
-  return hasWords(`${name} ${display} ${owner}`, searchText);
 }

@@ -10,7 +10,7 @@ import type { KeyDialogProps } from "./dialog-props.ts";
 
 /** Dialog that revokes a key, and by default also the keys that it replaced. */
 export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
-  const { data = [] } = useQuery(keysQuery);
+  const { data = [] } = useQuery({ ...keysQuery, enabled: target.familyId !== target.id });
   const predecessors = workingPredecessors(target, data);
   const [isWhole, setWhole] = useState(true);
   const revoke = useMutation({

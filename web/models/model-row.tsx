@@ -13,6 +13,7 @@ import {
   Wrench,
 } from "lucide-react";
 import type { ReactNode } from "react";
+import { Link } from "wouter";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
@@ -27,23 +28,28 @@ import { formatShare, healthOf } from "../format/health.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatPercent, formatShort } from "../format/number.ts";
 import { formatTime } from "../format/time.ts";
-import { PATHS } from "../paths.ts";
+import { modelPath, PATHS } from "../paths.ts";
 import { ABILITIES, makes } from "./abilities.ts";
 import type { SortColumn } from "./sorting.ts";
 import { StageBadge } from "./stage-badge.tsx";
 
 /** Grid columns on wide screens, where a model is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_5.5rem_5.5rem_4.5rem_9.5rem_1.5rem] lg:px-5 wide:grid-cols-[minmax(0,1fr)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem]";
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_5.5rem_5.5rem_4.5rem_9.5rem_1.5rem] lg:px-5 wide:grid-cols-[minmax(0,1fr)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem] 2xl:grid-cols-[minmax(0,1fr)_minmax(0,9rem)_8rem_4.5rem_6rem_6rem_5rem_10rem_5.5rem]";
 
-const COLUMNS: readonly SortedColumn<SortColumn>[] = [
+/** Classes of a column that only large windows have room for; others have the provider beside the name. */
+const ROOMY = "max-2xl:hidden";
+
+/** Column headers. */
+export const MODEL_COLUMNS: readonly SortedColumn<SortColumn>[] = [
   { name: "Model", column: "name" },
+  { name: "Provider", column: "provider", className: ROOMY },
   { name: "Capabilities" },
-  { name: "Context", column: "context", isRight: true },
+  { name: "Context", column: "context", isHighestFirst: true, isRight: true },
   { name: "Input / 1M", column: "input", isRight: true },
   { name: "Output / 1M", column: "output", isRight: true },
   { name: "TTFT", title: "Time to first token, median", column: "latency", isRight: true },
-  { name: "Health", column: "errors", isApart: true },
+  { name: "Health", title: "Health, by the error rate", column: "errors", isHighestFirst: true, isApart: true },
   { name: "Actions" },
 ];
 
@@ -57,7 +63,7 @@ interface ModelHeadProps {
 
 /** Column headers, by which the table is sorted. */
 export function ModelHead(props: ModelHeadProps) {
-  return <SortedHead columns={COLUMNS} grid={GRID} {...props} />;
+  return <SortedHead columns={MODEL_COLUMNS} grid={GRID} {...props} />;
 }
 
 /** One model of the table. */
@@ -65,21 +71,30 @@ export function ModelRow({ model }: { readonly model: Model }) {
   const { id, description, provider, attempts, firstContent, targets } = model;
   const isRoute = targets.length > 0;
   const isEmbedding = makes(model, Modality.EMBEDDING);
-  const about = [isRoute ? `Served by ${targets.join(", ")}` : provider, description].filter(Boolean).join(" · ");
+  const about = isRoute ? [`Served by ${targets.join(", ")}`, description].filter(Boolean).join(" · ") : description;
   return (
     <div role="row" className={`${GRID} py-2 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
       <Cell className="flex h-6 flex-wrap items-center gap-x-2 overflow-hidden">
         <span className="flex max-w-full min-w-0 items-center gap-x-1.5">
-          <code className="truncate font-mono text-[0.8125rem] font-medium" title={`${id}\n${about}`}>
-            {id}
-          </code>
+          <Link href={modelPath(id)} title={`${id}\n${about}`} className="truncate hover:text-accent hover:underline">
+            <code className="font-mono text-[0.8125rem] font-medium">{id}</code>
+          </Link>
           <CopyIcon text={id} what={`the name ${id}`} />
           <StageBadge model={model} />
         </span>
         {/* Wraps out of sight where the name leaves no room. */}
         <span className="min-w-0 flex-1 basis-20 truncate text-xs text-muted max-lg:sr-only" title={about}>
+          {provider !== "" && (
+            <span className="2xl:hidden">
+              <bdi>{provider}</bdi>
+              {about !== "" && " · "}
+            </span>
+          )}
           <bdi>{about}</bdi>
         </span>
+      </Cell>
+      <Cell className={`truncate text-muted ${ROOMY}`} title={provider}>
+        {provider === "" ? <None /> : <bdi>{provider}</bdi>}
       </Cell>
       <Cell className="max-lg:order-3">
         <Abilities model={model} />
@@ -224,7 +239,8 @@ function PriceCells({ model, isRoute }: { readonly model: Model; readonly isRout
   );
 }
 
-function actionsOn(
+/** Links to other pages about a model. */
+export function actionsOn(
   { id }: Model,
   { isRoute, isEmbedding }: { readonly isRoute: boolean; readonly isEmbedding: boolean },
 ): readonly RowAction[] {

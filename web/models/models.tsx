@@ -6,14 +6,15 @@ import { Unavailable } from "../components/alert.tsx";
 import { SearchField, SelectField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
-import { type Sorting, sortRows } from "../components/sorting.ts";
+import { SortField } from "../components/sort-field.tsx";
+import { sortRows, useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
 import { useFind } from "../components/use-find.ts";
 import { healthOf } from "../format/health.ts";
 import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
-import { ModelHead, ModelRow } from "./model-row.tsx";
-import { SORT_VALUES, type SortColumn } from "./sorting.ts";
+import { MODEL_COLUMNS, ModelHead, ModelRow } from "./model-row.tsx";
+import { SORT_VALUES } from "./sorting.ts";
 
 /** Number of models from which search and filter are shown. */
 const MANY = 4;
@@ -48,12 +49,12 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
   const found = models.filter(
     (model) => has(model) && hasWords(`${model.id} ${model.provider} ${model.description}`, searchText),
   );
-  const [sorting, setSorting] = useState<Sorting<SortColumn>>();
+  const [sorting, setSorting] = useSorting(MODEL_COLUMNS);
   const shown = useShown(sortRows(found, SORT_VALUES, sorting), SHOWN);
   return (
     <>
       {models.length >= MANY && (
-        <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_12rem]">
+        <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_12rem_17rem]">
           <SearchField label="Find a model" value={searchText} onChange={setSearchText} />
           <SelectField label="Show" isLabelHidden value={filter} onChange={(event) => setFilter(event.target.value)}>
             <option value="">All</option>
@@ -61,6 +62,9 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
               <option key={name}>{name}</option>
             ))}
           </SelectField>
+          <div className="2xl:hidden">
+            <SortField columns={MODEL_COLUMNS} sorting={sorting} onSort={setSorting} usual="Configured order" />
+          </div>
         </div>
       )}
       <p role="status" className={found.length === 0 ? "py-8 text-muted" : "sr-only"}>

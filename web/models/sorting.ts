@@ -2,11 +2,12 @@ import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import type { SortValues } from "../components/sorting.ts";
 
 /** Columns by which models are sorted. */
-export type SortColumn = "name" | "context" | "input" | "output" | "latency" | "errors";
+export type SortColumn = "name" | "provider" | "context" | "input" | "output" | "latency" | "errors";
 
 /** The value of a model in each column. */
 export const SORT_VALUES: SortValues<Model, SortColumn> = {
   name: ({ id }) => id.toLowerCase(),
+  provider: ({ provider }) => provider.toLowerCase() || undefined,
   context: ({ contextWindow, targets }) => (targets.length > 0 ? undefined : contextWindow),
   input: ({ price }) => price?.inputMicroUsdPerMtok,
   output: ({ price }) => price?.outputMicroUsdPerMtok,

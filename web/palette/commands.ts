@@ -2,7 +2,7 @@ import type { Account } from "../../gen/parley/console/v1/account_pb.js";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import { hasWords } from "../format/search.ts";
-import { PATHS } from "../paths.ts";
+import { keyPath, modelPath, PATHS } from "../paths.ts";
 
 /** An entry of the palette. */
 export interface Command {
@@ -102,12 +102,12 @@ function toKey({ id, name, display, state }: Key): Command {
     label: name,
     detail: state === KeyState.ACTIVE ? display : `${display}, inactive`,
     kind: "key",
-    act: { to: withQuery(PATHS.keys, "find", display) },
+    act: { to: keyPath(id) },
   };
 }
 
 function toModel({ id, embeddings }: ModelSetting): readonly Command[] {
-  const page: Command = { id, label: id, kind: "model", act: { to: withQuery(PATHS.models, "find", id) } };
+  const page: Command = { id, label: id, kind: "model", act: { to: modelPath(id) } };
   if (embeddings) return [page];
   const label = `Open playground with ${id}`;
   const act = { to: withQuery(PATHS.playground, "model", id) };

@@ -24,13 +24,14 @@ const GRID = "grid gap-x-4 px-4 lg:min-w-(--room) lg:gap-x-3 lg:grid-cols-(--tra
 
 interface LogHeadProps {
   readonly tracks: Tracks;
-  readonly order: Order;
-  readonly isAscending: boolean;
-  readonly onOrder: (order: Order, isAscending: boolean) => void;
+  readonly order?: Order;
+  readonly isAscending?: boolean;
+  /** Default: the table is not sorted. */
+  readonly onOrder?: (order: Order, isAscending: boolean) => void;
 }
 
 /** Column headers. Not on phones. A click on the one that is sorted by reverses the order. */
-export function LogHead({ tracks: { columns }, order, isAscending, onOrder }: LogHeadProps) {
+export function LogHead({ tracks: { columns }, order, isAscending = false, onOrder }: LogHeadProps) {
   const Arrow = isAscending ? ArrowUp : ArrowDown;
   return (
     <div role="rowgroup" className="max-lg:hidden">
@@ -47,7 +48,7 @@ export function LogHead({ tracks: { columns }, order, isAscending, onOrder }: Lo
               aria-sort={isSorted ? (isAscending ? "ascending" : "descending") : undefined}
               className={`flex ${isRight ? "justify-end" : ""}`}
             >
-              {sorts === undefined ? (
+              {sorts === undefined || onOrder === undefined ? (
                 shown
               ) : (
                 <button

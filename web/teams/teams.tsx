@@ -11,8 +11,9 @@ import { Button } from "../components/button.tsx";
 import { SearchField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading } from "../components/page.tsx";
-import { ActionsHead, RowActions } from "../components/row-actions.tsx";
-import { APART } from "../components/sorted-head.tsx";
+import { RowActions } from "../components/row-actions.tsx";
+import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
+import { sortRows, type SortValues, useSorting } from "../components/sorting.ts";
 import { Spent } from "../components/spent.tsx";
 import { Cell, OnPhones, Table } from "../components/table.tsx";
 import { describeLimits } from "../format/limits.ts";
@@ -62,7 +63,8 @@ function TeamList() {
   const [searchText, setSearchText] = useState("");
   const [act, setAct] = useState<{ readonly what: Act; readonly target: Account; readonly isOpen: boolean }>();
   const found = (list.data ?? []).filter(({ account }) => hasWords(`${account?.name} ${account?.id}`, searchText));
-  const shown = useShown(found, SHOWN);
+  const [sorting, setSorting] = useSorting(COLUMNS);
+  const shown = useShown(sortRows(found, SORT_VALUES, sorting), SHOWN);
   if (list.isPending) return <Loading what="the teams" />;
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   const close = (): void => setAct(act && { ...act, isOpen: false });
@@ -78,7 +80,7 @@ function TeamList() {
           A team owns keys, so that they outlive the people who made them, and has limits of its own.
         </Empty>
       ) : (
-        <Table label="Teams" head={<TeamHead />}>
+        <Table label="Teams" head={<SortedHead columns={COLUMNS} grid={GRID} sorting={sorting} onSort={setSorting} />}>
           {shown.visible.map((team) => (
             <TeamRow
               key={team.account!.id}
@@ -116,23 +118,25 @@ function ActDialog({ what, target, isOpen, onClose }: ActDialogProps) {
 const GRID =
   "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1.5fr)_6rem_6rem_minmax(0,1fr)_10rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1.5fr)_6rem_6rem_minmax(0,1fr)_10rem_6rem]";
 
-const COLUMNS = ["Team", "Members", "Active keys", "Limits", "Spent this month", "Actions"] as const;
+type TeamColumn = "name" | "members" | "keys" | "budget" | "spent";
 
-function TeamHead() {
-  return (
-    <div role="row" className={`${GRID} py-1.5`}>
-      {COLUMNS.map((column) => (
-        <span
-          key={column}
-          role="columnheader"
-          className={column === "Limits" ? APART : column === "Team" || column === "Actions" ? "" : "text-right"}
-        >
-          {column === "Actions" ? <ActionsHead /> : column}
-        </span>
-      ))}
-    </div>
-  );
-}
+const COLUMNS: readonly SortedColumn<TeamColumn>[] = [
+  { name: "Team", column: "name" },
+  { name: "Members", column: "members", isHighestFirst: true, isRight: true },
+  { name: "Active keys", column: "keys", isHighestFirst: true, isRight: true },
+  { name: "Limits", column: "budget", title: "Limits, by the monthly budget", isHighestFirst: true, isApart: true },
+  { name: "Spent this month", column: "spent", isHighestFirst: true, isRight: true },
+  { name: "Actions" },
+];
+
+/** What a team is sorted by. */
+const SORT_VALUES: SortValues<Team, TeamColumn> = {
+  name: ({ account }) => account?.name.toLowerCase(),
+  members: ({ members }) => members,
+  keys: ({ account }) => account?.workingKeys,
+  budget: ({ account }) => account?.limits?.monthlyBudgetMicroUsd,
+  spent: ({ monthSpentMicroUsd }) => monthSpentMicroUsd,
+};
 
 interface TeamRowProps {
   readonly team: Team;

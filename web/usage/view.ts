@@ -48,7 +48,8 @@ export const NO_FILTERS = {
   tag: "",
 } as const satisfies Partial<View>;
 
-const DEFAULTS: View = { range: "30d", since: "", until: "", by: "model", ...NO_FILTERS };
+/** The view without parameters in the URL. */
+export const DEFAULTS: View = { range: "30d", since: "", until: "", by: "model", ...NO_FILTERS };
 
 /** Returns the view from the URL, and a function to change it. Default values are omitted from the URL. */
 export function useView(): readonly [view: View, change: (changes: Partial<View>) => void] {

@@ -24,6 +24,7 @@ export * from "./gen/parley/v1/embedding_pb.js";
 export * from "./gen/parley/v1/error_pb.js";
 export * from "./gen/parley/v1/key_pb.js";
 export * from "./gen/parley/v1/message_pb.js";
+export * from "./gen/parley/v1/label_pb.js";
 export * from "./gen/parley/v1/modality_pb.js";
 export * from "./gen/parley/v1/model_pb.js";
 export * from "./gen/parley/v1/reasoning_pb.js";

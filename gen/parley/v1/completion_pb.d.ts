@@ -8,7 +8,7 @@ import type { Audio, Citation, Image, Message as Message$1, NativeBlock, Part, T
 import type { Tool, ToolChoice } from "./tool_pb.js";
 import type { Modality } from "./modality_pb.js";
 import type { ReasoningOptions } from "./reasoning_pb.js";
-import type { LabelRequirements } from "./model_pb.js";
+import type { LabelRequirements } from "./label_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Usage } from "./usage_pb.js";
 import type { Attempt, Omission, Report } from "./report_pb.js";

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { LabelRequirements } from "./model_pb.js";
+import type { LabelRequirements } from "./label_pb.js";
 import type { Usage } from "./usage_pb.js";
 import type { Report } from "./report_pb.js";
 

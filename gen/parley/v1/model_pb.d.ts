@@ -225,34 +225,6 @@ export declare type Model = Message<"parley.v1.Model"> & {
 export declare const ModelSchema: GenMessage<Model>;
 
 /**
- * Labels of which a model must have one of the given values, to be sent a request. A model without the label has none of them. Labels and
- * values are those of the configuration: `providers.*.labels` and `models.*.labels`.
- *
- * @generated from message parley.v1.LabelRequirements
- */
-export declare type LabelRequirements = Message<"parley.v1.LabelRequirements"> & {
-  /**
-   * The label `region`: at most 16 values, each of 1 to 64 of a-z, 0-9, `.`, `_` and `-`. Empty: any, and none.
-   *
-   * @generated from field: repeated string regions = 1;
-   */
-  regions: string[];
-
-  /**
-   * The label `retention`: the same.
-   *
-   * @generated from field: repeated string retentions = 2;
-   */
-  retentions: string[];
-};
-
-/**
- * Describes the message parley.v1.LabelRequirements.
- * Use `create(LabelRequirementsSchema)` to create a new message.
- */
-export declare const LabelRequirementsSchema: GenMessage<LabelRequirements>;
-
-/**
  * Prices in millionths of a US dollar for a million tokens, so that 1,000,000 is one dollar. Absent: the kind of token costs as much as
  * other tokens of the input, or of the output.
  *

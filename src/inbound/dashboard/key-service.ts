@@ -20,7 +20,7 @@ import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";
 import { changedKeyEntry, newKeyEntry, revokedKeyEntry, transferredKeyEntries } from "../../access/audit-fields.ts";
 import type { AccessContext } from "../../access/context.ts";
-import { type KeyRecord, type KeyStore, mayContinue } from "../../access/key-store.ts";
+import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
 import { transferKey } from "../../access/key-transfer.ts";
 import {
   createKey,
@@ -46,7 +46,7 @@ import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import { Turns } from "../../scheduling/turns.ts";
 import { fromLimitsMessage, optionalTime, toLimitsMessage, toNumber } from "./account-messages.ts";
 import { accountsInView, accountToUse, actorOf, callOf, signedInOf } from "./call.ts";
-import { readPage, writeMoment } from "./list-page.ts";
+import { listKeys } from "./key-list.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
 
@@ -93,22 +93,24 @@ export function createKeyService({
     const spending = await ledger.spending(subjects, monthOf(clock.now()));
     return new Map(spending.map(({ spentMicroUsd }, index) => [lines[index]!, BigInt(spentMicroUsd)]));
   };
+  const withSpending = async (listed: readonly KeyRecord[]) => {
+    const spent = await spentThisMonth(listed);
+    return listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n }));
+  };
 
   return {
-    async list({ accountId, pageToken, limit }, context) {
+    async list(request, context) {
       const signedIn = signedInOf(context);
-      const owners = accountsInView(signedIn, "keys.read", accountId);
-      const page = readPage({ pageToken, limit });
+      const accountIds = accountsInView(signedIn, "keys.read", request.accountId);
       return lists.run(signedIn.account.id, callOf(context).open.signal, async () => {
-        const listed = await store.list(owners, page);
-        const spent = await spentThisMonth(listed);
-        const last = listed.at(-1);
-        const continues = last !== undefined && mayContinue(listed, page.limit);
-        return {
-          keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n })),
-          nextPageToken: continues ? writeMoment(last.createdAtMs, last.id) : "",
-        };
+        const { listed, ...page } = await listKeys(store, request, { accountIds, nowMs: clock.now() });
+        return { keys: await withSpending(listed), ...page };
       });
+    },
+
+    async get({ id }, context) {
+      const [key] = await withSpending([await keyInView(store, { id }, context)]);
+      return { key: key! };
     },
 
     async create(request, context) {
@@ -292,6 +294,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     ...optionalTime("expireTime", record.expiresAtMs),
     ...optionalTime("revokeTime", record.revokedAtMs),
     replacedBy,
+    familyId: record.keyFamilyId,
     ...optionalTime("lastUseTime", record.lastUsedAtMs),
   };
 }

@@ -184,6 +184,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   }),
   ...entries(KeyService.method, {
     list: reading("keys.read"),
+    get: reading("keys.read"),
     create: changing("keys.write"),
     update: changing("keys.write"),
     rotate: changing("keys.write"),

@@ -1,5 +1,6 @@
 import type { CompletionChunk, CompletionStart, FormatRequest } from "../../../gen/parley/v1/completion_pb.js";
-import type { LabelRequirements, Model } from "../../../gen/parley/v1/model_pb.js";
+import type { LabelRequirements } from "../../../gen/parley/v1/label_pb.js";
+import type { Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller, CallerShare } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponses } from "../../core/kept-responses.ts";

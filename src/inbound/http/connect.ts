@@ -15,12 +15,8 @@ import {
   EmbeddingService,
 } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetCurrentKeyRequestSchema, KeyService } from "../../../gen/parley/v1/key_pb.js";
-import {
-  GetModelRequestSchema,
-  type LabelRequirements,
-  ListModelsRequestSchema,
-  ModelService,
-} from "../../../gen/parley/v1/model_pb.js";
+import type { LabelRequirements } from "../../../gen/parley/v1/label_pb.js";
+import { GetModelRequestSchema, ListModelsRequestSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { isMetered, MAX_QUESTION_BYTES, takesSlot } from "../arrival-limits.ts";

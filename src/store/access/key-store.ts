@@ -16,6 +16,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
 import { announced, type KeyChanges } from "./key-changes.ts";
 import { createRoutingReader } from "./routing-rows.ts";
+import { LIST_BYTES, sortedKeyIds } from "./sorted-keys.ts";
 import { createStopReader } from "./stop-store.ts";
 
 /** The KeyStore in the database. Every change is announced to key caches; the time of last use comes from the ledger. */
@@ -49,6 +50,17 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       if (page !== undefined) rows = rows.where("id", "in", idsOf(database, accountIds, page));
       else if (accountIds !== undefined) rows = rows.where("account_id", "in", accountIds);
       return (await retryWhileBusy(() => rows.execute())).map(toRecord);
+    },
+
+    async listSorted(wanted) {
+      await compaction.flushed();
+      const { ids, ...page } = await sortedKeyIds(database, wanted);
+      const found = new Map<string, KeyRecord>();
+      for (const chunk of chunksOf(ids)) {
+        const rows = keysWithUse(database).where("id", "in", chunk);
+        for (const row of await retryWhileBusy(() => rows.execute())) found.set(row.id, toRecord(row));
+      }
+      return { keys: ids.flatMap((id) => found.get(id) ?? []), ...page };
     },
 
     async countWorking(accountIds, nowMs) {
@@ -208,14 +220,11 @@ function isOfFamily(id: string) {
   return (key: ExpressionBuilder<Schema, "api_keys">) => key.or([key("id", "=", id), key("line_id", "=", id)]);
 }
 
-/** Bytes of a key's lists. Unlike their length in characters, SQLite knows them without reading the lists. */
-const BYTES = sql<number>`coalesce(octet_length(models), 0) + coalesce(octet_length(tags), 0) + coalesce(octet_length(required_labels), 0)`;
-
 /** IDs of the keys of a page. */
 function idsOf({ query }: Pick<Database, "query">, accountIds: readonly string[] | undefined, { limit, after }: Page) {
   let keys = query
     .selectFrom("api_keys")
-    .select(["id", "created_at_ms", BYTES.as("bytes")])
+    .select(["id", "created_at_ms", LIST_BYTES.as("bytes")])
     .orderBy("created_at_ms")
     .orderBy("id")
     .limit(limit);

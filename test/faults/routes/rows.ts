@@ -153,6 +153,7 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "TeamService/SetMember": { who: "signed in", fresh: true, others: "denied", team: "maintainer" },
   "TeamService/RemoveMember": { who: "signed in", fresh: true, others: "denied", team: "maintainer" },
   "KeyService/List": { who: "signed in", auditor: true, others: "denied", team: "viewer" },
+  "KeyService/Get": { who: "signed in", auditor: true, others: "hidden", team: "viewer" },
   "KeyService/Create": { who: "developer", fresh: true, others: "denied", team: "developer" },
   "KeyService/Update": { who: "developer", fresh: true, others: "hidden", team: "developer" },
   "KeyService/Rotate": { who: "developer", fresh: true, others: "hidden", team: "developer" },

@@ -59,9 +59,19 @@ describe("the pages", () => {
     expect(await site.send(`/requests/${id}`, { method: "GET" })).toMatchObject({ status: 200, text: PAGE });
   });
 
-  it.each(["/requests/a/b", `/requests/${"a".repeat(401)}`, "/keys/a", "/keys//"])("are not at %s", async (path) => {
-    expect((await site.send(path, { method: "GET" })).status).toBe(404);
-  });
+  it.each(["/keys/key_1", "/keys/key_1/end-users", "/models/a", "/models/vendor/a:b@c.d", "/models/vendor/a%3Ab"])(
+    "are at %s too",
+    async (path) => {
+      expect(await site.send(path, { method: "GET" })).toMatchObject({ status: 200, text: PAGE });
+    },
+  );
+
+  it.each(["/requests/a/b", `/requests/${"a".repeat(401)}`, "/keys/a/b", "/keys/a-b", "/keys//", "/models//"])(
+    "are not at %s",
+    async (path) => {
+      expect((await site.send(path, { method: "GET" })).status).toBe(404);
+    },
+  );
 
   it.each([
     ["/keys/", "/keys"],
@@ -79,7 +89,7 @@ describe("the pages", () => {
     expect({ status, type: headers["content-type"], text }).toEqual({ status: 200, type: "image/svg+xml", text: ICON });
   });
 
-  it.each(["/nonsense", "/keys/a", "/login", "/a/b/c", "/admin/nothing"])(
+  it.each(["/nonsense", "/keys/a/b", "/login", "/a/b/c", "/admin/nothing"])(
     "say to a browser at %s that there is none",
     async (path) => {
       const accept = "text/html,application/xhtml+xml,*/*;q=0.8";

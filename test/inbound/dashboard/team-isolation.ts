@@ -58,7 +58,11 @@ interface Step {
 
 /** Messages of all RPCs about what accounts own. */
 const RPCS = {
-  "KeyService/List": ({ account }: Step) => ({ accountId: idOf(account) }),
+  "KeyService/List": ({ account, other }: Step) => ({
+    accountId: idOf(account),
+    ...(account === other && { order: "KEY_ORDER_NAME", descending: true, active: true }),
+  }),
+  "KeyService/Get": ({ account }: Step) => ({ id: keyOf(account) }),
   "KeyService/Create": ({ account }: Step) => ({ accountId: idOf(account), name: markOf(account) }),
   "KeyService/Update": ({ account }: Step) => ({ id: keyOf(account), limits: { requestsPerMinute: "7" } }),
   "KeyService/Rotate": ({ account }: Step) => ({ id: keyOf(account) }),

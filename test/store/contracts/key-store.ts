@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { hashApiKey } from "../../../src/access/api-key.ts";
-import { DEFAULT_ACCOUNT_ID, type KeyRecord, type KeyStore, mayContinue } from "../../../src/access/key-store.ts";
+import {
+  DEFAULT_ACCOUNT_ID,
+  type KeyOrder,
+  type KeyRecord,
+  type KeyStore,
+  mayContinue,
+  type SortedKeysQuery,
+} from "../../../src/access/key-store.ts";
 import { createFirstKey, createKey, revokeKey, rotateKey, updateKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
@@ -100,6 +107,106 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await count(clock.now())).toEqual(new Map([[DEFAULT_ACCOUNT_ID, 4]]));
       expect(await count(short.record.expiresAtMs!)).toEqual(new Map([[DEFAULT_ACCOUNT_ID, 3]]));
       expect(await store.countWorking([], 0)).toEqual(new Map());
+    });
+
+    describe("are sorted", () => {
+      const MONTH = "2026-11";
+      const NOW = Date.UTC(2026, 10, 20);
+
+      /** Keys with many equal values, of which some have none. */
+      async function fill(store: KeyStore): Promise<KeyRecord[]> {
+        const first = await createKey({ store, clock: systemClock }, { name: "first" });
+        const records = Array.from({ length: 23 }, (_, index): KeyRecord => {
+          const id = `key_${String((index * 7) % 23).padStart(2, "0")}`;
+          return {
+            ...first.record,
+            id,
+            keyFamilyId: id,
+            name: ["b", "A", "É", "a", "Z"][index % 5]!,
+            createdAtMs: NOW - (index % 3) * 1_000,
+            limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: index % 4 === 0 ? undefined : index % 4 },
+            lastUsedAtMs: index % 3 === 0 ? undefined : NOW - (index % 2),
+            expiresAtMs: index % 5 === 0 ? NOW - 1 : index % 5 === 1 ? undefined : NOW + 1,
+          };
+        });
+        for (const record of records) await store.insert({ record, hash: `hash of ${record.id}` });
+        await store.revoke([first.record.id], NOW);
+        return records;
+      }
+
+      async function listed(
+        store: KeyStore,
+        query: Partial<SortedKeysQuery> & Pick<SortedKeysQuery, "order">,
+      ): Promise<KeyRecord[]> {
+        const keys: KeyRecord[] = [];
+        let after: SortedKeysQuery["after"];
+        do {
+          const wanted = { isDescending: false, limit: 4, nowMs: NOW, month: MONTH, ...query, after };
+          const page = await store.listSorted(wanted);
+          expect(page.keys.length).toBeLessThanOrEqual(4);
+          expect(page.omittedUntilMs).toBeUndefined();
+          keys.push(...page.keys);
+          after = page.next;
+        } while (after !== undefined);
+        return keys;
+      }
+
+      it.each([
+        ["created", ({ createdAtMs }) => createdAtMs],
+        ["name", ({ name }) => name.replace(/[A-Z]/, (letter) => letter.toLowerCase())],
+        ["lastUse", ({ lastUsedAtMs }) => lastUsedAtMs],
+        ["budget", ({ limits }) => limits.monthlyBudgetMicroUsd],
+        ["expiry", ({ expiresAtMs }) => expiresAtMs],
+        ["spent", () => 0],
+      ] satisfies readonly (readonly [KeyOrder, (key: KeyRecord) => string | number | undefined])[])(
+        "by %s, page by page, in both directions: none is missing or comes twice, keys without a value come last",
+        async (order, valueOf) => {
+          const { keys: store } = await open();
+          const records = await fill(store);
+          for (const isDescending of [false, true]) {
+            const sign = isDescending ? -1 : 1;
+            const compare = (one: string | number, other: string | number): number =>
+              one < other ? -sign : one > other ? sign : 0;
+            const sorted = records.toSorted((one, other) => {
+              const [a, b] = [valueOf(one), valueOf(other)];
+              return (
+                Number(a === undefined) - Number(b === undefined) ||
+                compare(a ?? 0, b ?? 0) ||
+                compare(one.createdAtMs, other.createdAtMs) ||
+                compare(one.id, other.id)
+              );
+            });
+            const ids = (keys: readonly KeyRecord[]) => keys.map(({ id }) => id);
+            const named = ids(records);
+            const found = await listed(store, { order, isDescending });
+            expect(ids(found).filter((id) => named.includes(id))).toEqual(ids(sorted));
+            expect(found).toHaveLength(24);
+          }
+        },
+      );
+
+      it("with those that work, those that match words, and those that may use a model", async () => {
+        const { keys: store } = await open();
+        const context = { store, clock: systemClock };
+        const nowMs = systemClock.now();
+        const ids = async (query: Partial<SortedKeysQuery>) =>
+          (await listed(store, { order: "name", nowMs, ...query })).map(({ name }) => name);
+        const { record: ended } = await createKey(context, { name: "Ended", models: ["a"] });
+        await revokeKey(context, ended.id);
+        const long = Array.from({ length: 2_000 }, (_, index) => `a/${index}`);
+        await createKey(context, { name: "CI of Ärzte", models: [...long, "b"] });
+        await createKey(context, { name: "batch 100%", models: ["b'", "ab"] });
+        await createKey(context, { name: "all" });
+        expect(await ids({ isWorking: true })).toEqual(["all", "batch 100%", "CI of Ärzte"]);
+        expect(await ids({ isWorking: false })).toEqual(["Ended"]);
+        expect(await ids({ words: ["CI", "Ärz"] })).toEqual(["CI of Ärzte"]);
+        expect(await ids({ words: ["0%"] })).toEqual(["batch 100%"]);
+        expect(await ids({ words: [ended.display] })).toEqual(["Ended"]);
+        expect(await ids({ modelId: "a" })).toEqual(["all", "Ended"]);
+        expect(await ids({ modelId: "b" })).toEqual(["all", "CI of Ärzte"]);
+        expect(await ids({ accountIds: ["acct_none"] })).toEqual([]);
+        expect(await ids({ accountIds: ["acct_none", DEFAULT_ACCOUNT_ID], words: ["all"] })).toEqual(["all"]);
+      });
     });
 
     it("have exactly one first key, with any number of simultaneous starts", async () => {

@@ -6,7 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { KeyCapability, ModelSelection, UsageLimits } from "../../v1/key_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { LabelRequirements } from "../../v1/model_pb.js";
+import type { LabelRequirements } from "../../v1/label_pb.js";
 
 /**
  * Describes the file parley/console/v1/key.proto.
@@ -238,7 +238,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
 
   /**
    * Cost in this calendar month (UTC) of all keys of its family (its rotations, which share the budget), in
-   * millionths of a US dollar. Only in `List`.
+   * millionths of a US dollar. Only in `List` and `Get`.
    *
    * @generated from field: optional int64 month_spent_micro_usd = 14;
    */
@@ -285,6 +285,13 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: bool store_content = 20;
    */
   storeContent: boolean;
+
+  /**
+   * The first key of its family: the key's own ID, or that of the key from which rotations led to it.
+   *
+   * @generated from field: string family_id = 21;
+   */
+  familyId: string;
 };
 
 /**
@@ -294,7 +301,8 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
 export declare const KeySchema: GenMessage<Key>;
 
 /**
- * Filter and page of keys.
+ * Order, filter and page of keys. With another order than the oldest first, or with a filter other than `account_id`, only the latest 20,000
+ * keys of the account, or of all accounts in view, are sorted and searched.
  *
  * @generated from message parley.console.v1.ListKeysRequest
  */
@@ -307,7 +315,42 @@ export declare type ListKeysRequest = Message<"parley.console.v1.ListKeysRequest
   accountId: string;
 
   /**
-   * `next_page_token` of the page before. Empty: the oldest keys.
+   * Order.
+   *
+   * @generated from field: parley.console.v1.KeyOrder order = 2;
+   */
+  order: KeyOrder;
+
+  /**
+   * The reverse: the highest value or the latest time first, names from the end of the alphabet.
+   *
+   * @generated from field: bool descending = 3;
+   */
+  descending: boolean;
+
+  /**
+   * True: keys that work. False: keys that were revoked or have expired. Absent: all.
+   *
+   * @generated from field: optional bool active = 4;
+   */
+  active?: boolean | undefined;
+
+  /**
+   * Words that are all in the name, in `display` or in the name of the owner, ASCII letters in either case. At most 200 characters.
+   *
+   * @generated from field: string find = 5;
+   */
+  find: string;
+
+  /**
+   * Keys that may use this model: its ID. Empty: all keys.
+   *
+   * @generated from field: string model_id = 6;
+   */
+  modelId: string;
+
+  /**
+   * `next_page_token` of the page before, with the same order and filter. Empty: the first page.
    *
    * @generated from field: string page_token = 20;
    */
@@ -334,11 +377,18 @@ export declare const ListKeysRequestSchema: GenMessage<ListKeysRequest>;
  */
 export declare type ListKeysResponse = Message<"parley.console.v1.ListKeysResponse"> & {
   /**
-   * Oldest first.
+   * In the requested order.
    *
    * @generated from field: repeated parley.console.v1.Key keys = 1;
    */
   keys: Key[];
+
+  /**
+   * Where only the latest 20,000 keys were sorted and searched: the others were made until this time. Absent: all were.
+   *
+   * @generated from field: google.protobuf.Timestamp omitted_until = 2;
+   */
+  omittedUntil?: Timestamp | undefined;
 
   /**
    * For the next page; empty on the last one.
@@ -353,6 +403,46 @@ export declare type ListKeysResponse = Message<"parley.console.v1.ListKeysRespon
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export declare const ListKeysResponseSchema: GenMessage<ListKeysResponse>;
+
+/**
+ * The key to find.
+ *
+ * @generated from message parley.console.v1.GetKeyRequest
+ */
+export declare type GetKeyRequest = Message<"parley.console.v1.GetKeyRequest"> & {
+  /**
+   * Required.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetKeyRequest.
+ * Use `create(GetKeyRequestSchema)` to create a new message.
+ */
+export declare const GetKeyRequestSchema: GenMessage<GetKeyRequest>;
+
+/**
+ * The key.
+ *
+ * @generated from message parley.console.v1.GetKeyResponse
+ */
+export declare type GetKeyResponse = Message<"parley.console.v1.GetKeyResponse"> & {
+  /**
+   * As it is now.
+   *
+   * @generated from field: parley.console.v1.Key key = 1;
+   */
+  key?: Key | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.GetKeyResponse.
+ * Use `create(GetKeyResponseSchema)` to create a new message.
+ */
+export declare const GetKeyResponseSchema: GenMessage<GetKeyResponse>;
 
 /**
  * A new key.
@@ -948,6 +1038,60 @@ export enum BudgetPeriod {
 export declare const BudgetPeriodSchema: GenEnum<BudgetPeriod>;
 
 /**
+ * What keys are sorted by. Keys without such a value come last in both directions, those with the same value in the order of their creation.
+ *
+ * @generated from enum parley.console.v1.KeyOrder
+ */
+export enum KeyOrder {
+  /**
+   * When they were made.
+   *
+   * @generated from enum value: KEY_ORDER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The name, by code points, ASCII letters in either case.
+   *
+   * @generated from enum value: KEY_ORDER_NAME = 1;
+   */
+  NAME = 1,
+
+  /**
+   * The end of the latest completion, to the minute.
+   *
+   * @generated from enum value: KEY_ORDER_LAST_USE = 2;
+   */
+  LAST_USE = 2,
+
+  /**
+   * Cost in this calendar month.
+   *
+   * @generated from enum value: KEY_ORDER_SPENT = 3;
+   */
+  SPENT = 3,
+
+  /**
+   * The budget of a month.
+   *
+   * @generated from enum value: KEY_ORDER_BUDGET = 4;
+   */
+  BUDGET = 4,
+
+  /**
+   * When they end by themselves.
+   *
+   * @generated from enum value: KEY_ORDER_EXPIRY = 5;
+   */
+  EXPIRY = 5,
+}
+
+/**
+ * Describes the enum parley.console.v1.KeyOrder.
+ */
+export declare const KeyOrderSchema: GenEnum<KeyOrder>;
+
+/**
  * API keys. Callers see those of their own account and their teams, administrators all; the role decides which
  * callers may change them. A key that the caller may not see is answered like one that does not exist:
  * INVALID_ARGUMENT.
@@ -957,7 +1101,7 @@ export declare const BudgetPeriodSchema: GenEnum<BudgetPeriod>;
  */
 export declare const KeyService: GenService<{
   /**
-   * Lists every key that was ever made, oldest first, without secrets.
+   * Lists keys without secrets: by default every key that was ever made, oldest first.
    *
    * @generated from rpc parley.console.v1.KeyService.List
    */
@@ -965,6 +1109,16 @@ export declare const KeyService: GenService<{
     methodKind: "unary";
     input: typeof ListKeysRequestSchema;
     output: typeof ListKeysResponseSchema;
+  },
+  /**
+   * Finds one key, as it is listed.
+   *
+   * @generated from rpc parley.console.v1.KeyService.Get
+   */
+  get: {
+    methodKind: "unary";
+    input: typeof GetKeyRequestSchema;
+    output: typeof GetKeyResponseSchema;
   },
   /**
    * Makes a key, which works at once, and shows its secret this once. Needs a fresh password. INVALID_ARGUMENT for an account

@@ -5,6 +5,7 @@ from parley.v1.embedding_pb2 import *
 from parley.v1.error_pb2 import *
 from parley.v1.key_pb2 import *
 from parley.v1.message_pb2 import *
+from parley.v1.label_pb2 import *
 from parley.v1.modality_pb2 import *
 from parley.v1.model_pb2 import *
 from parley.v1.reasoning_pb2 import *
