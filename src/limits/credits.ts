@@ -74,7 +74,11 @@ export function lentOf({ lent }: Pick<SubjectBook, "lent">, kind: keyof Amounts)
 }
 
 /** The size of a bucket of which a part is lent. */
-export function withoutLent(size: BucketSize, book: Pick<SubjectBook, "lent">, kind: "requests" | "tokens"): BucketSize {
+export function withoutLent(
+  size: BucketSize,
+  book: Pick<SubjectBook, "lent">,
+  kind: "requests" | "tokens",
+): BucketSize {
   if (book.lent === undefined) return size;
   return { ...size, capacity: Math.max(size.capacity - lentOf(book, kind) * UNITS, 0) };
 }

@@ -131,7 +131,8 @@ function findObstacles(limits: RateSubject, book: SubjectBook, { demand, nowMs, 
   const lent = lentOf(book, "places");
   if (places === undefined || book.places.size + lent < places) return found;
   dropEnded(book.places, nowMs);
-  if (book.places.size + lent >= places) found.push({ subject, limit: "concurrency", retryAfterMs: CONCURRENCY_RETRY_MS });
+  if (book.places.size + lent >= places)
+    found.push({ subject, limit: "concurrency", retryAfterMs: CONCURRENCY_RETRY_MS });
   return found;
 }
 

@@ -5,7 +5,7 @@ import type { ParentCalls, WorkerCalls } from "../../../src/workers/calls.ts";
 import { Channel, type Peer } from "../../../src/workers/channel.ts";
 import { ParentRates } from "../../../src/workers/parent-rates.ts";
 import { createWorkerRates, type WorkerRates } from "../../../src/workers/worker-rates.ts";
-import { type FakeClock, settle } from "../../support/fake-clock.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 export const BURST_MS = 60_000;
 
@@ -35,6 +35,7 @@ class End extends EventEmitter implements Peer {
 export interface WorkerOfRates {
   readonly name: string;
   readonly rates: WorkerRates;
+  readonly clock: FakeClock;
   /** The ends of its pipe: the parent's and its own. */
   readonly ends: readonly [End, End];
 }
@@ -43,12 +44,13 @@ export interface WorkerOfRates {
 export class FleetOfRates {
   readonly workers: WorkerOfRates[] = [];
   readonly parent: ParentRates;
-  readonly #clock: FakeClock;
+  /** The parent's clock. */
+  readonly clock = new FakeClock();
   #started = 0;
 
   /** `watch` wraps the parent's store. */
-  constructor(clock: FakeClock, size: number, watch = (store: MemoryRates): MemoryRates => store) {
-    this.#clock = clock;
+  constructor(size: number, watch = (store: MemoryRates): MemoryRates => store) {
+    const { clock } = this;
     this.parent = new ParentRates({ clock, store: watch(createMemoryRates({ clock, burstMs: BURST_MS })) });
     for (let index = 0; index < size; index++) this.workers.push(this.#start());
   }
@@ -72,10 +74,16 @@ export class FleetOfRates {
     while (this.workers.flatMap(({ ends }) => ends).filter((end) => end.receive()).length > 0);
   }
 
+  /** Lets time pass without a message, and for a worker that is stopped without its timers. */
+  advance(ms: number, stopped?: WorkerOfRates): void {
+    this.clock.advance(ms);
+    for (const worker of this.workers) if (worker !== stopped) worker.clock.advance(ms);
+  }
+
   /** Lets time pass, with messages that take none. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 25) {
-      this.#clock.advance(25);
+      this.advance(25);
       await this.deliverAll();
     }
   }
@@ -87,12 +95,13 @@ export class FleetOfRates {
     const worker = new Channel<ParentCalls>(theirs, {
       recallCredit: (subject: string) => rates?.recallCredit(subject) ?? NOTHING,
     });
-    const rates: WorkerRates = createWorkerRates(worker, { burstMs: BURST_MS, clock: this.#clock });
+    const clock = new FakeClock();
+    const rates: WorkerRates = createWorkerRates(worker, { burstMs: BURST_MS, clock });
     const channel: Channel<WorkerCalls> = new Channel<WorkerCalls>(ours, {
       rates: (message: ParentCalls["rates"]["input"]) =>
         this.parent.perform({ name, ask: (...call) => channel.ask(...call) }, message),
     });
-    return { name, rates, ends: [ours, theirs] };
+    return { name, rates, clock, ends: [ours, theirs] };
   }
 }
 
