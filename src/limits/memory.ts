@@ -229,7 +229,7 @@ class Books {
   }
 }
 
-/** State of rates in this process. Never rejects. */
+/** A store of rates that can lend parts of limits. */
 export interface MemoryRates extends RateStore {
   /** Lends and takes back a part of a subject's limits. `lent`: what its holder has from now on. */
   lend(demand: CreditDemand): { readonly granted: Amounts; readonly lent: Amounts; readonly levels: SubjectLevels };
@@ -237,6 +237,7 @@ export interface MemoryRates extends RateStore {
   writeOff(credit: { readonly holder: string; readonly subject: string }): void;
 }
 
+/** State of rates in this process. Never rejects. */
 export function createMemoryRates(options: MemoryRatesOptions): MemoryRates {
   const { clock, burstMs } = options;
   // Separate, so that end users cannot evict keys and accounts.

@@ -14,7 +14,7 @@ import type { CreditGrant, CreditStep } from "./rate-messages.ts";
 const WINDOW_MS = 100;
 /** Demands in a window from which credit takes fewer messages than asking for each. */
 const MIN_DEMANDS = 4;
-/** Wished credit, in what the last window needed. */
+/** Wished credit, as a multiple of what the last window needed. */
 const MARGIN = 2;
 
 const KINDS = ["requests", "tokens", "places"] as const;
@@ -30,9 +30,11 @@ interface Line {
   spent: Counts;
   /** What cannot be spent again, because the worker would have more than `size`. */
   owed: Counts;
-  /** In this window: the number of demands, what the parent was asked for and has not got back, and the most of that with `spent`. */
+  /** Number of demands in this window. */
   demands: number;
+  /** What the parent was asked for in this window and has not got back. */
   asked: Counts;
+  /** Maximum of `spent` and `asked` together in this window. */
   peak: Counts;
   /** Whether a statement has no answer yet. */
   isStated: boolean;
@@ -109,7 +111,7 @@ export class Credits {
     line.isStated = false;
     line.known = { levels, atMs: this.#options.clock.monotonic() };
     for (const kind of KINDS) line.size[kind] += granted[kind];
-    if (isNothing(line.size)) this.#settle(line);
+    if (isNothing(line.size)) this.#state(line, NOTHING);
   }
 
   /** Gives back what is unspent of a subject. */
@@ -159,7 +161,7 @@ export class Credits {
       line.owed[kind] += Math.max(-spent, 0);
     }
     // Without credit the subject may be close to its limit, so others need it at once.
-    if (isNothing(line.size) && !line.isStated) this.#settle(line);
+    if (isNothing(line.size) && !line.isStated) this.#state(line, NOTHING);
   }
 
   #endWindow(): void {
@@ -176,12 +178,7 @@ export class Credits {
       this.#lines.size === 0 ? undefined : this.#options.clock.after(WINDOW_MS, () => this.#endWindow());
   }
 
-  /** Gives back what is owed by a line without credit. */
-  #settle(line: Line): void {
-    this.#state(line, NOTHING);
-  }
-
-  /** States what the worker gives back, what it keeps and what it wishes of a needed credit. No message if there is nothing to state. */
+  /** Gives back what the worker does not need, and wishes for what it lacks. Sends nothing if there is neither. */
   #state(line: Line, needed: Amounts): void {
     const hadCredit = !isNothing(line.size);
     const [returned, kept, wished] = [{ ...NOTHING }, { ...NOTHING }, { ...NOTHING }];

@@ -292,6 +292,17 @@ describe("credit of workers", () => {
     expect(spent).toBeLessThanOrEqual(TOKENS);
   });
 
+  it("does not keep the units of a request that ends while the parent does not answer", async () => {
+    const fleet = new FleetOfRates(2);
+    const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    const [first] = (await takeAll(fleet, one, demandsOf(1, subjects, 0))) as [RateDemand];
+    await expect(one.rates.take(demandOf(subjects, 0))).rejects.toThrow("does not answer");
+    await one.rates.release(releaseOf(first));
+    await fleet.deliverAll();
+    expect(await takeAll(fleet, other, demandsOf(PLACES + 1, subjects, 0))).toHaveLength(PLACES);
+  });
+
   it("of a dead worker is free again at once", async () => {
     const fleet = new FleetOfRates(2);
     const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
