@@ -62,7 +62,7 @@ export class ParentRates {
     const steps = state.decoder.read(message);
     // Memory decides within the call, so all steps are performed before the first await.
     const answers = await Promise.all(
-      steps.map((step) => {
+      steps.map(async (step) => {
         if ("take" in step) return this.#take(state, step.take);
         if ("release" in step) return this.#release(state, step.release);
         return this.#lend(state, step.credit);

@@ -89,7 +89,7 @@ export class RateEncoder {
   /** Returns an answer for each step. */
   readReply(all: readonly RateStep[], reply: RateReply): RateAnswer[] {
     const numbers = reply.values();
-    const next = (): number => (numbers.next().value as number | undefined) ?? 0;
+    const next = (): number => numbers.next().value ?? 0;
     return all.map((step) => {
       if ("take" in step) return this.#readDecision(step.take, next);
       if ("release" in step) return null;

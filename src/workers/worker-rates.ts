@@ -57,7 +57,7 @@ export function createWorkerRates(
   const sendLater = (step: RateStep): void => {
     unsent.push(step);
     // Without the parent this process exits.
-    if (unsent.length === 1) setImmediate(() => unsent.length > 0 && send([]).catch(() => undefined));
+    if (unsent.length === 1) setImmediate(() => void (unsent.length > 0 && send([]).catch(() => undefined)));
   };
   const credits = new Credits({ clock, send: (credit) => sendLater({ credit }) });
 
