@@ -10,7 +10,7 @@ import {
   startNginx,
 } from "./contestants/floors.ts";
 import { type LinedUp, type Start, withLineUp } from "./contestants/line-up.ts";
-import { startParley } from "./contestants/parley.ts";
+import { startParley, startParleyInterval } from "./contestants/parley.ts";
 import type { Setting } from "./contestants/server.ts";
 import { INSTRUMENTED } from "./inside/instrumented.ts";
 import type { LoopDelay, Question } from "./inside/instruments.ts";
@@ -35,7 +35,7 @@ export async function compare(
 ): Promise<LoadResult> {
   const { load } = setting;
   const floors = STARTS[load.part === "peers" ? "peers" : load.transport];
-  const starts = [...floors, ...(load.part === "unary" ? [startJsonRelay] : []), ...others];
+  const starts = [...floors, ...(load.part === "unary" ? [startJsonRelay, startParleyInterval] : []), ...others];
   return withLineUp(setting, starts, async (contestants) => {
     const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
     return summarise(load, await runRounds(load, contestants, options), floor);

@@ -58,9 +58,18 @@ const WHOLE = {
 /** The short conversation, over HTTP. */
 export const UNARY: Load = { ...WHOLE, name: "unary, 64 connections", part: "unary" };
 
+/** A long conversation, over HTTP. */
+export const FIFTY_MESSAGES: Load = {
+  ...WHOLE,
+  name: "unary, 50 messages (30 kB)",
+  part: "unary",
+  conversation: "fifty messages",
+};
+
 const UNARY_LOADS: readonly Load[] = [
   UNARY,
-  { ...WHOLE, name: "unary, 50 messages (30 kB)", part: "unary", conversation: "fifty messages" },
+  FIFTY_MESSAGES,
+  { ...WHOLE, name: "unary, 75,000 tokens (300 kB)", part: "unary", conversation: "five hundred messages" },
   {
     ...WHOLE,
     name: "unary with tools",
@@ -97,17 +106,20 @@ const FLAT_OUT: Load = {
   marks: FLAT_OUT_CHUNKS,
 };
 
+/** Short streams, timed until their first content. */
+export const FIRST_CONTENT: Load = {
+  ...UNARY,
+  part: "latency",
+  name: "streams of 20 chunks, until the first content is there",
+  streamed: true,
+  model: modelOf({ chunks: 20, intervalMs: 0 }),
+  marks: 20,
+};
+
 /** Loads of the latency measurement: whole answers, and the first content of short streams. */
 export const LATENCY_LOADS: readonly Load[] = [
   { ...UNARY, part: "latency", name: "unary, until the answer is there" },
-  {
-    ...UNARY,
-    part: "latency",
-    name: "streams of 20 chunks, until the first content is there",
-    streamed: true,
-    model: modelOf({ chunks: 20, intervalMs: 0 }),
-    marks: 20,
-  },
+  FIRST_CONTENT,
 ];
 
 /** Loads that compare the formats. */

@@ -19,6 +19,7 @@ export interface Measurements {
   startup?: readonly StartupResult[];
   /** Parley and other gateways. */
   readonly peers: LoadResult[];
+  readonly peerTables: ScenarioTable[];
   /** Parley with small and with large data. */
   readonly growth: LoadResult[];
   /** The formats. */
@@ -30,9 +31,9 @@ export interface Measurements {
 }
 
 /** Whether any result is invalid. */
-export function hasProblem({ scenarios, ...measured }: Measurements): boolean {
+export function hasProblem({ scenarios, peerTables, ...measured }: Measurements): boolean {
   const { loads, peers, growth, formats, targets, workers, latency } = measured;
-  if (scenarios.some(({ problems }) => problems.length > 0)) return true;
+  if ([...scenarios, ...peerTables].some(({ problems }) => problems.length > 0)) return true;
   return [...loads, ...peers, ...growth, ...formats, ...targets, ...workers, ...latency].some(({ results }) =>
     results.some(({ problem }) => problem !== undefined),
   );

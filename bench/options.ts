@@ -58,7 +58,7 @@ export function readOptions(args: readonly string[]): Options {
     options: {
       rounds: { type: "string", default: "5" },
       seconds: { type: "string", default: "0.5" },
-      "warm-up": { type: "string", default: "6" },
+      "warm-up": { type: "string", default: "20" },
       long: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },

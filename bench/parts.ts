@@ -1,6 +1,5 @@
 import { formatAccounting, measureAccounting } from "./accounting/measure.ts";
 import { compare, compareCheckouts, ratioOfCheckouts, watchLoops } from "./compare.ts";
-import type { Start } from "./contestants/line-up.ts";
 import type { Setting } from "./contestants/server.ts";
 import { compareFormats } from "./formats/measure.ts";
 import { LONG_GROWTH, measureGrowth, USUAL_GROWTH } from "./growth/measure.ts";
@@ -10,7 +9,8 @@ import { LATENCY_LOADS, type Load, planLoads, UNARY } from "./loads.ts";
 import type { LoadResult } from "./measure/result.ts";
 import type { RoundsOptions } from "./measure/rounds.ts";
 import type { Measurements } from "./measurements.ts";
-import { installPeers, PEER_LOADS } from "./peers/peers.ts";
+import { comparePeers, tabulatePeers } from "./peers/measure.ts";
+import { type InstalledPeer, installPeers } from "./peers/peers.ts";
 import { LONG_SIZE, measureMemory, USUAL_SIZE } from "./memory/measure.ts";
 import { formatMemory } from "./memory/result.ts";
 import type { Options } from "./options.ts";
@@ -67,13 +67,12 @@ export async function measureServers(place: Place, options: Options, measured: M
     print(formatScenario(table));
     measured.scenarios.push(table);
   }
-  let peers: readonly Start[] | undefined;
-  const install = async (): Promise<void> => {
-    if (parts.includes("peers")) peers ??= await installPeers(place.folder, print);
-  };
+  let installing: Promise<readonly InstalledPeer[]> | undefined;
+  const install = (): Promise<readonly InstalledPeer[]> => (installing ??= installPeers(place.folder, print));
   if (parts.includes("memory")) {
     // Peers are installed during the idle time of the memory measurement, where they disturb no other part.
-    measured.memory = await measureMemory(place, { ...rounds, whileResting: install }, long ? LONG_SIZE : USUAL_SIZE);
+    const whileResting = async (): Promise<void> => void (parts.includes("peers") && (await install()));
+    measured.memory = await measureMemory(place, { ...rounds, whileResting }, long ? LONG_SIZE : USUAL_SIZE);
     print(formatMemory(measured.memory));
   }
   if (parts.includes("startup")) {
@@ -93,11 +92,14 @@ export async function measureServers(place: Place, options: Options, measured: M
     }
   }
   if (parts.includes("peers")) {
-    await install();
-    for (const load of PEER_LOADS) {
-      const result = await compare({ ...place, load }, rounds, peers);
+    const peers = await install();
+    for await (const result of comparePeers(place, rounds, peers)) {
       print(formatLoad(result));
       measured.peers.push(result);
+    }
+    for await (const result of tabulatePeers(place, { ...rounds, parts, long }, peers)) {
+      print(formatScenario(result));
+      measured.peerTables.push(result);
     }
   }
 }

@@ -40,6 +40,7 @@ async function bench(options: Options): Promise<void> {
     growth: [],
     workers: [],
     peers: [],
+    peerTables: [],
   };
   if (!options.profile) await measureInProcess(options, measured);
   if (options.profile || !needsNoServer(options.parts)) {

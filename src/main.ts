@@ -1,5 +1,6 @@
 import { runCli } from "./cli/cli.ts";
 import { readSourceFor } from "./cli/serve-command.ts";
+import { forTerminal } from "./cli/terminal.ts";
 import { processEnvironment } from "./config/load.ts";
 
 /** Flags that mean the program, not the server. */
@@ -17,8 +18,8 @@ async function main(): Promise<void> {
   const { stdout, stderr } = process;
   process.exitCode = await runCli(withDefaultCommand(process.argv.slice(2)), {
     env,
-    stdout,
-    stderr,
+    stdout: forTerminal(stdout),
+    stderr: forTerminal(stderr),
     async serve(source, role) {
       // Most of the program, which no other command waits for.
       const { serve } = await import("./cli/serve.ts");

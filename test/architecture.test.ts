@@ -150,7 +150,7 @@ const root = join(import.meta.dirname, "..");
 describe("the architecture", () => {
   const files = readSources(join(root, "src"));
 
-  it("has sources to look at", () => {
+  it("has sources", () => {
     expect(files.length).toBeGreaterThan(0);
     expect(files.flatMap((file) => file.imports).length).toBeGreaterThan(0);
   });
@@ -183,8 +183,13 @@ describe("the architecture", () => {
     expect(found).toEqual([]);
   });
 
-  it("lets the dashboard's app and the server share nothing but the contract, paths, advice, clients' settings and CSV", () => {
-    const shared = new Set(["../src/inbound/failure-advice.ts", "../src/encoding/csv.ts", "../docs/clients.md?raw"]);
+  it("lets the dashboard's app and the server share nothing but the contract, paths, advice, clients' settings, CSV and budgets", () => {
+    const shared = new Set([
+      "../src/core/budget-amounts.ts",
+      "../src/encoding/csv.ts",
+      "../src/inbound/failure-advice.ts",
+      "../docs/clients.md?raw",
+    ]);
     const app = readSources(join(root, "web")).flatMap((file) =>
       file.imports
         .filter((name) => name.startsWith("."))
@@ -237,20 +242,20 @@ describe("reading a source file", () => {
     expect(file.code).toContain("// not a comment");
   });
 
-  it("tells what the layer may not import", () => {
+  it("reports what the layer may not import", () => {
     expect(findForbiddenImports(file)).toEqual([
       "router/example.ts imports ../inbound/c.ts",
       "router/example.ts imports ../access/d.ts",
     ]);
   });
 
-  it("tells when a dialect imports its sibling, and lets it import what they share", () => {
+  it("reports an import of a sibling by a dialect, and permits what they share", () => {
     const imports = 'import "../gemini/stream.ts"; import "../wire/sse.ts"; import "./request.ts";';
     const dialect = readSource("providers/openai/provider.ts", imports);
     expect(findSiblingDialects(dialect)).toEqual(["providers/openai/provider.ts imports ../gemini/stream.ts"]);
   });
 
-  it("tells a cycle", () => {
+  it("reports a cycle", () => {
     expect(findCycles({ a: ["b"], b: ["c"], c: ["a"], d: ["a"] })).not.toEqual([]);
     expect(findCycles({ a: ["b", "c"], b: ["c"], c: [] })).toEqual([]);
   });

@@ -56,7 +56,7 @@ describe("docs/compatibility.md on requests", () => {
     },
   );
 
-  it("says what becomes of a key that nobody knows", () => {
+  it("says how an unknown key is treated", () => {
     const messages = [{ role: "user", content: "Hi", weight: 1 }];
     expect(readChatRequest({ model: "m", messages, frobnicate: 1 }).unrecognized).toEqual([
       "frobnicate",

@@ -56,7 +56,7 @@ describe("the advice about failures", () => {
     expect(Object.keys(FAILURE_ADVICE)).toEqual(Object.keys(FAILURE_TABLE));
   });
 
-  it("says to wait where clients are told how long, and where that helps", () => {
+  it("says to wait where clients get a retry-after, and where that helps", () => {
     const isToWait = ([code, row]: [string, FailureRow]): boolean =>
       !row.final && code !== "deadline_exceeded" && retryAfterMs(new Failure(code as FailureCode, "no")) !== undefined;
     const told = Object.entries<FailureRow>(FAILURE_TABLE).filter(isToWait);

@@ -16,6 +16,9 @@ const START_MS = 20_000;
 /** Name of Parley in tables. */
 export const PARLEY = "Parley";
 
+/** Name of Parley whose answers do not wait for the ledger. */
+export const PARLEY_INTERVAL = `${PARLEY}, interval`;
+
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
 export async function startParley(setting: Setting): Promise<RunningServer> {
   const home = makeHome(setting);
@@ -29,7 +32,7 @@ export async function startParley(setting: Setting): Promise<RunningServer> {
 /** Parley whose answers do not wait for the ledger. */
 export async function startParleyInterval(setting: Setting): Promise<RunningServer> {
   const config = { ...setting.config, ledger: { durability: "interval" } };
-  return { ...(await startParley({ ...setting, config })), name: `${PARLEY}, interval` };
+  return { ...(await startParley({ ...setting, config })), name: PARLEY_INTERVAL };
 }
 
 /** The load's gRPC request in the contract of the checkout, which may be another one. In base64. */
@@ -149,8 +152,8 @@ export function configOf({
         base_url,
         allow_private: true,
         api_keys: ["bench"],
-        // Only for thousands of open streams: `--against` may run versions without this key.
-        ...(moreModels.length > 0 && { connections: { max: 100_000 } }),
+        // For thousands of open streams.
+        connections: { max: 100_000 },
       },
     },
     models: {

@@ -1,9 +1,12 @@
 import { BYTE_RELAY, NGINX } from "../contestants/floors.ts";
-import { PARLEY } from "../contestants/parley.ts";
+import { PARLEY, PARLEY_INTERVAL } from "../contestants/parley.ts";
 import { UNARY } from "../loads.ts";
 import type { LoadResult, Result } from "../measure/result.ts";
 import type { Measurements } from "../measurements.ts";
 import { growthKiB } from "../memory/result.ts";
+import { LITELLM } from "../peers/litellm.ts";
+import { SHORT_BESIDE_PEERS, STREAMS_BESIDE_PEERS } from "../peers/measure.ts";
+import { BUSBAR, GOMODEL_WITH_LOG } from "../peers/named.ts";
 import { PORTKEY } from "../peers/portkey.ts";
 import { CORES_FOR_TWO } from "../workers/measure.ts";
 
@@ -23,17 +26,19 @@ export function isReached({ value, limit }: Figure): boolean {
 
 /** Maximum ratio of Parley's cost to the floor's, by load. */
 const MOST_COST: Readonly<Record<string, number>> = {
-  "unary, 64 connections": 1.4,
+  "unary, 64 connections": 3.2,
   "unary, 50 messages (30 kB)": 1.8,
+  "unary, 75,000 tokens (300 kB)": 3,
   "unary with tools": 1.8,
-  "100 streams paced at 100 chunks/s each": 1.25,
-  "gRPC unary, 8 × 8": 1.4,
+  "100 streams paced at 100 chunks/s each": 1.3,
+  "100 streams flat out": 2.5,
+  "gRPC unary, 8 × 8": 2,
   "gRPC streams flat out, 8 × 8": 1.4,
   "image reply of 4 MB, 16 at once": 2.5,
 };
 
-/** Required throughput of chunks: four fifths of the floor's, or this number per second on one core. */
-const FLAT_OUT = { load: "100 streams flat out", toFloor: 1 / 0.8, chunksPerSecond: 120_000 };
+/** Maximum ratio for whole answers that do not wait for the ledger. */
+const MOST_COST_WITH_INTERVAL = 2.6;
 /** Maximum ratio to nginx's cost, with short whole answers. */
 const MOST_TO_NGINX = 5;
 const MOST_LOOP_DELAY_MS = 20;
@@ -51,8 +56,11 @@ const MOST_FOR_TARGETS = 1.03;
 /** Two workers have to reach 1.8 times the throughput of one, so a request may cost 2 / 1.8 times as much. */
 const MOST_FOR_TWO_WORKERS = 2 / 1.8;
 const MOST_TIME_OF_TWO_WORKERS = 1 / 1.8;
-/** Maximum ratios to Portkey's cost, for whole answers and for chunks. */
-const MOST_TO_PORTKEY = { request: 1 / 8, chunk: 1 / 3 } as const;
+/** Maximum ratio to the cost of other gateways, by load. */
+const MOST_TO_PEERS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  [SHORT_BESIDE_PEERS]: { [BUSBAR]: 1.2, [GOMODEL_WITH_LOG]: 0.35, [PORTKEY]: 0.2, [LITELLM]: 0.015 },
+  [STREAMS_BESIDE_PEERS]: { [PORTKEY]: 1 / 3 },
+};
 
 /** All valid figures of a run that have a limit. */
 export function figuresOf(measured: Measurements): readonly Figure[] {
@@ -115,19 +123,31 @@ function loadFigures(result: LoadResult): readonly Figure[] {
   const parley = resultOf(result, PARLEY);
   const bare = resultOf(result, floor);
   if (parley === undefined || bare === undefined) return [];
-  const value = parley.cpuUs.median;
-  if (load === FLAT_OUT.load) {
-    const limit = Math.max(bare.cpuUs.median * FLAT_OUT.toFloor, 1e6 / FLAT_OUT.chunksPerSecond);
-    return [{ what: `cost per chunk: ${load}`, value, limit, unit: "CPU-µs" }];
-  }
   const limit = MOST_COST[load];
   if (limit === undefined) return [];
-  const nginx = load === UNARY.name ? resultOf(result, NGINX) : undefined;
+  const [nginx, interval] = load === UNARY.name ? [resultOf(result, NGINX), resultOf(result, PARLEY_INTERVAL)] : [];
   return [
     { what: `cost to the ${floor}: ${load}`, value: parley.ratio.median, limit, unit: "" },
     ...(nginx === undefined
       ? []
-      : [{ what: `cost to ${NGINX}: ${load}`, value: value / nginx.cpuUs.median, limit: MOST_TO_NGINX, unit: "" }]),
+      : [
+          {
+            what: `cost to ${NGINX}: ${load}`,
+            value: parley.cpuUs.median / nginx.cpuUs.median,
+            limit: MOST_TO_NGINX,
+            unit: "",
+          },
+        ]),
+    ...(interval === undefined
+      ? []
+      : [
+          {
+            what: `cost of ${PARLEY_INTERVAL} to the ${floor}: ${load}`,
+            value: interval.ratio.median,
+            limit: MOST_COST_WITH_INTERVAL,
+            unit: "",
+          },
+        ]),
     ...loopDelays
       .filter(({ contestant }) => contestant === PARLEY)
       .map(({ p999Ms }) => ({
@@ -140,10 +160,14 @@ function loadFigures(result: LoadResult): readonly Figure[] {
 }
 
 function peerFigures(result: LoadResult): readonly Figure[] {
-  const [parley, portkey] = [resultOf(result, PARLEY), resultOf(result, PORTKEY)];
-  if (parley === undefined || portkey === undefined) return [];
-  const value = parley.cpuUs.median / portkey.cpuUs.median;
-  return [{ what: `cost to ${PORTKEY}: ${result.load}`, value, limit: MOST_TO_PORTKEY[result.unit], unit: "" }];
+  const parley = resultOf(result, PARLEY);
+  if (parley === undefined) return [];
+  return Object.entries(MOST_TO_PEERS[result.load] ?? {}).flatMap(([name, limit]) => {
+    const peer = resultOf(result, name);
+    if (peer === undefined) return [];
+    const value = parley.cpuUs.median / peer.cpuUs.median;
+    return [{ what: `cost to ${name}: ${result.load}`, value, limit, unit: "" }];
+  });
 }
 
 function latencyFigures({ latency }: Measurements): readonly Figure[] {

@@ -4,6 +4,7 @@ import type { LoadResult } from "../measure/result.ts";
 import { THREAD_KINDS } from "../measure/threads.ts";
 import type { Measurements } from "../measurements.ts";
 import { growthKiB, type MemoryResult } from "../memory/result.ts";
+import type { ScenarioTable } from "../scenarios/table.ts";
 import type { StartupResult } from "../startup/measure.ts";
 import { type Figure, figuresOf, isReached, resultOf } from "./figures.ts";
 import { PARLEY } from "../contestants/parley.ts";
@@ -33,12 +34,9 @@ export function toMarkdown(measured: Measurements, circumstances: Circumstances)
     ...(figures.length === 0 ? [] : [`## Figures and limits\n\n${figureTable(figures)}`]),
     ...(measured.loads.length === 0 ? [] : [`## Cost\n\n![CPU time under each load](${PLOT_FILE})`]),
     ...measured.loads.map(loadSection),
-    ...headed("## Other gateways", measured.peers.map(loadSection)),
+    ...headed("## Other gateways", [...measured.peers.map(loadSection), ...measured.peerTables.map(scenarioSection)]),
     ...headed("## Latency", measured.latency.map(latencySection)),
-    ...headed(
-      "## Rates, bursts and pauses",
-      measured.scenarios.map(({ title, head, rows }) => `### ${title}\n\n${table(head, rows)}`),
-    ),
+    ...headed("## Rates, bursts and pauses", measured.scenarios.map(scenarioSection)),
     ...(measured.memory === undefined ? [] : [`## Memory\n\n${memoryTable(measured.memory)}`]),
     ...(measured.startup === undefined ? [] : [`## Start\n\n${startupTable(measured.startup)}`]),
     ...headed("## Formats", measured.formats.map(loadSection)),
@@ -119,6 +117,10 @@ function latencySection({ load, perSecond, results }: LatencyResult): string {
   const pace = `Open loop, ${Math.round(perSecond).toLocaleString("en")} calls a second; ms from the scheduled time.`;
   const head = ["", "p50", "p99", `p50 over the ${DIRECT}`, `p99 over the ${DIRECT}`];
   return [`### ${load}`, pace, table(head, rows)].join("\n\n");
+}
+
+function scenarioSection({ title, head, rows }: ScenarioTable): string {
+  return `### ${title}\n\n${table(head, rows)}`;
 }
 
 function memoryTable(results: readonly MemoryResult[]): string {

@@ -13,11 +13,13 @@ export const MESSAGES = [
   { role: "user", content: "Thank you.\nPlease tell me a little more about the masons, in two or three sentences." },
 ] as const;
 
-/** A turn of about 600 characters, so that fifty messages are 30 kB. */
-function longMessage(index: number): object {
-  const role = index % 2 === 0 ? "user" : "assistant";
-  const content = `Page ${index} of the diary. ${"We went down to the river and counted the arches of the bridge. ".repeat(9)}`;
-  return { role, content };
+/** So many messages, all but the first of about 600 characters. */
+function longConversation(messages: number): object {
+  const turn = (_: unknown, index: number): object => ({
+    role: index % 2 === 0 ? "user" : "assistant",
+    content: `Page ${index} of the diary. ${"We went down to the river and counted the arches of the bridge. ".repeat(9)}`,
+  });
+  return { messages: [MESSAGES[0], ...Array.from({ length: messages - 1 }, turn)] };
 }
 
 /** Fields of a chat request that differ between loads. */
@@ -25,9 +27,9 @@ export const CONVERSATIONS = {
   /** 0.6 kB. */
   short: () => ({ messages: MESSAGES }),
   /** 30 kB. */
-  "fifty messages": () => ({
-    messages: [MESSAGES[0], ...Array.from({ length: 49 }, (_, index) => longMessage(index))],
-  }),
+  "fifty messages": () => longConversation(50),
+  /** 300 kB, some 75,000 tokens. */
+  "five hundred messages": () => longConversation(500),
   /** Three tools, two earlier calls and their results: 3 kB. */
   tools: () => ({ messages: [MESSAGES[0], ...visit(1), ...visit(2), MESSAGES[3]], tools: TOOLS, tool_choice: "auto" }),
   /** Requests a picture. */

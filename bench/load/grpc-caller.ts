@@ -76,7 +76,7 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
     if (type === FRAME.data || type === FRAME.headers) {
       if ((flags & FLAG.endStream) !== 0) end(stream);
     } else if (type === FRAME.reset) end(stream, `a reset, code ${payload.readUInt32BE()}`);
-    else if (type === FRAME.goAway) lose("the server said goodbye");
+    else if (type === FRAME.goAway) lose("the server sent GOAWAY");
     else if ((type === FRAME.settings || type === FRAME.ping) && (flags & FLAG.ack) === 0) {
       const echo = type === FRAME.ping ? payload : Buffer.alloc(0);
       socket?.write(encodeFrame({ type, flags: FLAG.ack, stream: 0, payload: echo }));

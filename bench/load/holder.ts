@@ -48,11 +48,12 @@ function openStream(): Promise<void> {
     let head = "";
     const read = (bytes: Buffer): void => {
       head += bytes.toString("latin1");
-      if (!head.includes(MARK)) return;
+      const isRefused = head.includes("\r\n\r\n") && !head.startsWith("HTTP/1.1 200 ");
+      if (!head.includes(MARK) && !isRefused) return;
       // Further data is read and discarded.
       socket.off("data", read).resume();
-      if (head.startsWith("HTTP/1.1 200 ")) held.add(socket);
-      else problem ??= head.slice(0, 200);
+      if (isRefused) problem ??= head.slice(0, 200);
+      else held.add(socket);
       resolve();
     };
     socket.on("data", read).on("error", () => socket.destroy());

@@ -81,14 +81,17 @@ export async function warmUp(
   options: Omit<RoundsOptions, "rounds">,
 ): Promise<Series["warmUp"]> {
   const costs: number[] = [];
+  let [units, seconds] = [0, 0];
   const mostSeconds = Math.min(options.warmUpSeconds, contestant.warmUpSeconds ?? Infinity);
   const endMs = performance.now() + mostSeconds * 1000;
-  while (!isSteady(costs)) {
+  while (!isSteady({ costs, units, seconds })) {
     if (performance.now() >= endMs) return { slices: costs.length, isSteady: false };
-    const { cpuUs } = await measureSlice(load, contestant, options);
+    const { cpuUs, unitsPerSecond, elapsedMs } = await measureSlice(load, contestant, options);
     // Without an answer there is no cost; the rounds report the problem.
     if (!Number.isFinite(cpuUs)) return { slices: costs.length, isSteady: false };
     costs.push(cpuUs);
+    seconds += elapsedMs / 1000;
+    units += (unitsPerSecond * elapsedMs) / 1000;
   }
   return { slices: costs.length, isSteady: true };
 }

@@ -35,7 +35,7 @@ const WARM_UP_STREAMS = 500;
 const STARTS = [startByteRelay, startParley] as const;
 
 /**
- * Memory of the byte relay and of Parley: at rest, under requests, and with many streams open. `whileResting` is done
+ * Memory of the byte relay and of Parley: idle, under requests, and with many streams open. `whileResting` is done
  * during the idle time.
  */
 export async function measureMemory(

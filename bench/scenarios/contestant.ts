@@ -2,6 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { askChild, stopChild } from "../children.ts";
 import { type LinedUp, startCaller } from "../contestants/line-up.ts";
+import type { Target } from "../load/caller.ts";
 import type { ScenarioReply, ScenarioRequest } from "../load/scenario.ts";
 import { UNARY } from "../loads.ts";
 import { cpuTime, processTree } from "../measure/cpu-time.ts";
@@ -36,7 +37,7 @@ export class ScenarioContestant {
     name,
     server,
     running,
-  }: Pick<LinedUp, "name" | "server" | "running">): Promise<ScenarioContestant> {
+  }: Pick<LinedUp, "name" | "server"> & { readonly running: Target }): Promise<ScenarioContestant> {
     return new ScenarioContestant(
       { name, server },
       await startCaller("load/scenario.ts", { load: UNARY, target: running }),

@@ -65,15 +65,19 @@ async function compareRuns(
 
 const secondsOf = ({ seconds }: ScenarioOptions): number => Math.max(seconds, LEAST_SECONDS);
 
-/** Calls at fixed times; each is timed from its scheduled time. */
-export const measureOpenLoops: MeasureScenario = (contestants, options) => {
-  const seconds = secondsOf(options);
-  const all = RATES.map((perSecond): Labelled => {
-    const request = { kind: "open", seconds, perSecond, connections: OPEN_CONNECTIONS } as const;
-    return { label: `${whole(perSecond)} a second`, request };
-  });
-  return compareRuns("open loop: calls at fixed times", all, [contestants, options]);
-};
+/** Calls at fixed times, so many a second; each is timed from its scheduled time. */
+export function compareOpenLoops(title: string, rates: readonly number[]): MeasureScenario {
+  return (contestants, options) => {
+    const seconds = secondsOf(options);
+    const all = rates.map((perSecond): Labelled => {
+      const request = { kind: "open", seconds, perSecond, connections: OPEN_CONNECTIONS } as const;
+      return { label: `${whole(perSecond)} a second`, request };
+    });
+    return compareRuns(title, all, [contestants, options]);
+  };
+}
+
+export const measureOpenLoops = compareOpenLoops("open loop: calls at fixed times", RATES);
 
 /** The next call on each connection follows its answer. */
 export const measureClosedLoops: MeasureScenario = (contestants, options) => {

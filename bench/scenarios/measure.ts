@@ -59,7 +59,8 @@ export async function* measureScenarios(
   if (options.parts.includes("cold-start")) yield measureColdStarts(setting, options);
 }
 
-async function withContestants(
+/** Starts these, warms them up, and runs the measurements one after another. */
+export async function withContestants(
   setting: Setting,
   starts: readonly Start[],
   { options, measures }: { readonly options: ScenarioOptions; readonly measures: readonly MeasureScenario[] },

@@ -6,12 +6,12 @@ import { whole } from "./table.ts";
 
 const REST_MS = 25_000;
 const HALF_SECOND = { kind: "closed", seconds: 0.5, connections: 64 } as const;
-/** Half seconds after a rest; the last ones are the steady state. */
+/** Half seconds after a pause; the last ones are the steady state. */
 const SLICES = 10;
 const STEADY_SLICES = 4;
 const MOST_ROUNDS = 2;
 
-/** CPU time per request in the half seconds after a rest, in a closed loop. */
+/** CPU time per request in the half seconds after a pause, in a closed loop. */
 export const measurePauses: MeasureScenario = async (contestants, { rounds }) => {
   const costs = contestants.map((): number[][] => Array.from({ length: SLICES }, () => []));
   for (let round = 0; round < Math.min(rounds, MOST_ROUNDS); round++)

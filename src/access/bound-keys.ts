@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import type { ClientCertificate } from "../net/tls-entrance.ts";
 import type { Authenticator } from "./key-cache.ts";
 import type { KeyPrincipal } from "./principal.ts";
 import type { TokenVerifier } from "./tokens.ts";
@@ -8,8 +9,8 @@ import type { TokenVerifier } from "./tokens.ts";
 export interface ShownCredentials {
   /** The bearer token; empty for a header with something else, undefined without one. */
   readonly token: string | undefined;
-  /** The verified certificate of the connection: its names, and its end in Unix milliseconds. */
-  readonly certificate: { readonly names: readonly string[]; readonly expiresAtMs: number } | undefined;
+  /** The verified certificate of the connection. */
+  readonly certificate: ClientCertificate | undefined;
 }
 
 /** The keys for which certificates and tokens stand. */
@@ -40,12 +41,28 @@ export function authenticateCaller(ports: Ports, { token, certificate }: ShownCr
   if (token === undefined && certificate !== undefined) return authenticateCertificate(ports, certificate);
   const { tokens } = ports.bindings();
   if (token === undefined || tokens === undefined || !isToken(token)) return ports.keys.authenticate(token);
-  return tokens.keyOf(token).then((id) => keyOf(ports.keys, id, "token"));
+  return authenticateToken(ports, token, tokens);
+}
+
+async function authenticateToken(
+  { keys, bindings }: Ports,
+  token: string,
+  tokens: TokenVerifier,
+): Promise<KeyPrincipal> {
+  const keyId = await tokens.keyOf(token);
+  let confirmedBy: TokenVerifier | undefined = tokens;
+  const isBound = (): boolean => {
+    const inForce = bindings().tokens;
+    // A reload with other issuers makes another verifier.
+    if (inForce !== confirmedBy && inForce?.boundKey(token) === keyId) confirmedBy = inForce;
+    return inForce === confirmedBy;
+  };
+  return { ...(await keyOf(keys, keyId, "token")), isBound };
 }
 
 async function authenticateCertificate(
   { keys, clock, bindings }: Ports,
-  certificate: NonNullable<ShownCredentials["certificate"]>,
+  certificate: ClientCertificate,
 ): Promise<KeyPrincipal> {
   if (certificate.expiresAtMs <= clock.now())
     throw new Failure("unauthenticated", "The client certificate has expired since the connection was opened.");
@@ -54,8 +71,10 @@ async function authenticateCertificate(
     return certificate.names.map((name) => bound.get(name)).find((id) => id !== undefined);
   };
   const keyId = boundKey();
-  if (keyId !== undefined)
-    return { ...(await keyOf(keys, keyId, "client certificate")), isBound: () => boundKey() === keyId };
+  if (keyId !== undefined) {
+    const isBound = (): boolean => !certificate.isRevoked() && boundKey() === keyId;
+    return { ...(await keyOf(keys, keyId, "client certificate")), isBound };
+  }
   const names = certificate.names.slice(0, SHOWN.names).map((name) => name.slice(0, SHOWN.length));
   const shown = names.length === 0 ? "it has none of the kinds DNS and URI" : names.join(", ");
   throw new Failure(

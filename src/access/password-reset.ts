@@ -90,7 +90,9 @@ export async function resetByLink(
   const { id, email } = account;
   checkPassword(password, email, "new_password");
   if (!(await store.takeResetLink(hash))) throw notValid();
-  await setPassword(context, account, { password });
+  // Changed meanwhile, for example by an operator who locks an intruder with access to the mailbox out.
+  if ((await setPassword(context, account, { password, replaces: account.passwordHash })) === undefined)
+    throw notValid();
   const asksForCode = (await store.findTotp(id)) !== undefined;
   // Ends sessions too: a simultaneous sign-in by a passkey ends its own when the passkey is gone.
   const passkeys = asksForCode || signIn.secondFactor === "required" ? 0 : await store.removePasskeys(id);

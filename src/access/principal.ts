@@ -16,7 +16,7 @@ export interface KeyPrincipal extends Principal {
   readonly hash: string;
   /** Time of the store query for these facts, by the clock's `monotonic`. */
   readonly confirmedAtMs: number;
-  /** Whether the caller's certificate still stands for the key; undefined for callers without one in its place. */
+  /** Whether the caller's certificate or token still stands for the key; undefined for callers without one in its place. */
   readonly isBound?: () => boolean;
 }
 

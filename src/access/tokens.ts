@@ -62,17 +62,25 @@ export class TokenVerifier {
    */
   async keyOf(token: string): Promise<string> {
     if (token.length > MAX_LENGTH) throw refused(`This token has more than ${MAX_LENGTH} characters.`);
+    if (!isCanonical(token)) throw refused("This token is not a JSON Web Token.");
     const digest = hash("sha256", token, "base64url");
     const known = this.#verified.get(digest);
     const isKnown = known !== undefined && this.#clock.now() < known.expiresAtMs;
     if (isKnown && known.issuer.keys.latest() === known.keys) return known.key;
     const issuer = this.#issuerOf(token);
     const { claims, keys } = await this.#verify(token, issuer);
-    const key = issuer.bindings.find((binding) => matches(claims, binding))?.key;
+    const key = keyFor(claims, issuer);
     if (key === undefined)
       throw refused(`No binding of access.issuers has the claims of this token (sub ${shown(claims.sub)}).`);
     this.#verified.set(digest, { key, expiresAtMs: claims.exp! * 1000 + issuer.clockSkewMs, issuer, keys });
     return key;
+  }
+
+  /** The key for which a token that was verified before stands by these issuers; undefined for none. Its end does not count. */
+  boundKey(token: string): string | undefined {
+    const claims = decodeJwt(token);
+    const issuer = this.#issuers.get(claims.iss ?? "");
+    return issuer && keyFor(claims, issuer);
   }
 
   /** The issuer that an unverified token names. */
@@ -115,6 +123,22 @@ export class TokenVerifier {
     }
   }
 }
+
+function keyFor(claims: JWTPayload, { bindings }: TokenIssuer): string | undefined {
+  return bindings.find((binding) => matches(claims, binding))?.key;
+}
+
+/**
+ * Whether a token is written as its issuer writes it. The library also accepts padding, white space and other spare bits in the
+ * signature, so that the bearer of one token could fill the memory of verified ones with spellings of it.
+ */
+function isCanonical(token: string): boolean {
+  const signature = TOKEN.exec(token)?.[1];
+  return signature !== undefined && Buffer.from(signature, "base64url").toString("base64url") === signature;
+}
+
+/** The compact form (RFC 7515), with its signature. Head and payload are covered by the signature as they are written. */
+const TOKEN = /^[\w-]+\.[\w-]+\.([\w-]*)$/;
 
 function matches(claims: JWTPayload, { claims: expected }: TokenBinding): boolean {
   return Object.entries(expected).every(([name, value]) => {

@@ -126,7 +126,7 @@ export class AdmissionControl {
   readonly #refused = { queue: 0, calls: 0, memory: 0 };
   #inFlight = 0;
   /** Calls in flight that do nothing, because they wait for memory or for the debt of their key. */
-  #resting = 0;
+  #idle = 0;
   #begun = 0;
   #begunInTurn = 0;
   #workedInTurnMs = 0;
@@ -151,13 +151,13 @@ export class AdmissionControl {
       worked: (ms) => {
         this.#workedInTurnMs += ms;
       },
-      resting: (change) => {
-        this.#resting += change;
+      idle: (change) => {
+        this.#idle += change;
         if (change > 0 && this.#queue.size > 0) this.#armTurn();
       },
       ended: this.#ended,
     };
-    this.#bodyPorts = { ...this.#slotPorts, resting: () => undefined, ended: () => undefined };
+    this.#bodyPorts = { ...this.#slotPorts, idle: () => undefined, ended: () => undefined };
   }
 
   /**
@@ -205,7 +205,7 @@ export class AdmissionControl {
     if (this.#inDebt(holders.key)) {
       const waitedMs = this.#ports.clock.monotonic() - sinceMs;
       if (waitedMs > this.#options.maxWaitMs) throw this.#noRoomFor(holders);
-      slot.rest(this.#windowEnd.promise);
+      slot.idleUntil(this.#windowEnd.promise);
       return this.#windowEnd.promise;
     }
     if (this.#workedInTurnMs < WORK_PER_TURN_MS) return undefined;
@@ -304,7 +304,7 @@ export class AdmissionControl {
 
   /** Calls in flight that may need the event loop. */
   get #working(): number {
-    return this.#inFlight - this.#resting;
+    return this.#inFlight - this.#idle;
   }
 
   #begin(holders: Holders, bytes: number | undefined): Slot {

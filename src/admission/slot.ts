@@ -88,7 +88,7 @@ export interface SlotPorts {
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
   /** Called with 1 when a call begins to wait for memory or for the debt of its key, and with -1 when it continues. */
-  readonly resting: (change: 1 | -1) => void;
+  readonly idle: (change: 1 | -1) => void;
   /** Called once, at the end. */
   readonly ended: () => void;
 }
@@ -100,7 +100,7 @@ export class Slot {
   readonly #ports: SlotPorts;
   #bytes: number;
   #answerBytes = 0;
-  #rests = 0;
+  #waits = 0;
   #hasArrived = false;
   #hasEnded = false;
 
@@ -153,15 +153,15 @@ export class Slot {
   }
 
   /** The call does nothing until the promise settles, so meanwhile it does not count as working. */
-  rest(until: Promise<void>): void {
+  idleUntil(until: Promise<void>): void {
     if (this.#hasEnded) return;
-    this.#rests += 1;
-    if (this.#rests === 1) this.#ports.resting(1);
-    const goOn = (): void => {
-      this.#rests -= 1;
-      if (this.#rests === 0 && !this.#hasEnded) this.#ports.resting(-1);
+    this.#waits += 1;
+    if (this.#waits === 1) this.#ports.idle(1);
+    const resume = (): void => {
+      this.#waits -= 1;
+      if (this.#waits === 0 && !this.#hasEnded) this.#ports.idle(-1);
     };
-    until.then(goOn, goOn);
+    until.then(resume, resume);
   }
 
   /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
@@ -208,7 +208,7 @@ export class Slot {
     this.arrived();
     const { key, account, process } = this.holders;
     for (const holding of [key, account, process]) holding.end(this.#bytes, this.#answerBytes);
-    if (this.#rests > 0) this.#ports.resting(-1);
+    if (this.#waits > 0) this.#ports.idle(-1);
     this.#ports.ended();
   }
 

@@ -1,3 +1,4 @@
+import { budgetFormat, type FormattedBudget } from "../core/budget-amounts.ts";
 import type { Finding } from "./alert.ts";
 import type {
   BudgetFact,
@@ -36,7 +37,7 @@ export function findBudgets(facts: readonly BudgetFact[], month: Month, { budget
 }
 
 function ofBudget(fact: BudgetFact, { month, percent }: { readonly month: Month; readonly percent: number }): Finding {
-  const { spentMicroUsd, budgetMicroUsd } = fact;
+  const { spent, budget } = amountsOf(fact);
   const isSpent = percent >= 100;
   return {
     rule: "budget",
@@ -44,7 +45,7 @@ function ofBudget(fact: BudgetFact, { month, percent }: { readonly month: Month;
     ...ownedBy(fact),
     period: `${month.name}/${percent}`,
     title: `The ${nameOf(fact)} has used ${percent} % of its monthly budget`,
-    detail: `${formatUsd(spentMicroUsd)} of ${formatUsd(budgetMicroUsd)} is spent in ${month.name} (UTC).${isSpent ? " Further requests are refused until the budget is raised or the month ends." : ""}`,
+    detail: `${spent} of ${budget} is spent in ${month.name} (UTC).${isSpent ? " Further requests are refused until the budget is raised or the month ends." : ""}`,
   };
 }
 
@@ -52,13 +53,15 @@ function ofForecast(
   fact: BudgetFact,
   { month, forecast }: { readonly month: Month; readonly forecast: number },
 ): Finding {
+  const { spent, budget } = amountsOf(fact);
+  const { spent: expected } = amountsOf({ ...fact, spentMicroUsd: forecast });
   return {
     rule: "budget_forecast",
     severity: "warning",
     ...ownedBy(fact),
     period: month.name,
     title: `The ${nameOf(fact)} is going to exceed its monthly budget`,
-    detail: `At the pace of the last seven days ${month.name} comes to ${formatUsd(forecast)} of ${formatUsd(fact.budgetMicroUsd)}; ${formatUsd(fact.spentMicroUsd)} is spent.`,
+    detail: `At the pace of the last seven days ${month.name} comes to ${expected} of ${budget}; ${spent} is spent.`,
   };
 }
 
@@ -244,6 +247,12 @@ function ownedBy({ keyId, accountId }: KeyFact): Pick<Finding, "subject" | "acco
 
 function nameOf({ keyId, name }: KeyFact): string {
   return `${keyId === undefined ? "account" : "key"} “${name}”`;
+}
+
+const formatBudget = budgetFormat("en-US");
+
+function amountsOf({ spentMicroUsd, budgetMicroUsd }: BudgetFact): FormattedBudget {
+  return formatBudget({ spent: BigInt(spentMicroUsd), budget: BigInt(budgetMicroUsd) });
 }
 
 function formatUsd(microUsd: number): string {

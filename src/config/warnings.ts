@@ -1,4 +1,4 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync, type Stats, statSync } from "node:fs";
 import { splitDatabaseHosts } from "../net/database-hosts.ts";
 import { splitHosts } from "../net/hosts.ts";
 import { isLoopback } from "./addresses.ts";
@@ -105,17 +105,28 @@ function hostOf({ hostname }: URL): string {
 
 function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
-  const fileMode = secretsInFile && file !== undefined ? modeOf(file) : undefined;
-  if (file !== undefined && fileMode !== undefined && (fileMode & 0o004) !== 0)
+  const fileMode = file === undefined ? 0 : (statOf(file)?.mode ?? 0);
+  if (file !== undefined && (fileMode & 0o002) !== 0)
+    warnings.push({
+      setting: file,
+      text: `every user of this machine may change it (${octal(fileMode)}); run: chmod o-w ${file}`,
+    });
+  if (file !== undefined && secretsInFile && (fileMode & 0o004) !== 0)
     warnings.push({
       setting: file,
       text: `it holds secrets, and every user of this machine may read it (${octal(fileMode)}); run: chmod o= ${file}, or write secrets as \${NAME}`,
     });
-  const dataMode = modeOf(dataDir);
-  if (dataMode !== undefined && (dataMode & 0o077) !== 0)
+  const data = statOf(dataDir);
+  if (data !== undefined && (data.mode & 0o077) !== 0)
     warnings.push({
       setting: "data_dir",
-      text: `other users of this machine may enter ${dataDir} (${octal(dataMode)}); run: chmod 700 ${dataDir}`,
+      text: `other users of this machine may enter ${dataDir} (${octal(data.mode)}); run: chmod 700 ${dataDir}`,
+    });
+  const user = process.getuid?.();
+  if (data !== undefined && data.uid !== 0 && data.uid !== user)
+    warnings.push({
+      setting: "data_dir",
+      text: `${dataDir} belongs to another user (${data.uid}), who can exchange its files; run: chown ${user} ${dataDir}`,
     });
   return warnings;
 }
@@ -145,13 +156,11 @@ function filesOf({ name, apiKeys, host }: RemoteProvider): CredentialFile[] {
   return file === undefined ? keys : [...keys, { path: [...path, "credential_file"], file, who: "each request" }];
 }
 
-/** Permission bits; undefined for a missing path, and on Windows, which has none. */
-function modeOf(path: string): number | undefined {
-  if (process.platform === "win32") return undefined;
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat === undefined ? undefined : stat.mode & 0o777;
+/** Permissions and owner; undefined for a missing path, and on Windows, which has none. */
+function statOf(path: string): Stats | undefined {
+  return process.platform === "win32" ? undefined : statSync(path, { throwIfNoEntry: false });
 }
 
 function octal(mode: number): string {
-  return mode.toString(8).padStart(4, "0");
+  return (mode & 0o777).toString(8).padStart(4, "0");
 }

@@ -30,7 +30,15 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
-import type { AttemptInFlight, Mode, Plan, Rest, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
+import type {
+  AttemptInFlight,
+  Mode,
+  Plan,
+  Remainder,
+  RemainderOutcome,
+  RouterCall,
+  UncountedAttempt,
+} from "./router.ts";
 import {
   addChunk,
   type AnswerSize,
@@ -118,7 +126,7 @@ export class CompletionAccounting {
   /** Bookings of earlier attempts that may be billed. */
   readonly #bookings: Booking[] = [];
   /** The last attempts, if their providers may still send token counts: two of a hedged call. */
-  readonly #unsettled: (UncountedAttempt & { readonly rest: Rest })[] = [];
+  readonly #unsettled: (UncountedAttempt & { readonly remainder: Remainder })[] = [];
   /** Whether the bookings include the answer that the caller received. */
   #isBooked = false;
   /** Outcome until another one is set; a completion should never end with it. */
@@ -229,7 +237,7 @@ export class CompletionAccounting {
     } else if (event.case === "start") {
       this.#model = this.#find(event.value.model);
       this.#firstContentMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
-    } else if (event.case === "usage") this.#usage = event.value;
+    } else if (event.case === "usage") this.#noteCount(event.value);
     else if (event.case === "report") this.complete(event.value);
     else if (event.case === "choiceFinish" && event.value.choiceIndex === 0)
       this.#finishReason = event.value.finishReason;
@@ -237,9 +245,14 @@ export class CompletionAccounting {
 
   answered(model: Model, { usage, choices }: Answer): void {
     this.#model = model;
-    this.#usage = usage;
     this.#finishReason = choices[0]?.finishReason ?? FinishReason.UNSPECIFIED;
-    if (usage === undefined) this.#answer = sizeOfChoices(choices);
+    if (!isWhole(usage)) this.#answer = sizeOfChoices(choices);
+    if (usage !== undefined) this.#noteCount(usage);
+  }
+
+  /** Keeps a provider's count, unless it contradicts what was received. */
+  #noteCount(usage: Usage): void {
+    if (isCount(usage, this.#answer)) this.#usage = usage;
   }
 
   /** Completes the report of a whole answer with what core knows. */
@@ -284,10 +297,10 @@ export class CompletionAccounting {
     const unsettled = this.#unsettled;
     if (unsettled.length === 0) return this.#writeDown(noted, false);
     const settle = async (): Promise<void> => {
-      for (const attempt of unsettled) this.#settle(attempt, await attempt.rest.outcome);
+      for (const attempt of unsettled) this.#settle(attempt, await attempt.remainder.outcome);
       await this.#writeDown(noted, true);
     };
-    this.#ports.settling.add(settle(), () => unsettled.forEach(({ rest }) => rest.giveUp()));
+    this.#ports.settling.add(settle(), () => unsettled.forEach(({ remainder }) => remainder.giveUp()));
   }
 
   async #writeDown(noted: Noted, isSettled: boolean): Promise<void> {
@@ -375,13 +388,13 @@ export class CompletionAccounting {
 
   #noteUncounted(attempt: UncountedAttempt): void {
     // A count that arrived before the stream broke stays valid.
-    if (attempt.committed && this.#usage !== undefined) return attempt.rest?.giveUp();
-    const { rest } = attempt;
-    if (rest === undefined) this.#settle(attempt, undefined);
-    else this.#unsettled.push({ ...attempt, rest });
+    if (attempt.committed && this.#usage !== undefined) return attempt.remainder?.giveUp();
+    const { remainder } = attempt;
+    if (remainder === undefined) this.#settle(attempt, undefined);
+    else this.#unsettled.push({ ...attempt, remainder });
   }
 
-  #settle(attempt: UncountedAttempt, outcome: RestOutcome | undefined): void {
+  #settle(attempt: UncountedAttempt, outcome: RemainderOutcome | undefined): void {
     const { committed } = attempt;
     const { prompt, hasBudget } = this.#reserved!;
     const booking = bookUncounted(attempt, {
@@ -393,7 +406,7 @@ export class CompletionAccounting {
     });
     this.#bookings.push(booking);
     if (committed) this.#isBooked = true;
-    if (outcome?.usage !== undefined) this.#usage = outcome.usage;
+    if (outcome?.usage !== undefined && !booking.estimated) this.#usage = outcome.usage;
   }
 
   async #reserveAnother(
@@ -452,7 +465,7 @@ interface UncountedFacts {
   /** Size of the part of its answer that core received. */
   readonly seen: AnswerSize;
   /** What the provider sent after the attempt had ended; undefined when the connection was closed at once. */
-  readonly outcome: RestOutcome | undefined;
+  readonly outcome: RemainderOutcome | undefined;
 }
 
 /**
@@ -465,11 +478,12 @@ function bookUncounted(
   { model, sent, progress, ...attempt }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen">,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  if (outcome?.usage !== undefined) return bookUsage(outcome.usage, { model, sent });
+  const { elapsedMs, unseen: later } = outcome ?? attempt;
+  const answer = joinSizes(seen, later ?? NOTHING_RECEIVED);
+  if (outcome?.usage !== undefined && isCount(outcome.usage, answer)) return bookUsage(outcome.usage, { model, sent });
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
-  const { elapsedMs, unseen: later } = outcome ?? attempt;
-  const received = receivedTokens(joinSizes(seen, later ?? NOTHING_RECEIVED), { most, sent, hasBudget });
+  const received = receivedTokens(answer, { most, sent, hasBudget });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
@@ -543,6 +557,19 @@ function toBooking(
   { model, estimated }: Pick<Sending, "model"> & Pick<Booking, "estimated">,
 ): Booking {
   return { tokens, costMicroUsd, ownCostMicroUsd: model.ownCredential === undefined ? 0 : costMicroUsd, estimated };
+}
+
+/** Whether a count has tokens of both kinds. */
+function isWhole(usage: Usage | undefined): boolean {
+  return usage !== undefined && usage.inputTokens > 0 && usage.outputTokens > 0;
+}
+
+/**
+ * Whether a provider has counted. Some send zeros, or only one kind of tokens: each prompt has a token, and so has an answer with
+ * text or pictures.
+ */
+function isCount(usage: Usage, { textTokens, pictures }: AnswerSize): boolean {
+  return usage.inputTokens > 0 && (usage.outputTokens > 0 || (textTokens === 0 && pictures === 0));
 }
 
 /** Sum of bookings. */

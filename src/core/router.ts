@@ -66,18 +66,18 @@ export interface UncountedAttempt {
   /** Received parts of the answer that were not emitted to core. */
   readonly unseen: AnswerSize | undefined;
   /** The rest of the answer, still being read; undefined when the connection is closed. */
-  readonly rest: Rest | undefined;
+  readonly remainder: Remainder | undefined;
 }
 
 /** The rest of an answer, read after the attempt has ended for the caller. */
-export interface Rest {
+export interface Remainder {
   /** Resolves at the end of the answer, after `settle_ms`, or after `giveUp`. Never rejects. */
-  readonly outcome: Promise<RestOutcome>;
+  readonly outcome: Promise<RemainderOutcome>;
   /** Closes the connection. */
   readonly giveUp: () => void;
 }
 
-export interface RestOutcome {
+export interface RemainderOutcome {
   /** Undefined without a token count. */
   readonly usage: Usage | undefined;
   /** The provider refused the request and bills nothing. */

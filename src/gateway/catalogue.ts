@@ -19,7 +19,7 @@ import { awsCredential } from "../providers/credentials/aws.ts";
 import { authorized, type Credential } from "../providers/credentials/credential.ts";
 import { entraTokens } from "../providers/credentials/entra.ts";
 import { googleTokens } from "../providers/credentials/google.ts";
-import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
+import { type KeyPause, withKeyPool } from "../providers/credentials/key-pool.ts";
 import { toOwnService } from "../providers/credentials/own-key.ts";
 import { TokenCredential } from "../providers/credentials/token.ts";
 import { gemini } from "../providers/gemini/provider.ts";
@@ -42,10 +42,15 @@ const DIALECTS = {
     withCustomTools(gemini(service, host?.kind === "vertex" ? vertexGemini(host) : undefined)),
   openai: (service: Service, host: Host | undefined) => {
     const version = host?.kind === "azure" ? host.apiVersion : undefined;
-    return openai(service, version === undefined ? undefined : azureDeployments(version));
+    return openai(withBilling(service, host), version === undefined ? undefined : azureDeployments(version));
   },
-  "openai-responses": (service: Service) => openaiResponses(service),
+  "openai-responses": (service: Service, host: Host | undefined) => openaiResponses(withBilling(service, host)),
 } as const;
+
+/** Azure bills prompts that it refuses ("Plan and manage costs for Azure OpenAI" and "Content filtering", November 2026). */
+function withBilling(service: Service, host: Host | undefined): Service {
+  return host?.kind === "azure" ? { ...service, billsRefusals: true } : service;
+}
 
 function toSite(host: Host | undefined): AnthropicSite | undefined {
   if (host?.kind === "bedrock") return BEDROCK;
@@ -76,7 +81,7 @@ export interface CatalogueOptions {
   /** Limit of the connections to all providers, those of a replaced catalogue included. */
   readonly sockets?: SocketLimit;
   /** Called when a provider limits or refuses one of several keys. Default: not called. */
-  readonly keyRests?: ((rest: KeyRest & { readonly provider: string }) => void) | undefined;
+  readonly onKeyPause?: ((pause: KeyPause & { readonly provider: string }) => void) | undefined;
   /** Decrypts an account's own credential; undefined when that is impossible. Default: always impossible. */
   readonly openCredential?: OpenCredential | undefined;
 }
@@ -120,7 +125,7 @@ export function connectProvider(configured: RemoteProvider, options: ConnectOpti
 
 function connectWithCredentials(
   configured: RemoteProvider,
-  { connectMs, readScheduler, sockets, keyRests, openCredential }: ConnectOptions,
+  { connectMs, readScheduler, sockets, onKeyPause, openCredential }: ConnectOptions,
 ): Connected {
   const { name, dialect, host, baseUrl, allowPrivate, isStored, connections, sendsTraceContext, ...rest } = configured;
   const egress = toEgress(configured);
@@ -136,8 +141,8 @@ function connectWithCredentials(
   const header = keyHeaderOf(dialect, host);
   const credential =
     configured.lack === undefined ? toCredential(configured, connectMs) : noCredential(name, configured.lack);
-  const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-  const provider = DIALECTS[dialect](toService(upstream, { ...rest, name, header, credential, onRest }), host);
+  const onPause = (pause: KeyPause): void => onKeyPause?.({ provider: name, ...pause });
+  const provider = DIALECTS[dialect](toService(upstream, { ...rest, name, header, credential, onPause }), host);
   if (!configured.takesAccountCredentials) return { provider };
   const { headers } = rest;
   return {
@@ -169,7 +174,7 @@ interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "header
   readonly header: string;
   /** In place of keys. */
   readonly credential: Credential | undefined;
-  readonly onRest: (rest: KeyRest) => void;
+  readonly onPause: (pause: KeyPause) => void;
 }
 
 /** In place of a stored credential that cannot be used. Its requests fail, and are not sent. */
@@ -202,7 +207,7 @@ function toCredential({ host, baseUrl, apiKeys }: RemoteProvider, limitMs: numbe
 }
 
 /** Adds the credential: as a header of each request, or one of several or changing keys. Throws ConfigError for a key file. */
-function toService(upstream: Upstream, { name, apiKeys, headers, header, credential, onRest }: ServiceParts): Service {
+function toService(upstream: Upstream, { name, apiKeys, headers, header, credential, onPause }: ServiceParts): Service {
   const keys = apiKeys.map((configured, index) => {
     try {
       return toApiKey(configured, header);
@@ -221,7 +226,7 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, credent
   const [key] = apiKeys;
   if (keys.length < 2 && (key === undefined || !isKeyFile(key)))
     return { upstream, headers: { ...keys[0]?.headers(), ...headers }, redact };
-  return { upstream: withKeyPool(upstream, { keys, onRest }), headers, redact };
+  return { upstream: withKeyPool(upstream, { keys, onPause }), headers, redact };
 }
 
 /** The way to a provider. Throws ConfigError for files of `tls` that cannot be used. */

@@ -8,7 +8,7 @@ import type { RefusedRequests } from "../core/limiter.ts";
 import type { Limits, Principal } from "../core/principal.ts";
 import { Calls } from "../inbound/calls.ts";
 import { readNames, writeNames } from "../inbound/certificate-names.ts";
-import { bearerToken, toGrant } from "../inbound/current-key.ts";
+import { bearerToken, startKeyWatch, toGrant } from "../inbound/current-key.ts";
 import { coreTarget } from "../inbound/grpc/core-target.ts";
 import { MAX_SHOWN_CHARS } from "../inbound/grpc/core-calls.ts";
 import { connectCore, type RemoteCore } from "../inbound/grpc/remote-core.ts";
@@ -91,6 +91,7 @@ async function assemble(
     lost: (failure, requestId) => observer.refused({ entrance: "http", requestId, target: "core", failure }),
   });
   undo.push(() => remote.close());
+  undo.push(startKeyWatch({ calls, clock }));
   let { limits: defaults } = config;
   const requestRate = ownRequestRate(config, clock, () => defaults);
   const services: EdgeServices = {
@@ -188,15 +189,15 @@ function authenticateWith(remote: RemoteCore, shown: ShownHeaders, { access }: C
     readNames(text) !== undefined || (access.issuers.length > 0 && isToken(text));
   const authenticator = createAuthenticator({ store, clock: systemClock, isOther });
   return async ({ authorization, certificate }) => {
-    const key =
-      authorization === undefined && certificate !== undefined ? namesOf(certificate) : bearerToken(authorization);
+    const shownCertificate = authorization === undefined ? certificate : undefined;
+    const key = shownCertificate === undefined ? bearerToken(authorization) : namesOf(shownCertificate);
     if (key !== undefined && key.length > MAX_TOKEN_LENGTH)
       throw new Failure(
         "unauthenticated",
         `This key or token has more than ${MAX_TOKEN_LENGTH} characters, more than a front forwards.`,
       );
     try {
-      return shown.note(await authenticator.authenticate(key), toHeader(key!));
+      return shown.note(await authenticator.authenticate(key), toHeader(key!), shownCertificate);
     } catch (reason) {
       const failure = Failure.from(reason);
       if (failure.code !== "unauthenticated" || key === undefined || !isOther(key)) throw failure;
@@ -224,9 +225,9 @@ function namesOf({ names, expiresAtMs }: ClientCertificate): string {
 class ShownHeaders {
   readonly #headers = new WeakMap<Principal, string>();
 
-  note(known: KeyPrincipal, header: string): KeyPrincipal {
+  note(known: KeyPrincipal, header: string, certificate: ClientCertificate | undefined): KeyPrincipal {
     // A copy per call: the authenticator's principal is shared and outlives the call.
-    const principal = { ...known };
+    const principal = { ...known, ...(certificate && { isBound: () => !certificate.isRevoked() }) };
     this.#headers.set(principal, header);
     return principal;
   }

@@ -315,14 +315,14 @@ async function assemble(
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
-  const keyRests: CatalogueOptions["keyRests"] = ({ provider, key, status, restMs }) =>
-    log.warn({ provider, key, status, rest_ms: restMs }, "a provider's key rests");
+  const onKeyPause: CatalogueOptions["onKeyPause"] = ({ provider, key, status, pauseMs }) =>
+    log.warn({ provider, key, status, pause_ms: pauseMs }, "a provider's key is paused");
   let credentials = credentialCipherOf(config);
   const catalogueOf = (
     of: Config,
     simulatorUrl: string | undefined,
     { open: openCredential }: CredentialCipher,
-  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, keyRests, openCredential });
+  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, onKeyPause, openCredential });
   let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let { source } = given;
   undo.push(() => catalogue.close());

@@ -7,6 +7,7 @@ import {
   type TargetHistoryStore,
 } from "../ledger/target-history.ts";
 import type { OwnedRouter } from "../router/router.ts";
+import type { AttemptTimes } from "../router/upstream-health.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** Interval of writes. */
@@ -29,7 +30,7 @@ interface TargetHistoryPorts {
 /** Counts attempts at upstream models, and writes them, with the state of this process, at intervals. */
 export function keepTargetHistory({ store, router, self, pending, clock, log }: TargetHistoryPorts): {
   /** Counts an attempt at the upstream model with this key. */
-  readonly count: (target: string, outcome: string) => void;
+  readonly count: (target: string, outcome: string, times: AttemptTimes) => void;
   readonly close: () => Promise<void>;
 } {
   const counter = new AttemptCounter();
@@ -66,7 +67,7 @@ export function keepTargetHistory({ store, router, self, pending, clock, log }: 
   };
   plan();
   return {
-    count: (target, outcome) => counter.count({ atMs: clock.now(), target, outcome, attempts: 1 }),
+    count: (target, outcome, times) => counter.add({ atMs: clock.now(), target, outcome, ...times }),
     async close() {
       isClosed = true;
       cancel();

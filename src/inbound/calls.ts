@@ -42,14 +42,14 @@ export interface CallSlot extends Omit<CallerShare, "workInTurn" | "openAnswer" 
   /** Counts the time of synchronous work that is done, in milliseconds. */
   worked(ms: number): void;
   /** The call does nothing until the promise settles. */
-  rest(until: Promise<void>): void;
+  idleUntil(until: Promise<void>): void;
 }
 
 /** A call whose answer is being written. */
 export type Answering = Pick<OpenCall, "signal" | "leave" | "wrote">;
 
 /** Longest deadline with a timer; later deadlines exceed the models' own time limits. */
-const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
+export const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 
 /** A caller that disconnects this shortly before its deadline has enforced it itself, as gRPC clients do. */
 const OWN_DEADLINE_MS = 50;
@@ -136,7 +136,7 @@ class InFlightCall implements OpenCall {
     if (this.principal === undefined) return undefined;
     const { keyFamilyId, accountId } = this.principal;
     const owner = { keyFamilyId, accountId, provider, abandon, leave: () => this.leave() };
-    const hold = this.#ports.answers.open(owner, (until) => this.#slot?.rest(until));
+    const hold = this.#ports.answers.open(owner, (until) => this.#slot?.idleUntil(until));
     if (this.#keepsAnswers) hold.keep();
     if (this.#isOpen) (this.#holds ??= []).push(hold);
     else hold.sent();

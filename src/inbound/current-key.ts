@@ -128,21 +128,22 @@ export function bearerToken(authorization: string | undefined): string | undefin
 const CHECK_MS = 250;
 
 function unbound(): Failure {
-  return new Failure("unauthenticated", "The client certificate no longer stands for the key of this call.");
+  return new Failure("unauthenticated", "The client certificate or token of this call no longer stands for its key.");
 }
 
 interface KeyWatchPorts {
   readonly calls: Pick<Calls, "active" | "keyed">;
-  readonly keys: Pick<Authenticator, "recheck">;
+  /** Undefined in a front, whose cores look keys up: only what stands for a key is checked then. */
+  readonly keys?: Pick<Authenticator, "recheck">;
   readonly clock: Clock;
   /** The `staleLimitMs` of the authenticator. */
   readonly staleLimitMs?: number | undefined;
 }
 
 /**
- * Ends calls in flight that their key no longer permits: with `unauthenticated` for a revoked or expired key, a disabled account, or
- * a certificate that stands for another key or none, with `permission_denied` for a lost model or capability, with `stopped` for a session or end user that was
- * stopped, and with `overloaded` when the store cannot confirm the key
+ * Ends calls in flight that their key no longer permits: with `unauthenticated` for a revoked or expired key, a disabled account, a
+ * revoked certificate, or a certificate or token that stands for another key or none, with `permission_denied` for a lost model or
+ * capability, with `stopped` for a session or end user that was stopped, and with `overloaded` when the store cannot confirm the key
  * within the time that it is accepted without. Returns a function that stops the checks.
  */
 export function startKeyWatch({ calls, keys, clock, staleLimitMs = STALE_LIMIT_MS }: KeyWatchPorts): () => void {
@@ -153,7 +154,7 @@ export function startKeyWatch({ calls, keys, clock, staleLimitMs = STALE_LIMIT_M
     // Not calls that start meanwhile: their keys were confirmed later.
     const checked = [...calls.keyed()];
     if (checked.length === 0) return;
-    const answers = await keys.recheck(new Set(checked.map(({ principal }) => principal.hash)));
+    const answers = await keys?.recheck(new Set(checked.map(({ principal }) => principal.hash)));
     for (const call of checked) {
       const ending = update(call, answers);
       if (ending !== undefined) call.end(ending);
@@ -161,9 +162,10 @@ export function startKeyWatch({ calls, keys, clock, staleLimitMs = STALE_LIMIT_M
   };
 
   /** Updates the key of a call from the store. Returns the failure that ends the call; undefined when it continues. */
-  const update = (call: KeyedCall, answers: ReadonlyMap<string, KeyPrincipal | undefined>): Failure | undefined => {
+  const update = (call: KeyedCall, answers?: ReadonlyMap<string, KeyPrincipal | undefined>): Failure | undefined => {
     const { hash, isBound } = call.principal;
     if (isBound?.() === false) return unbound();
+    if (answers === undefined) return undefined;
     if (answers.has(hash)) {
       const principal = answers.get(hash);
       if (principal === undefined) return refused();

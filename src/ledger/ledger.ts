@@ -58,11 +58,11 @@ export interface OwnedLedger extends Ledger {
   /** Age of the oldest entry that waits for the database, in milliseconds; 0 without one. */
   lagMs(): number;
   /** Tries once more to write the waiting entries, then writes them into files. Nothing may be appended after it. */
-  close(): Promise<LedgerRest>;
+  close(): Promise<UnwrittenEntries>;
 }
 
 /** Entries that are not in the database at the end of a process. */
-interface LedgerRest {
+interface UnwrittenEntries {
   /** Number of entries in files. */
   readonly filed: number;
   /** Entries that could not be written into files. */
@@ -75,7 +75,7 @@ interface Waiting {
   readonly sinceMs: number;
   readonly resolve: () => void;
   /** Whether the caller no longer waits for the entry. */
-  isLetGo: boolean;
+  isReleased: boolean;
 }
 
 const idOf = ({ entry }: Waiting): string => entry.completionId;
@@ -124,7 +124,7 @@ class BatchingLedger implements OwnedLedger {
     this.#begun.end(entry.completionId);
     const sinceMs = this.#options.clock.monotonic();
     const written = new Promise<void>((resolve) => {
-      this.#waiting.push({ entry, sinceMs, resolve, isLetGo: false });
+      this.#waiting.push({ entry, sinceMs, resolve, isReleased: false });
     });
     void this.#write();
     await written;
@@ -145,7 +145,7 @@ class BatchingLedger implements OwnedLedger {
   }
 
   isBooked(): boolean {
-    return this.#isRecovered && this.#filed.count === 0 && !this.#waiting.some(({ isLetGo }) => isLetGo);
+    return this.#isRecovered && this.#filed.count === 0 && !this.#waiting.some(({ isReleased }) => isReleased);
   }
 
   lagMs(): number {
@@ -154,7 +154,7 @@ class BatchingLedger implements OwnedLedger {
     return Math.max(nowMs - (this.#waiting[0]?.sinceMs ?? nowMs), filedMs);
   }
 
-  async close(): Promise<LedgerRest> {
+  async close(): Promise<UnwrittenEntries> {
     this.#closed = true;
     this.#cancelRetry();
     await this.#writing;
@@ -196,22 +196,22 @@ class BatchingLedger implements OwnedLedger {
     return true;
   }
 
-  /** Writes a batch into a file. Resolves with whether that succeeded; if not, the entries stay in memory and their callers go on. */
+  /** Writes a batch into a file. Resolves with whether that succeeded; if not, the entries stay in memory and their callers no longer wait. */
   async #fileBatch(): Promise<boolean> {
     await this.#gather();
     const { clock, files } = this.#options;
     const batch = this.#waiting.slice(0, MAX_BATCH);
-    const letGo = (): void => {
+    const releaseCallers = (): void => {
       for (const one of this.#waiting) {
-        one.isLetGo = true;
+        one.isReleased = true;
         one.resolve();
       }
     };
-    const cancelLimit = clock.after(FILE_LIMIT_MS, letGo);
+    const cancelLimit = clock.after(FILE_LIMIT_MS, releaseCallers);
     try {
       await files.append(batch.map(({ entry }) => entry));
     } catch (cause) {
-      letGo();
+      releaseCallers();
       if (!this.#isUnfiled) this.#options.onTrouble({ of: "files", cause });
       this.#isUnfiled = true;
       return false;

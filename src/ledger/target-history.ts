@@ -1,3 +1,4 @@
+import { addHistograms, histogramOf, type LatencyHistogram } from "./latency-histogram.ts";
 import type { ZoneOffsets } from "./time-zone.ts";
 import { MINUTES_KEPT_MS, STEP_MS } from "./usage-store.ts";
 
@@ -10,12 +11,35 @@ export interface AttemptCount {
   /** `served`, `skipped`, or the code of a failure. */
   readonly outcome: string;
   readonly attempts: number;
+  /** How long they took. Default: not measured. */
+  readonly latencies?: Latencies;
 }
 
-/** Steps of a history: half hours are added up from minutes, days from hours. */
+/** Latencies of some attempts. */
+export interface Latencies {
+  /** To the first content of streams, from the arrival of requests whose first attempt they were. */
+  readonly firstContent: LatencyHistogram;
+  /** To the end of whole answers. */
+  readonly duration: LatencyHistogram;
+}
+
+/** One attempt, with its durations in milliseconds; undefined where there was none. */
+export interface EndedAttempt extends Pick<AttemptCount, "atMs" | "target" | "outcome"> {
+  readonly firstContentMs: number | undefined;
+  readonly durationMs: number | undefined;
+}
+
+/** Latencies of one step at one upstream model. */
+export interface StepLatencies extends Latencies {
+  /** Start of the step, in Unix milliseconds. */
+  readonly atMs: number;
+  readonly target: string;
+}
+
+/** Steps of a history: half hours are added up from minutes, days from hours. Latencies are kept by the half hour. */
 export type HistoryStep = "half_hour" | "day";
 
-/** For how long attempts are kept by the minute and by the hour. */
+/** For how long attempts are kept by the minute and by the hour, and latencies as those by the hour. */
 export const ATTEMPTS_KEPT_MS = { minute: MINUTES_KEPT_MS, hour: 31 * STEP_MS.day } as const;
 
 export interface HistoryQuery {
@@ -77,9 +101,11 @@ export interface TargetHistoryStore {
   forget(replica: string): Promise<void>;
   /** Attempts of some targets by step and outcome; `atMs` is the start of the step. */
   read(query: HistoryQuery): Promise<readonly AttemptCount[]>;
+  /** Latencies of some targets by step; steps without any are left out. */
+  readLatencies(query: HistoryQuery): Promise<readonly StepLatencies[]>;
   /** The processes that wrote their state within STATE_LASTS_MS, by host and worker. */
   replicas(): Promise<readonly KnownReplica[]>;
-  /** Removes some of the oldest counts of minutes or hours before this time. Returns their number: call it until it returns 0. */
+  /** Removes some of the oldest counts of minutes, or of hours with latencies, before this time. Returns their number: call it until it returns 0. */
   prune(grain: "minute" | "hour", beforeMs: number): Promise<number>;
 }
 
@@ -90,11 +116,19 @@ const MAX_PENDING = 5_000;
 export class AttemptCounter {
   readonly #counts = new Map<string, AttemptCount>();
 
-  count(count: AttemptCount): void {
+  /** Counts one attempt. */
+  add({ firstContentMs, durationMs, ...ended }: EndedAttempt): void {
+    const isMeasured = firstContentMs !== undefined || durationMs !== undefined;
+    const of = (ms: number | undefined): LatencyHistogram => histogramOf(ms === undefined ? [] : [ms]);
+    const latencies = { firstContent: of(firstContentMs), duration: of(durationMs) };
+    this.#count({ ...ended, attempts: 1, ...(isMeasured && { latencies }) });
+  }
+
+  #count(count: AttemptCount): void {
     const name = `${Math.floor(count.atMs / STEP_MS.minute)} ${count.outcome} ${count.target}`;
     const known = this.#counts.get(name);
     if (known === undefined && this.#counts.size >= MAX_PENDING) return;
-    this.#counts.set(name, { ...count, attempts: count.attempts + (known?.attempts ?? 0) });
+    this.#counts.set(name, known === undefined ? count : addUp(known, count));
   }
 
   /** Hands all counts to a write, and keeps them if it fails. If only its answer was lost, they count twice. */
@@ -104,8 +138,22 @@ export class AttemptCounter {
     try {
       await write(counts);
     } catch (error) {
-      for (const count of counts) this.count(count);
+      for (const count of counts) this.#count(count);
       throw error;
     }
   }
+}
+
+function addUp(one: AttemptCount, other: AttemptCount): AttemptCount {
+  const latencies = addLatencies(one.latencies, other.latencies);
+  return { ...one, attempts: one.attempts + other.attempts, ...(latencies !== undefined && { latencies }) };
+}
+
+/** The latencies of both. */
+export function addLatencies(one: Latencies | undefined, other: Latencies | undefined): Latencies | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    firstContent: addHistograms(one.firstContent, other.firstContent),
+    duration: addHistograms(one.duration, other.duration),
+  };
 }

@@ -78,7 +78,7 @@ export function takeFrom(bookOf: BookOf, demand: RateDemand, moment: RateMoment)
 }
 
 /** Releases the concurrency units of a request and settles its tokens: use beyond the reservation is a debt. */
-export function giveBackTo(bookOf: BookOf, release: RateRelease, moment: RateMoment): void {
+export function returnTo(bookOf: BookOf, release: RateRelease, moment: RateMoment): void {
   const nowMs = Math.floor(moment.nowMs);
   const { id, reservedTokens, usedTokens, usedRequests = 1 } = release;
   for (const limits of release.subjects) {
@@ -256,7 +256,7 @@ export function createMemoryRates(options: MemoryRatesOptions): MemoryRates {
       return decision;
     },
     async release(release) {
-      giveBackTo(bookOf, release, { nowMs: clock.monotonic(), burstMs });
+      returnTo(bookOf, release, { nowMs: clock.monotonic(), burstMs });
     },
     lend(demand) {
       const moment = { nowMs: clock.monotonic(), burstMs };

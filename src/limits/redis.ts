@@ -147,7 +147,9 @@ export async function openRedisRates({
         }
       }
       const [count] = await Promise.all([join, ...renewals]);
-      return Math.max(Number(count), 1);
+      if (typeof count !== "number")
+        throw new RateStoreError("Redis answered something else than a number of replicas.");
+      return Math.max(count, 1);
     },
     async close() {
       tls?.close();

@@ -54,14 +54,18 @@ export function isPrivateAddress(address: string): boolean {
 
 /** Link-local networks, and other addresses of clouds' metadata services, from the clouds' documentation (November 2026). */
 const METADATA = new BlockList();
-METADATA.addSubnet("169.254.0.0", 16, "ipv4");
-METADATA.addAddress("100.100.100.200", "ipv4"); // Alibaba Cloud
-METADATA.addAddress("168.63.129.16", "ipv4"); // Azure
-METADATA.addAddress("192.0.0.192", "ipv4"); // Oracle Cloud
+for (const [network, prefix] of [
+  ["169.254.0.0", 16],
+  ["100.100.100.200", 32], // Alibaba Cloud
+  ["168.63.129.16", 32], // Azure
+  ["192.0.0.192", 32], // Oracle Cloud
+] as const) {
+  METADATA.addSubnet(network, prefix, "ipv4");
+  METADATA.addSubnet(`64:ff9b::${network}`, 96 + prefix, "ipv6"); // NAT64
+}
 METADATA.addSubnet("fe80::", 10, "ipv6");
 METADATA.addSubnet("fd00:ec2::", 32, "ipv6"); // AWS
 METADATA.addAddress("fd20:ce::254", "ipv6"); // Google Cloud
-METADATA.addSubnet("64:ff9b::a9fe:0", 112, "ipv6"); // 169.254.0.0/16 by NAT64
 
 /** Whether an IPv4 or IPv6 address is link-local, or that of a cloud's metadata service, which gives a machine its credentials. */
 export function isMetadataAddress(address: string): boolean {

@@ -11,6 +11,8 @@ export interface ClientCertificate {
   readonly names: readonly string[];
   /** End of its validity in Unix milliseconds. */
   readonly expiresAtMs: number;
+  /** Whether a revocation list that came after the handshake has it, or an authority of its chain. */
+  readonly isRevoked: () => boolean;
 }
 
 /** Time limit of a handshake, in milliseconds. */
@@ -51,6 +53,8 @@ export class TlsEntrance {
   #verified = new WeakSet<Socket>();
   /** Open connections of clients with a certificate, with its identities for revocation lists. Empty without lists. */
   readonly #listed = new Map<Socket, readonly CertificateIdentity[]>();
+  /** Connections of clients whose certificate was revoked after the handshake. */
+  readonly #revoked = new WeakSet<Socket>();
   readonly #trustListeners = new Set<() => void>();
   #guard: TlsGuard | undefined;
 
@@ -109,9 +113,9 @@ export class TlsEntrance {
     files.onChange((material, before) => {
       server.setSecureContext(this.#contextOptions(material));
       const { lists } = files;
+      if (lists !== undefined) this.#forgetRevoked(lists);
       if (material.ca !== before.ca) this.#verified = new WeakSet();
-      else if (lists !== undefined) this.#forgetRevoked(lists);
-      else return;
+      else if (lists === undefined) return;
       for (const listener of this.#trustListeners) listener();
     });
   }
@@ -176,6 +180,7 @@ export class TlsEntrance {
     this.#certificates.set(socket, {
       names: alternativeNames(certificate.subjectAltName),
       expiresAtMs: Date.parse(certificate.validTo),
+      isRevoked: () => this.#revoked.has(socket),
     });
     verified?.add(socket);
     if (lists !== undefined) {
@@ -186,8 +191,11 @@ export class TlsEntrance {
   }
 
   #forgetRevoked(lists: RevocationLists): void {
-    for (const [socket, identities] of this.#listed)
-      if (identities.some((identity) => lists.revokes(identity))) this.#verified.delete(socket);
+    for (const [socket, identities] of this.#listed) {
+      if (!identities.some((identity) => lists.revokes(identity))) continue;
+      this.#verified.delete(socket);
+      this.#revoked.add(socket);
+    }
   }
 }
 

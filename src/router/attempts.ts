@@ -6,7 +6,7 @@ import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core/provider.ts";
-import type { RestOutcome, RouterCall } from "../core/router.ts";
+import type { RemainderOutcome, RouterCall } from "../core/router.ts";
 import { addChunk, type AnswerSize, NOTHING_RECEIVED, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import type { ContentTimes, Hedging } from "./hedging.ts";
@@ -91,7 +91,7 @@ export class AttemptRun {
   #retries = 0;
   /** Failure of the primary, which is returned when no candidate answers. */
   #primaryFailure: Failure | undefined;
-  #giveBack: (() => void) | undefined;
+  #releaseRetry: (() => void) | undefined;
   /** Number of attempts in flight: two of a hedged request. */
   #inFlight = 0;
   /** Time since which at least one attempt has been in flight. */
@@ -162,18 +162,18 @@ export class AttemptRun {
     const translation = this.#translate(model);
     if (translation instanceof Failure) return undefined;
     const hedging = this.#hedging!;
-    const giveBack = this.#permitHedge(hedging);
-    if (giveBack === undefined) return undefined;
+    const release = this.#permitHedge(hedging);
+    if (release === undefined) return undefined;
     const isPaid = (await this.#call.reserveAnother(model, translation.sent, first)) === undefined;
     const hedge = isPaid && mayBegin() ? this.#begin(model, translation) : undefined;
     if (hedge === undefined) {
       hedging.giveUp(this.#call.accountId);
-      giveBack();
+      release();
       return undefined;
     }
     hedging.start(this.#call.accountId);
     this.#hedge = hedge;
-    this.#endHedge = giveBack;
+    this.#endHedge = release;
     // A hedge is the plan's next attempt, started early: that of the next target, or the retry of the same model.
     if (model === first.model) this.#retries += 1;
     else this.#next += 1;
@@ -274,7 +274,7 @@ export class AttemptRun {
   close(): void {
     this.#overall.close();
     this.#endRequest();
-    this.#giveBack?.();
+    this.#releaseRetry?.();
   }
 
   /** Milliseconds spent on upstreams so far: all attempts, the current one included, and backoff. */
@@ -311,8 +311,8 @@ export class AttemptRun {
     const { candidates, hedge } = this.#plan;
     const { accountId } = this.#call;
     const isPermitted = hedging.permit(hedge!.budget, accountId);
-    const giveBack = isPermitted ? this.#ports.budgetOf(candidates[0]!).take() : undefined;
-    if (giveBack !== undefined) return giveBack;
+    const release = isPermitted ? this.#ports.budgetOf(candidates[0]!).take() : undefined;
+    if (release !== undefined) return release;
     if (isPermitted) hedging.giveUp(accountId);
     hedging.counts.refused += 1;
     return undefined;
@@ -367,7 +367,7 @@ export class AttemptRun {
       elapsedMs: limit.workEndedMs - startedMs,
       committed,
       unseen: unseen?.size,
-      rest: limit.settles ? { outcome: outcomeOf(running), giveUp: () => limit.giveUp() } : undefined,
+      remainder: limit.settles ? { outcome: outcomeOf(running), giveUp: () => limit.giveUp() } : undefined,
     });
   }
 
@@ -442,19 +442,19 @@ export class AttemptRun {
 
   /** Returns the backoff before a retry of the primary, and moves the plan back to the primary; undefined when there is no retry. */
   #retryWaitMs(): number | undefined {
-    this.#giveBack?.();
-    this.#giveBack = undefined;
+    this.#releaseRetry?.();
+    this.#releaseRetry = undefined;
     const [primary] = this.#plan.candidates as [Model, ...Model[]];
     const failure = this.#primaryFailure;
     if (this.#next !== 1 || failure === undefined || this.#retries >= PRIMARY_RETRIES) return undefined;
     const waitMs = backoffMs(failure, this.#retries, { options: this.#backoff, random: this.#ports.random });
     if (waitMs === undefined) return undefined;
     // The wait outlasts a breaker that a rate limit opened. Any other open breaker rules out a retry.
-    const rests =
+    const isOpen =
       failure.code !== "upstream_rate_limited" && !this.#ports.breakerOf(primary).mayAdmit(this.#call.accountId);
-    if (rests) return undefined;
-    this.#giveBack = this.#ports.budgetOf(primary).take();
-    if (this.#giveBack === undefined) return undefined;
+    if (isOpen) return undefined;
+    this.#releaseRetry = this.#ports.budgetOf(primary).take();
+    if (this.#releaseRetry === undefined) return undefined;
     this.#retries += 1;
     this.#next = 0;
     return waitMs;
@@ -528,7 +528,7 @@ interface AttemptNote {
 }
 
 /** The rest of the answer until the provider call ends or `settle_ms` has passed. */
-async function outcomeOf(attempt: RunningAttempt): Promise<RestOutcome> {
+async function outcomeOf(attempt: RunningAttempt): Promise<RemainderOutcome> {
   const { work, limit, committed } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;

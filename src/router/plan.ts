@@ -3,10 +3,10 @@ import { toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
+import type { Part } from "../../gen/parley/v1/message_pb.js";
 import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
 import { type Hedge, type Model, stateOwner } from "../core/model.ts";
-import { namesContent } from "../core/named-content.ts";
 import type { CallersBody, Translation } from "../core/provider.ts";
 import { isNamed, isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
 import type { Target } from "../core/route.ts";
@@ -20,7 +20,7 @@ export interface AttemptPlan {
   readonly primary: Translation;
   /** Number of leading candidates that are targets of one route; 0: none. */
   readonly targets: number;
-  /** Whether a refusal may be about content that the request only names (`core/named-content.ts`). */
+  /** Whether a refusal may be about content that the request only names. */
   readonly namesContent: boolean;
   /** Hedging of the requested name. Default: none. */
   readonly hedge?: (Hedge & { readonly name: string }) | undefined;
@@ -243,4 +243,29 @@ function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure 
   ];
   const [first] = violations;
   return first && new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });
+}
+
+/**
+ * Whether the request names content that a provider looks up or interprets by itself: addresses, IDs of files and recordings, native
+ * parts and tools. A refusal may then be about that content, and says nothing about the model.
+ */
+function namesContent({ messages, tools }: Pick<CompletionRequest, "messages" | "tools">): boolean {
+  return tools.some(({ kind }) => kind.case === "native") || messages.some(({ parts }) => parts.some(isName));
+}
+
+function isName({ kind }: Part): boolean {
+  switch (kind.case) {
+    case "native":
+      return true;
+    case "image":
+    case "video":
+    case "file":
+      return kind.value.source.case !== "data";
+    case "audio":
+      return kind.value.source.case !== "data" || kind.value.id !== "";
+    case "toolResult":
+      return kind.value.parts.some(isName);
+    default:
+      return false;
+  }
 }

@@ -76,6 +76,12 @@ export interface UpstreamHealth {
   readonly lastFailures: readonly UpstreamFailure[];
 }
 
+/** Durations of an attempt in milliseconds, as in `UpstreamHealth`; undefined where there was none. */
+export interface AttemptTimes {
+  readonly firstContentMs: number | undefined;
+  readonly durationMs: number | undefined;
+}
+
 /** Outcomes of attempts in the last MINUTES minutes, in this process. */
 export interface HealthRecorder extends Recorder {
   /** Health of the upstream model of this model. */
@@ -86,25 +92,27 @@ export interface HealthRecorder extends Recorder {
 
 /**
  * Counts per minute and upstream model, with the latest durations of each minute, so memory does not grow with traffic.
- * Attempts of removed models are not counted. `noted` gets each attempt that is counted, with the `upstreamKey` of its model.
+ * Attempts of removed models are not counted. `noted` gets each attempt that is counted, with the `upstreamKey` of its model and its times.
  */
 export function createHealthRecorder(
   router: Pick<Router, "find">,
   clock: Clock,
-  noted: (upstream: string, outcome: string) => void = () => undefined,
+  noted: (upstream: string, outcome: string, times: AttemptTimes) => void = () => undefined,
 ): HealthRecorder {
   const startedMs = clock.now();
   const known = new Map<string, Upstream>();
   const present = (): number => Math.floor(clock.monotonic() / MINUTE_MS);
 
   const note = (entry: CompletionRecord, upstream: string, index: number): void => {
-    const attempt = entry.attempts[index]!;
+    const { outcome, ...attempt } = entry.attempts[index]!;
     const minute = upstreamAt(known, upstream).at(present());
-    minute.outcomes.set(attempt.outcome, (minute.outcomes.get(attempt.outcome) ?? 0) + 1);
-    if (attempt.outcome === "served") minute.durations.add(attempt.durationMs);
-    // `firstContentMs` is measured from the arrival of the request, so after a failed attempt it says nothing about the model.
-    if (entry.firstContentMs !== undefined && entry.attempts.length === 1)
-      minute.firstContents.add(entry.firstContentMs);
+    minute.outcomes.set(outcome, (minute.outcomes.get(outcome) ?? 0) + 1);
+    const durationMs = outcome === "served" ? attempt.durationMs : undefined;
+    // It is measured from the arrival of the request, so after a failed attempt it says nothing about the model.
+    const firstContentMs = entry.attempts.length === 1 ? entry.firstContentMs : undefined;
+    if (durationMs !== undefined) minute.durations.add(durationMs);
+    if (firstContentMs !== undefined) minute.firstContents.add(firstContentMs);
+    noted(upstream, outcome, { firstContentMs, durationMs });
   };
   const noteFailure = (entry: CompletionRecord, upstream: string, index: number): void => {
     const { outcome, upstreamStatus, reason } = entry.attempts[index]!;
@@ -124,7 +132,6 @@ export function createHealthRecorder(
         if (found === undefined || isRoute(found)) continue;
         const upstream = upstreamKey(found);
         note(entry, upstream, index);
-        noted(upstream, outcome);
         if (!UNREMARKABLE.has(outcome)) noteFailure(entry, upstream, index);
       }
     },

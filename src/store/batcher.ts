@@ -93,6 +93,8 @@ export class Batcher<D, A> {
     const { decide, toError, onLate } = this.#options;
     try {
       const answers = await decide(batch.map(({ demand }) => demand));
+      // What `onLate` asks must not be rejected.
+      this.#overdue = false;
       for (const [index, { demand, settled, resolve }] of batch.entries()) {
         if (settled) onLate?.(demand, answers[index]!);
         else resolve(answers[index]!);

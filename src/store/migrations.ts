@@ -8,6 +8,7 @@ import { refusals } from "./migrations/refusals.ts";
 import { roles } from "./migrations/roles.ts";
 import { secondFactors } from "./migrations/second-factors.ts";
 import { targetHistory } from "./migrations/target-history.ts";
+import { targetLatencies } from "./migrations/target-latencies.ts";
 import { teams } from "./migrations/teams.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
@@ -615,4 +616,5 @@ export const MIGRATIONS: readonly Migration[] = [
   attributedBudgets,
   invitedMembers,
   targetHistory,
+  targetLatencies,
 ];

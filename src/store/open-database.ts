@@ -1,6 +1,6 @@
 import { connect, connectUnlimited, type Database, type DatabaseLocation, describeLocation } from "./database.ts";
 import { MigrationError, migrate, type MigrationResult } from "./migrate.ts";
-import { isPassing } from "./postgres/pool.ts";
+import { isPassing } from "./postgres/postgres-error.ts";
 import { StoreError, UnreachableError } from "./store-error.ts";
 
 /** Connects to the database and migrates it. Throws a StoreError that says what to do. */

@@ -39,6 +39,7 @@ export interface Schema {
   readonly replicas: ReplicaRow;
   readonly health_notes: HealthNoteRow;
   readonly target_attempts: TargetAttemptsRow;
+  readonly target_latencies: TargetLatenciesRow;
   readonly replica_states: ReplicaStateRow;
   readonly kept_responses: SealedRow;
   readonly completion_contents: SealedRow;
@@ -488,6 +489,17 @@ export interface TargetAttemptsRow {
   readonly start_ms: number;
   readonly outcome: string;
   readonly attempts: number;
+}
+
+/**
+ * Latencies of one half hour at one upstream model: the number of attempts in each bucket, named by its upper bound in
+ * milliseconds, the last one `more`.
+ */
+export interface TargetLatenciesRow {
+  readonly target: string;
+  readonly start_ms: number;
+  readonly [firstContent: `first_content_${string}`]: number;
+  readonly [duration: `duration_${string}`]: number;
 }
 
 /** What a process tells about itself. */

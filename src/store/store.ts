@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { AttributedBudgetStore } from "../access/attributed-budgets.ts";
@@ -46,7 +47,7 @@ import { createRateStore } from "./limits/rate-store.ts";
 import { createHealthNotes } from "./health-notes.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openOrLater } from "./open-later.ts";
-import { readSecret } from "./secrets.ts";
+import { retryWhileBusy } from "./store-error.ts";
 import { createSealedRows, type SealedRows } from "./sealed-rows.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
 import { type ConnectionShare, poolSizes, readShare } from "./postgres/connection-share.ts";
@@ -249,4 +250,19 @@ async function findDamage(database: Database): Promise<readonly string[]> {
   } finally {
     await database.close();
   }
+}
+
+const SECRET_BYTES = 32;
+
+/** Reads a secret, and makes it when it is missing. Several processes may do so at the same moment. */
+async function readSecret({ query }: Database, name: string): Promise<Buffer> {
+  const value = randomBytes(SECRET_BYTES).toString("base64");
+  const insert = query
+    .insertInto("secrets")
+    .values({ name, value })
+    .onConflict((on) => on.doNothing());
+  await retryWhileBusy(() => insert.execute());
+  const found = query.selectFrom("secrets").select("value").where("name", "=", name);
+  const row = await retryWhileBusy(() => found.executeTakeFirstOrThrow());
+  return Buffer.from(row.value, "base64");
 }

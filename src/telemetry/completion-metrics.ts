@@ -46,7 +46,8 @@ export interface AttemptSample {
 
 /** Buckets for durations that should be milliseconds. */
 export const SHORT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+/** Buckets of durations of completions and attempts. */
+export const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 const NONE = { target: "none", provider: "none" };
 

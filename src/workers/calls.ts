@@ -30,8 +30,8 @@ export type WorkerCalls = {
 /** Calls from a worker to the parent. */
 export type ParentCalls = {
   readonly rates: { readonly input: RateMessage; readonly output: RateReply };
-  /** Renews the lease of all reservations not yet released. Answers the number of workers. */
-  readonly renewRates: { readonly input: null; readonly output: number };
+  /** Renews the leases of the reservations that the worker holds, given by their numbers. Answers the number of workers. */
+  readonly renewRates: { readonly input: readonly number[]; readonly output: number };
   /** Replaces this worker's note about upstream models. Answers the notes of the other workers. */
   readonly healthNote: { readonly input: string; readonly output: readonly string[] };
   readonly keyChanged: { readonly input: KeyChange; readonly output: null };

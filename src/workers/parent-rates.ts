@@ -73,14 +73,18 @@ export class ParentRates {
     return reply;
   }
 
-  /** Renews the lease of the concurrency slots that a worker holds. */
-  async renew(worker: Borrower): Promise<void> {
+  /**
+   * Renews the leases of the concurrency slots that a worker holds: of its credit, and of its takes by their numbers. Other takes
+   * expire.
+   */
+  async renew(worker: Borrower, numbers: readonly number[]): Promise<void> {
     const { taken, loans } = this.#stateOf(worker);
-    const held = [...taken.values()].flatMap(({ id, subjects }) =>
-      subjects
+    const held = numbers.flatMap((number) => {
+      const { id, subjects = [] } = taken.get(String(number)) ?? {};
+      return subjects
         .filter(({ concurrentRequests }) => concurrentRequests !== undefined)
-        .map(({ subject, accountId }) => ({ id, subject, accountId })),
-    );
+        .map(({ subject, accountId }) => ({ id: id!, subject, accountId }));
+    });
     await this.#store.renew({ replica: worker.name, held });
     for (const { limits } of loans.values())
       this.#store.lend({ holder: worker.name, limits, returned: NOTHING, kept: undefined, wished: NOTHING });

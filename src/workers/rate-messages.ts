@@ -86,6 +86,11 @@ export class RateEncoder {
     return { subjects, forget, steps };
   }
 
+  /** Numbers of the takes with these IDs that are not yet released. */
+  numbersOf(ids: Iterable<string>): number[] {
+    return [...ids].flatMap((id) => this.#taken.get(id) ?? []);
+  }
+
   /** Returns an answer for each step. */
   readReply(all: readonly RateStep[], reply: RateReply): RateAnswer[] {
     const numbers = reply.values();

@@ -67,8 +67,8 @@ async function assemble(
     },
     handlers: (member) => ({
       rates: (message) => rates.perform(member, message),
-      async renewRates() {
-        await rates.renew(member);
+      async renewRates(numbers) {
+        await rates.renew(member, numbers);
         return Math.max(fleet.serving.length, 1);
       },
       healthNote: (text) => notes.exchange(member.name, text),

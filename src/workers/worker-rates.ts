@@ -72,9 +72,10 @@ export function createWorkerRates(
       sendLater({ release: { id, usedTokens, ...(usedRequests !== undefined && { usedRequests }) } });
     },
     recallCredit: (subject) => credits.recall(subject),
-    async renew() {
+    async renew({ held }) {
       try {
-        return await parent.ask("renewRates", null, LIMIT_MS);
+        const ids = new Set(held.map(({ id }) => id));
+        return await parent.ask("renewRates", encoder.numbersOf(ids), LIMIT_MS);
       } catch (cause) {
         throw toError("The parent process did not answer.", cause);
       }

@@ -289,9 +289,9 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       await store.insert(account("acct_b"));
       const links = await Promise.all([store.link("acct_a", ada), store.link("acct_b", ada)]);
       expect(links.filter(Boolean)).toHaveLength(1);
-      const [owner, stranger] = links[0] ? ["acct_a", "acct_b"] : ["acct_b", "acct_a"];
+      const [owner, another] = links[0] ? ["acct_a", "acct_b"] : ["acct_b", "acct_a"];
       expect(await store.link(owner, { ...ada, subject: "eve" })).toBe(false);
-      expect(await store.link(stranger, { ...ada, subject: "eve" })).toBe(true);
+      expect(await store.link(another, { ...ada, subject: "eve" })).toBe(true);
     });
 
     it("are inserted with their account, or neither is", async () => {
@@ -543,7 +543,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(asked).toEqual([changed]);
     });
 
-    it("count as the role of an account, and are removed when nobody has them", async () => {
+    it("count as the role of an account, and are removed when no account has them", async () => {
       await store.insertRole(support, 9);
       await store.insert(account("ada"));
       const by = (roles: readonly Role[]) => ({ actor: { id: "ada", roles } });

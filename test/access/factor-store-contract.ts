@@ -42,7 +42,7 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
       expect([await store.removePasskeys("ada"), await store.removePasskeys("ada")]).toEqual([1, 0]);
     });
 
-    it("have an ID that nobody else has, and are no more than the limit", async () => {
+    it("have a unique ID, and are no more than the limit", async () => {
       const store = await open();
       const insertions = ["one", "two", "three"].map((id) => store.insertPasskey({ ...PASSKEY, id }, 2));
       expect((await Promise.all(insertions)).filter((added) => added === "done")).toHaveLength(2);
@@ -145,7 +145,7 @@ export function describeFactorStore(open: () => Promise<AccountStore>): void {
       expect([await left(), (await store.listSessions("bob", 10)).length]).toEqual([["own"], 1]);
     });
 
-    it("are not added in a session that has ended, or owes the factor that there is", async () => {
+    it("are not added in a session that has ended, or still needs the existing factor", async () => {
       const store = await open();
       await store.insertSession(session("one"));
       await store.insertSession(session("other"));

@@ -209,7 +209,7 @@ describe("a required second factor", () => {
     }
   });
 
-  it("keeps a password alone out, where there is a passkey", async () => {
+  it("refuses a password alone where there is a passkey", async () => {
     const { access, account } = await setUp({ signIn: REQUIRED });
     await access.store.insertPasskey(passkeyOf(account.id), 20);
     expect(await end(access, "")).toBe("permission_denied");
@@ -217,7 +217,7 @@ describe("a required second factor", () => {
     expect(await end(optional, "")).toBe("signed in by the password alone");
   });
 
-  it("ends the sessions that owe one, once the account has one", async () => {
+  it("ends the sessions without one, once the account has one", async () => {
     const { access, account } = await setUp();
     const stolen = await signIn(access, ADA, HERE);
     const required = { ...access, signIn: REQUIRED };
@@ -257,7 +257,7 @@ describe("a required second factor", () => {
       await insertSession(session);
     });
     await expect(signIn(access, ADA, HERE)).rejects.toMatchObject({ code: "unauthenticated" });
-    expect([...access.store.sessions]).toEqual([]);
+    expect(access.stores.rows("sessions")).toEqual([]);
   });
 
   it("is not removed when it is the last, also when two are removed at once", async () => {
@@ -292,7 +292,7 @@ describe("the factors of a person", () => {
     await expect(resetFactors(access, { ...account, kind: "team" }, actor)).rejects.toThrow("does not sign in");
   });
 
-  it("are those of the provider for who signs in there", async () => {
+  it("are those of the provider for people who sign in there", async () => {
     const provider = { name: "Acme ID", domains: new Set<string>() };
     const { access } = await setUp({ signIn: { ...RULES, provider } });
     const signedIn = await signIn(access, ADA, HERE);
@@ -313,7 +313,7 @@ describe("a response with a passkey", () => {
     },
   );
 
-  it("of strangers in the network of a known browser does not keep that from signing in", async () => {
+  it("of others in the network of a known browser does not prevent that browser's sign-in", async () => {
     const { access, account } = await setUp();
     const response = JSON.stringify({ id: "unknown" });
     const codeOfUse = (browserToken?: string): Promise<string> =>

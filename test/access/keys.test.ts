@@ -4,7 +4,8 @@ import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/a
 import { createKey, type Grace, GRACES, keyState, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
 import { CAPABILITIES, type KeyPrincipal, permit } from "../../src/access/principal.ts";
 import { mayUse, NO_LIMITS } from "../../src/core/principal.ts";
-import { fakeClock, memoryKeyStore } from "./fakes.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -54,17 +55,17 @@ describe("an API key", () => {
 
 describe("keys", () => {
   function setUp() {
-    const clock = fakeClock();
-    const store = memoryKeyStore();
-    return { clock, store, keys: { clock, store } };
+    const clock = new FakeClock();
+    const { keys: store, rows } = openMemoryStores();
+    return { clock, store, rows, keys: { clock, store } };
   }
 
   it("are stored without their secret", async () => {
-    const { keys, store } = setUp();
+    const { keys, store, rows } = setUp();
     const { secret, record } = await createKey(keys, { name: "ci", models: ["a", "a"], capabilities: ["chat"] });
     expect(record).toMatchObject({ name: "ci", models: ["a"], capabilities: ["chat"], expiresAtMs: undefined });
     expect((await store.findByHash(hashApiKey(secret)))?.record).toEqual(record);
-    expect(JSON.stringify([...store.rows])).not.toContain(secret.slice(12, -4));
+    expect(JSON.stringify(rows("api_keys"))).not.toContain(secret.slice(12, -4));
   });
 
   it.each([
@@ -131,7 +132,7 @@ describe("keys", () => {
     await expect(rotateKey(keys, "key_none", { grace: "0" })).rejects.toThrow("there is no key key_none");
   });
 
-  it("are revoked once, for good", async () => {
+  it("are revoked once, permanently", async () => {
     const { keys, store, clock } = setUp();
     const { record } = await createKey(keys, { name: "a" });
     await revokeKey(keys, record.id);

@@ -4,7 +4,7 @@ import { createAuthenticator } from "../../src/access/key-cache.ts";
 import type { KeyStore } from "../../src/access/key-store.ts";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { memoryKeyStore } from "./fakes.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 
 const STALE_MS = 3_600_000;
 const unavailable: unknown = expect.objectContaining({ code: "overloaded" });
@@ -12,7 +12,7 @@ const invalid: unknown = expect.objectContaining({ code: "unauthenticated" });
 
 function setUp() {
   const clock = new FakeClock();
-  const store = memoryKeyStore();
+  const { keys: store, exec } = openMemoryStores();
   const away = new Error("connection refused");
   const state = { isAway: false };
   const unless = async <T>(answer: Promise<T>): Promise<T> => {
@@ -26,7 +26,7 @@ function setUp() {
     findWithHash: (id: string) => unless(store.findWithHash(id)),
   };
   const start = () => createAuthenticator({ store: lookup, clock, staleLimitMs: STALE_MS });
-  return { clock, state, findByHashes, start, keys: { clock, store } };
+  return { clock, state, findByHashes, start, keys: { clock, store }, exec };
 }
 
 describe("keys known to an earlier process", () => {
@@ -51,7 +51,9 @@ describe("keys known to an earlier process", () => {
   });
 
   it("are of all accounts where there are too many of one", async () => {
-    const { clock, start, keys } = setUp();
+    const { clock, start, keys, exec } = setUp();
+    for (const id of ["acct_few", "acct_many"])
+      exec(`insert into accounts (id, name, created_at_ms) values ('${id}', 'a team', 1)`);
     const before = start();
     const use = async (accountId: string, name: string): Promise<string> => {
       const { secret, record } = await createKey(keys, { name, accountId });

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { createAccount } from "../../src/access/accounts.ts";
 import type { Origin } from "../../src/access/context.ts";
 import { rememberBrowser } from "../../src/access/known-browsers.ts";
+import { resetPassword } from "../../src/access/password-change.ts";
 import { areResetsOffered, PasswordResets, resetByLink } from "../../src/access/password-reset.ts";
 import { findSession } from "../../src/access/sessions.ts";
 import { createSignInLink, signInByLink } from "../../src/access/sign-in-link.ts";
@@ -51,7 +52,7 @@ describe("a link for a new password", () => {
     expect(JSON.stringify(access.logged)).not.toContain(token);
   });
 
-  it("is sent to a known browser, and works there, while strangers in its network use up what that may", async () => {
+  it("is sent to a known browser, and works there, while others in its network use up the limit of that", async () => {
     const { access, account, resets, request } = await setUp();
     const limited = { code: "rate_limited" };
     const known = { ...HERE, browserToken: await rememberBrowser(access, account.id, undefined) };
@@ -68,7 +69,21 @@ describe("a link for a new password", () => {
     await use(token, known);
   });
 
-  it("is not used up by a password that may not be", async () => {
+  it("does not replace a password that was set while it was used", async () => {
+    const { access, account, request } = await setUp();
+    const token = await request();
+    const hash = access.passwords.hash.bind(access.passwords);
+    vi.spyOn(access.passwords, "hash").mockImplementationOnce(async (...asked) => {
+      await resetPassword(access, account, "words of the operator");
+      return hash(...asked);
+    });
+    await expect(resetByLink(access, { token, password: NEXT }, HERE)).rejects.toMatchObject({
+      code: "unauthenticated",
+    });
+    await signIn(access, { email: EMAIL, password: "words of the operator" }, HERE);
+  });
+
+  it("is not used up by a refused password", async () => {
     const { access, request } = await setUp();
     const token = await request();
     for (const password of ["short", "ada@example.com"])
@@ -133,7 +148,7 @@ describe("a link for a new password", () => {
     await resets.request(EMAIL, HERE);
   });
 
-  it("is sent to a bounded number of addresses at once, and a failure tells nothing", async () => {
+  it("is sent to a bounded number of addresses at once, and a failure reveals nothing", async () => {
     const { promise: never, reject } = Promise.withResolvers<void>();
     const { resets, access } = await setUp({ resetMail: () => () => never });
     const findAll = vi.spyOn(access.store, "findByEmail").mockImplementation(() => never.then(() => undefined));
@@ -163,7 +178,7 @@ describe("a link for a new password", () => {
     expect(access.logged.at(-1)?.details).toBe(JSON.stringify(details));
   });
 
-  it("gives no more guesses of codes", async () => {
+  it("allows no more guesses of codes", async () => {
     const { access, account, request } = await setUp();
     await access.store.insertTotp(account.id, { sealed: "x", lastStep: 1, createdAtMs: 1, codeHashes: ["code"] });
     const guess = (password: string, index: number) =>
@@ -174,7 +189,7 @@ describe("a link for a new password", () => {
     await expect(guess(NEXT, 60)).rejects.toMatchObject({ code: "rate_limited" });
   });
 
-  it("is no text that is no token", async () => {
+  it("is no text without the form of a token", async () => {
     const { access } = await setUp();
     await expect(resetByLink(access, { token: "short", password: NEXT }, HERE)).rejects.toThrow("not complete");
   });

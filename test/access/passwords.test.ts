@@ -49,10 +49,10 @@ describe("a password's hash", () => {
     await Promise.all(flood);
   });
 
-  it("is computed for everybody who comes while fewer than 128 networks wait", async () => {
+  it("is computed for each request that arrives while fewer than 128 networks wait", async () => {
     const passwords = createPasswordHasher(CHEAP);
     const hash = (index: number) => passwords.hash(PASSWORD, { network: networkNumber(index) });
-    // The first one begins at once, and 8 of each of 16 networks take all places.
+    // The first one begins at once, and 8 of each of 16 networks fill the queue.
     const flood = Promise.allSettled(Array.from({ length: 129 }, (_, index) => hash(index % 16)));
     const newcomers = Array.from({ length: 112 }, (_, index) => hash(16 + index));
     expect(() => passwords.requireRoom(networkNumber(128))).toThrow("busy checking passwords");

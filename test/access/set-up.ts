@@ -8,8 +8,7 @@ import { createThrottle } from "../../src/access/throttle.ts";
 import { SignInQueue } from "../../src/access/sign-in-queue.ts";
 import { createCipher } from "../../src/store/cipher.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type MemoryAudit, memoryAuditStore } from "./memory-audit.ts";
-import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./memory-accounts.ts";
+import { type MemoryStores, openMemoryStores } from "../support/memory-database.ts";
 
 /** The lowest cost of argon2id; its strength has tests of its own. */
 export const CHEAP: HashCost = { memoryKib: 8, passes: 1, parallelism: 1 };
@@ -27,32 +26,31 @@ export const RULES: SignInRules = {
 export const PASSWORD = "four unrelated words";
 
 export interface AccessUnderTest extends AccessContext {
-  readonly store: MemoryAccounts;
-  readonly throttles: ReturnType<typeof memoryThrottleStore>;
+  readonly stores: MemoryStores;
+  readonly throttles: MemoryStores["throttles"];
+  readonly audit: MemoryStores["audit"];
   readonly clock: FakeClock;
-  readonly audit: MemoryAudit;
   /** Entries passed to the listener. */
   readonly logged: UnchainedEntry[];
 }
 
-/** An AccessContext on in-memory stores, a fake clock and cheap hashes, with `changes`. */
+/** An AccessContext on a database in memory, a fake clock and cheap hashes, with `changes`. */
 export function setUpAccess(
   changes: Partial<Pick<AccessContext, "signUp" | "signIn" | "isExposed" | "passwords" | "resetMail">> = {},
 ): AccessUnderTest {
   const clock = new FakeClock();
   const key = randomBytes(32);
   const cipher = createCipher(key);
-  const store = memoryAccountStore();
-  const throttles = memoryThrottleStore();
-  const audit = memoryAuditStore();
+  const stores = openMemoryStores();
   const logged: UnchainedEntry[] = [];
   return {
-    store,
-    throttles,
+    store: stores.accounts,
+    stores,
+    throttles: stores.throttles,
+    audit: stores.audit,
     clock,
-    audit,
     logged,
-    throttle: createThrottle(throttles, clock),
+    throttle: createThrottle(stores.throttles, clock),
     signInQueue: new SignInQueue(),
     passwords: createPasswordHasher(CHEAP),
     factors: {
@@ -63,7 +61,7 @@ export function setUpAccess(
     },
     resetMail: () => undefined,
     log: createAuditLog({
-      store: audit,
+      store: stores.audit,
       clock,
       actor: { kind: "nobody", id: undefined },
       listener: (entry) => logged.push(entry),

@@ -4,7 +4,7 @@ import { signIn } from "../../src/access/sign-in.ts";
 import { SignInQueue } from "../../src/access/sign-in-queue.ts";
 import { networkNumber, PASSWORD, setUpAccess } from "./set-up.ts";
 
-/** A queue, and work that ends when it is told to. */
+/** A queue, and work that the test ends. */
 function setUp() {
   const queue = new SignInQueue();
   const begun: string[] = [];
@@ -52,7 +52,7 @@ describe("requests of callers who have not signed in", () => {
     await expect(take("another")).rejects.toMatchObject({ code: "overloaded" });
   });
 
-  it("get the place of another network that has more of 2,000", async () => {
+  it("replace a request of another network that has more of 2,000", async () => {
     const { take, begun, end } = setUp();
     const flood = Array.from({ length: 2_004 }, (_, index) => take(networkNumber(index % 5)).catch(() => "refused"));
     void take("a");

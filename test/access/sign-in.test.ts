@@ -34,8 +34,9 @@ describe("signing in", () => {
     const { access, account } = await setUp();
     const { id } = await signIn(access, { email: " ADA@example.com", password: PASSWORD }, HERE);
     expect(id).toMatch(/^[A-Za-z0-9_-]{43}$/);
-    expect([...access.store.sessions.keys()]).toEqual([hashToken(id)]);
-    expect(JSON.stringify([...access.store.sessions])).not.toContain(id);
+    const sessions = access.stores.rows("sessions");
+    expect(sessions.map(({ hash }) => hash)).toEqual([hashToken(id)]);
+    expect(JSON.stringify(sessions)).not.toContain(id);
     expect((await findSession(access, id))?.account.id).toBe(account.id);
   });
 
@@ -113,11 +114,11 @@ describe("signing in", () => {
     });
     const changing = during(() => resetPassword(access, account, OTHER_PASSWORD));
     await expect(signIn(changing, ADA, HERE)).rejects.toMatchObject({ code: "unauthenticated" });
-    expect(access.store.sessions.size).toBe(0);
+    expect(access.stores.rows("sessions")).toEqual([]);
     const disabling = during(() => access.store.update(account.id, { disabledAtMs: 1 }));
     const credentials = { email: EMAIL, password: OTHER_PASSWORD };
     await expect(signIn(disabling, credentials, HERE)).rejects.toMatchObject({ code: "unauthenticated" });
-    expect(access.store.sessions.size).toBe(0);
+    expect(access.stores.rows("sessions")).toEqual([]);
   });
 });
 
@@ -131,8 +132,8 @@ describe("the throttle", () => {
     const waits: number[] = [];
     for (let guess = 1; guess <= 16; guess += 1) {
       expect((await guessFrom(access, "a")).code).toBe("unauthenticated");
-      const [, state] = [...access.throttles.states].find(([subject]) => /^account:\w+\/a$/.test(subject))!;
-      const waitMs = state.blockedUntilMs - access.clock.now();
+      const state = access.stores.rows("throttles").find(({ subject }) => /^account:\w+\/a$/.test(subject))!;
+      const waitMs = state.blocked_until_ms - access.clock.now();
       waits.push(waitMs / 1000);
       access.clock.advance(waitMs);
     }
@@ -195,10 +196,10 @@ describe("the throttle", () => {
   it("does not count successful sign-ins", async () => {
     const { access } = await setUp();
     for (let attempt = 0; attempt < 130; attempt += 1) await signIn(access, ADA, { network: "a" });
-    expect([...access.throttles.states.values()].map(({ count }) => count)).toEqual([0, 0, 0]);
+    expect(access.stores.rows("throttles").map(({ count }) => count)).toEqual([0, 0, 0]);
   });
 
-  it("lets fewer than 100 guesses an hour through, from however many networks", async () => {
+  it("permits fewer than 100 guesses an hour, from however many networks", async () => {
     const { access } = await setUp();
     let guesses = 0;
     for (let second = 0; second < 3600; second += 1) {
@@ -208,7 +209,7 @@ describe("the throttle", () => {
     expect(guesses).toBeLessThan(70);
   });
 
-  it("lets a network fail at 20 accounts a minute, whichever they are", async () => {
+  it("permits failures of a network at 20 accounts a minute, whichever they are", async () => {
     const { access } = await setUp();
     const emails = Array.from({ length: 25 }, (_, index) => `user${index}@example.com`);
     const member = { name: "", role: "developer", password: PASSWORD } as const;
@@ -233,13 +234,13 @@ describe("the throttle", () => {
     const flooded = signIn({ ...access, passwords }, ADA, { network: "a" });
     await expect(flooded).rejects.toMatchObject({ code: "rate_limited" });
     // They are recorded only until the throttle refuses.
-    expect(access.audit.entries.filter(({ action }) => action === "sign_in_failed")).toHaveLength(20);
+    expect(access.stores.entries().filter(({ action }) => action === "sign_in_failed")).toHaveLength(20);
   });
 
   it("forgets failures after a day, and stores no address", async () => {
     const { access } = await setUp();
     for (let attempt = 0; attempt < 5; attempt += 1) await guessFrom(access, "a");
-    expect(JSON.stringify([...access.throttles.states])).not.toContain("ada");
+    expect(JSON.stringify(access.stores.rows("throttles"))).not.toContain("ada");
     access.clock.advance(24 * HOUR_MS);
     for (let attempt = 0; attempt < 4; attempt += 1)
       expect(await guessFrom(access, "a")).toMatchObject({ code: "unauthenticated" });
@@ -265,7 +266,7 @@ describe("a browser in which the account has signed in before", () => {
     expect(codes).toEqual([...Array.from({ length: 10 }, () => "unauthenticated"), "rate_limited"]);
   });
 
-  it("signs in while all turns of its network are taken, and one with a made-up token does not", async () => {
+  it("signs in while all attempts of its network are used up, and one with a made-up token does not", async () => {
     const { access, account } = await setUp();
     const origin = await known(access, account.id);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -293,7 +294,7 @@ describe("a browser in which the account has signed in before", () => {
     await signIn(access, ADA, both);
     await signIn(access, { email: "bob@example.com", password: PASSWORD }, both);
     // Each sign-in replaces the token.
-    expect(access.store.browsers.map(({ hash }) => hash)).not.toContain(hashToken(origin.browserToken));
+    expect(access.stores.rows("known_browsers").map(({ hash }) => hash)).not.toContain(hashToken(origin.browserToken));
   });
 
   it("is unknown after the password was changed or reset, and half a year after the last sign-in", async () => {
@@ -356,7 +357,7 @@ describe("a session", () => {
   it("is touched once a minute at most", async () => {
     const { access } = await setUp();
     const { id, session } = await signIn(access, ADA, HERE);
-    const seen = () => access.store.sessions.get(session.hash)?.lastSeenAtMs;
+    const seen = () => access.stores.rows("sessions")[0]?.last_seen_at_ms;
     access.clock.advance(59_999);
     await findSession(access, id);
     expect(seen()).toBe(session.lastSeenAtMs);
@@ -460,7 +461,7 @@ describe("changing the password", () => {
     await signIn(access, { email: EMAIL, password: OTHER_PASSWORD }, HERE);
   });
 
-  it("lets a session guess the current one ten times before it waits", async () => {
+  it("permits ten guesses of the current one by a session before it waits", async () => {
     const { access } = await setUp();
     const signedIn = await signIn(access, ADA, HERE);
     const guess = () =>

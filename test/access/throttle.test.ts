@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { createThrottle, type Throttle } from "../../src/access/throttle.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { memoryThrottleStore } from "./memory-accounts.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
 
 const NETWORK = "192.0.2.0/24";
 const MINUTE_MS = 60_000;
 
 function setUp() {
   const clock = new FakeClock();
-  const store = memoryThrottleStore();
+  const store = openMemoryStores().throttles;
   const update = store.update.bind(store);
   let writes = 0;
   store.update = (subject, change) => {
@@ -20,7 +20,7 @@ function setUp() {
 
 let made = 0;
 
-/** What networks and addresses have a limit for, with the number that is let in. */
+/** Limited attempts of networks and addresses, with the permitted number. */
 const KINDS: readonly [name: string, most: number, enter: (throttle: Throttle) => Promise<unknown>][] = [
   ["sign-ups", 20, (throttle) => throttle.enterSignUp(NETWORK)],
   ["requests for a password", 20, (throttle) => throttle.enterReset(NETWORK, `${(made += 1)}@example.com`)],

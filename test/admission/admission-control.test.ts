@@ -109,7 +109,7 @@ describe("admission", () => {
     }
   };
 
-  it("gives the places of calls that wait for memory to others", async () => {
+  it("gives the slots of calls that wait for memory to others", async () => {
     [busyShare, delayMs] = [1, 200];
     const own: Slot[] = [];
     for (let turn = 0; turn < 3; turn++) {
@@ -122,7 +122,7 @@ describe("admission", () => {
     const other = enter({ key: "other" }).entered;
     expect(other).toBeInstanceOf(Promise);
     const memory = Promise.withResolvers<void>();
-    for (const one of own.slice(10)) one.rest(memory.promise);
+    for (const one of own.slice(10)) one.idleUntil(memory.promise);
     await endTurn();
     expect(await outcome(other)).toBe("slot");
     memory.resolve();
@@ -130,7 +130,7 @@ describe("admission", () => {
     expect(enter({ key: "last" }).entered).toBeInstanceOf(Promise);
   });
 
-  it("lets requests that arrived together work for 10 ms in one turn of the event loop, and the others in the next ones", async () => {
+  it("starts requests that arrived together for 10 ms in one turn of the event loop, and the others in the next ones", async () => {
     const slots = Array.from({ length: 5 }, (_, index) => slot({ key: `key${index}` }));
     let worked = 0;
     const work = (): void => {
@@ -163,7 +163,7 @@ describe("admission", () => {
     expect(admission.state()).toMatchObject({ waiting: 0 });
   });
 
-  it("never begins what a caller has left, or whose deadline has passed, and tells them why", async () => {
+  it("never begins a call whose caller has left or whose deadline has passed, and rejects it with the reason", async () => {
     for (let count = 0; count < 32; count++) enter();
     const left = enter();
     const late = enter({ deadlineMs: 500 });
@@ -178,13 +178,13 @@ describe("admission", () => {
     expect(admission.state()).toMatchObject({ waiting: 0 });
   });
 
-  it("refuses at once whose deadline is earlier than its turn, as far as that is known", () => {
+  it("refuses a call at once whose deadline is before its expected turn", () => {
     for (let count = 0; count < 132; count++) enter();
     expect(reasonOf(() => enter({ deadlineMs: 50 }))).toBe("queue");
     expect(reasonOf(() => enter({ deadlineMs: 5_000 }))).toBeUndefined();
   });
 
-  it("refuses a key whose own crowd waits, and not another one", () => {
+  it("refuses a key with too many waiting calls of its own, and not another one", () => {
     admission = create({ maxWaitMs: 2_500 });
     for (let count = 0; count < 32 + 2_500; count++) enter({ key: "loud" });
     expect(reasonOf(() => enter({ key: "loud" }))).toBe("queue");
@@ -205,10 +205,10 @@ describe("admission", () => {
     expect(enter({ key: "quiet" }).entered).toBeInstanceOf(Slot);
   });
 
-  it("refuses after the longest wait what had no turn", async () => {
+  it("refuses a call that has waited for the longest time", async () => {
     for (let count = 0; count < 32; count++) enter();
     const waiting = Promise.all([outcome(enter().entered), outcome(enter({ key: "other" }).entered)]);
-    // The event loop does not come to them.
+    // The event loop does not reach them.
     clock.advance(10_000);
     expect(admission.state().waiting).toBe(2);
     clock.advance(200);
@@ -434,7 +434,7 @@ describe("admission", () => {
         });
       });
 
-      it("are given back when their request has its turn, or leaves", async () => {
+      it("are released when their request has its turn, or its caller leaves", async () => {
         inDebt("dear");
         slot({ key: "other" });
         const left = enter({ key: "dear", bytes: 28 * MIB, isRead: true });
@@ -459,7 +459,7 @@ describe("admission", () => {
       one.end();
     };
 
-    it("lets the key wait that has had more than its share, and not the others", async () => {
+    it("delays the key that has had more than its share, and not the others", async () => {
       slot({ key: "other" }).end();
       clock.advance(100);
       slot({ key: "other" });
@@ -474,16 +474,16 @@ describe("admission", () => {
       expect(await outcome(waits.entered)).toBe("slot");
     });
 
-    it("lets calls that wait for the debt of their key take no place in the event loop", async () => {
+    it("does not count calls that wait for the debt of their key as work of the event loop", async () => {
       slot({ key: "other" });
       const own = Array.from({ length: 8 }, () => slot({ key: "dear" }));
       own[0]!.work(() => clock.advance(40));
       const rested: boolean[] = [];
       for (const one of own) {
-        const rest = one.rest.bind(one);
-        one.rest = (until) => {
+        const idleUntil = one.idleUntil.bind(one);
+        one.idleUntil = (until) => {
           rested.push(true);
-          rest(until);
+          idleUntil(until);
         };
       }
       let worked = 0;
@@ -503,7 +503,7 @@ describe("admission", () => {
       expect(one.holders.key.debtMs).toBeCloseTo(1 + 2 + MIB * READ_MS_PER_BYTE);
     });
 
-    it("is no overload: its crowd is refused with 429, and others may wait as long as before", async () => {
+    it("is no overload: too many calls of the key are refused with 429, and others may wait as long as before", async () => {
       admission = create({ maxWaitMs: 2_500 });
       slot({ key: "other" });
       busy({ key: "dear" }, 2_000);
@@ -578,14 +578,14 @@ describe("admission", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("says at once what ended a call before it came here", () => {
+  it("rejects a call that had ended before at once, with the reason", () => {
     const left = calls.open(undefined);
     left.leave();
     expect(reasonOf(() => admission.enter(callerOf({}), left, { bytes: 0 }))).toMatchObject({ code: "cancelled" });
     expect(reasonOf(() => enter({ deadlineMs: 0 }))).toMatchObject({ code: "deadline_exceeded" });
   });
 
-  it("sends callers away for different times, all of them a second or more", () => {
+  it("refuses callers with different times to wait, all of them a second or more", () => {
     const waits = new Set(Array.from({ length: 8 }, () => OverloadFailure.because("queue").retryAfterMs));
     expect(waits.size).toBe(8);
     expect(Math.min(...[...waits].map(Number))).toBeGreaterThanOrEqual(1_000);
@@ -645,12 +645,11 @@ describe.each([
 });
 
 describe("under ten times of what a process can do", () => {
-  const crowd = { key: "flood", perSecond: capacity(SHORT) * 10 };
-
   it("refusals are quick", async () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
-    await model.run(6, [crowd]);
-    await model.run(20, [crowd]);
+    const flood = { key: "flood", perSecond: capacity(SHORT) * 10 };
+    await model.run(6, [flood]);
+    await model.run(20, [flood]);
     expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(100);
   });
 
@@ -677,7 +676,7 @@ describe("under ten times of what a process can do", () => {
 describe("beside completions of another kind", () => {
   const half = { key: "service", perSecond: capacity(SHORT) / 3 };
 
-  it("those of a model that hangs keep nobody else out", async () => {
+  it("those of a model that hangs cause no refusals of others", async () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
     const hangs = { key: "hangs", perSecond: 60, shape: { ...SHORT, firstMs: 1e6 } };
     await model.run(10, [half]);
@@ -711,7 +710,7 @@ describe("beside completions of another kind", () => {
   });
 });
 
-it("thousands of quiet streams stay open and keep nobody out", async () => {
+it("thousands of quiet streams stay open and cause no refusals", async () => {
   const model = new LoopModel(OPTIONS, {
     costs: { ...COSTS, chunk: 0.02, end: 0.1 },
     shape: { firstMs: 100, chunks: 20, intervalMs: 1_000 },

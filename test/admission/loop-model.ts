@@ -40,7 +40,7 @@ interface Arrival {
   readonly told: Told;
   readonly shape: Shape;
   readonly arrivedMs: number;
-  /** Is called when its answer, or its refusal, is there. */
+  /** Called when it has its answer or its refusal. */
   readonly ended?: () => void;
 }
 
@@ -49,7 +49,7 @@ interface Event {
   readonly run?: () => void;
 }
 
-/** Events by the millisecond in which they come up. */
+/** Events by the millisecond in which they are due. */
 class Agenda {
   readonly #byMs = new Map<number, Event[]>();
   #doneMs = 0;
@@ -61,7 +61,7 @@ class Agenda {
     else events.push(event);
   }
 
-  /** All that have come up by then. */
+  /** All events that are due by then. */
   takeUntil(nowMs: number): Event[] {
     const due: Event[] = [];
     for (let ms = this.#doneMs + 1; ms <= nowMs; ms++) {
@@ -74,7 +74,7 @@ class Agenda {
     return due;
   }
 
-  /** When the next one comes up, within a second. */
+  /** Due time of the next event, within a second. */
   nextMs(afterMs: number): number {
     for (let ms = Math.floor(afterMs) + 1; ms < afterMs + 1000; ms++) if (this.#byMs.has(ms)) return ms;
     return afterMs + 1000;

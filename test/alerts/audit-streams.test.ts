@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Webhook } from "standardwebhooks";
@@ -8,9 +7,9 @@ import { createStream, removeStream, sendStreams, type StreamSenderPorts } from 
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import { auditStreamPortsOf } from "../../src/gateway/alerts.ts";
 import { parseConfig } from "../../src/config/parse.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const ADMIN = { actorId: "acct_default", network: "192.0.2.0/24" };
 
@@ -42,12 +41,8 @@ let ports: StreamSenderPorts;
 let context: Parameters<typeof createStream>[0];
 let receiver: Awaited<ReturnType<typeof startReceiver>>;
 beforeEach(async () => {
-  const dataDir = await makeDataDir("parley-audit-streams-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  const { dataDir, store: opened } = await openTestStore();
+  store = opened;
   clock = new FakeClock();
   receiver = await startReceiver();
   const actor = { kind: "nobody", id: undefined } as const;
@@ -118,7 +113,7 @@ it("sends each entry from the addition of its receiver on, in order, signed as S
   expect(await store.auditStreams.streams()).toMatchObject([{ sequence: 3, sentAtMs: clock.now(), problem: "" }]);
 });
 
-it("loses nothing while its receiver is away for an hour, and sends it soon after its return", async () => {
+it("loses nothing while its receiver is unavailable for an hour, and sends it soon after its return", async () => {
   await createStream(context, receiver.url, ADMIN);
   receiver.state.status = 410;
   for (let minute = 0; minute < 60; minute++) {
@@ -164,7 +159,7 @@ it("is continued by another process when one has died, which may send its last m
   expect(sequences()).toEqual([1]);
 });
 
-it("does not wait for a receiver that is away to send to another one", async () => {
+it("does not wait for an unavailable receiver to send to another one", async () => {
   const other = await startReceiver();
   await createStream(context, "http://127.0.0.1:1/", ADMIN);
   await createStream(context, other.url, ADMIN);

@@ -1,5 +1,4 @@
-import { rmSync } from "node:fs";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import type { ChannelRecord } from "../../src/alerts/alert.ts";
@@ -10,11 +9,11 @@ import { DEFAULT_THRESHOLDS } from "../../src/alerts/thresholds.ts";
 import { endOfPeriod, monthOf } from "../../src/core/clock.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { attributedOf } from "../../src/limits/attributed.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { writeHistory } from "../support/history.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -22,12 +21,7 @@ const START = Date.UTC(2026, 10, 21, 12, 30);
 
 /** A database, and an evaluation of it by a clock of the test. */
 async function setUp({ startMs = START }: { readonly startMs?: number } = {}) {
-  const dataDir = await makeDataDir("parley-evaluation-");
-  const store = await openStore({ dataDir, databaseUrl: undefined });
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  const { store } = await openTestStore();
   let nowMs = startMs;
   const upstream = { provider: "acme", isOpen: false, isUsed: true };
   const alerts = { ...store.alerts, nowMs: async () => nowMs };
@@ -141,7 +135,7 @@ describe("an evaluation of the database", () => {
     expect(await next()).toEqual([]);
   });
 
-  it("opens one alert for a budget after the other, tells the owner, and resolves them when the key is gone", async () => {
+  it("opens one alert for a budget after the other, notifies the owner, and resolves them when the key is revoked", async () => {
     const { store, clock, next, now } = await setUp();
     await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });
     await store.accounts.insert({ ...personOf("acct_bob"), email: "bob@example.com", role: "developer" });
@@ -165,12 +159,12 @@ describe("an evaluation of the database", () => {
     expect(await next(60)).toEqual([]);
     const history = await store.alerts.list({ accountIds: ["acct_bob"], isOpen: false, limit: 10, before: undefined });
     expect(history).toHaveLength(3);
-    // The end of a budget's alert is told to nobody.
+    // No message is sent for the end of a budget's alert.
     const messages = await store.alerts.deliveries(history.map(({ id }) => id));
     expect(new Set(messages.map(({ kind }) => kind))).toEqual(new Set(["opened"]));
   });
 
-  it("opens an alert for a provider, keeps it while processes see it down, and tells the end", async () => {
+  it("opens an alert for a provider, keeps it while processes see it down, and sends a message at its end", async () => {
     const { store, upstream, next } = await setUp();
     await store.alerts.insertChannel(channelOf("Ops"), 20);
     upstream.isOpen = true;
@@ -189,7 +183,7 @@ describe("an evaluation of the database", () => {
     ]);
   });
 
-  it("tells each channel what was chosen for it, also of the end, and people everything", async () => {
+  it("sends each channel the alerts that were chosen for it, also their end, and people all of them", async () => {
     const { store, upstream, next } = await setUp();
     await store.accounts.insert({ ...personOf("acct_ada"), email: "ada@example.com", role: "administrator" });
     const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 100_000_000 };

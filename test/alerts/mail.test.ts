@@ -48,7 +48,7 @@ describe("a server for e-mail", () => {
     },
   );
 
-  it("that sends lines without an end is left at once", async () => {
+  it("that sends lines without an end is disconnected at once", async () => {
     const lines = Buffer.from("\r\n".repeat(32 * 1024));
     let written = 0;
     const { smtp, closed } = await startHostile((socket) => {

@@ -67,6 +67,17 @@ describe("the rule of budgets", () => {
     expect(ofAccount).toMatchObject({ subject: "account:acct_1", severity: "warning" });
   });
 
+  it("rounds no amount so that the text contradicts itself", () => {
+    const [reached, forecast] = findBudgets(
+      [budget(0, { spentMicroUsd: 99_999_900, recentMicroUsd: 7 * USD })],
+      { ...MONTH, untilMs: NOW + DAY_MS },
+      DEFAULT_THRESHOLDS,
+    );
+    expect(reached?.title).toContain("has used 80 %");
+    expect(reached?.detail).toBe("$99.9999 of $100.00 is spent in 2026-11 (UTC).");
+    expect(forecast?.detail).toContain("comes to $101.00 of $100.00; $99.9999 is spent.");
+  });
+
   it("finds one alert for all end users of a key, at the highest threshold that one has reached", () => {
     const ofEndUsers = (near: number, spent: number, period = "2026-11-21") =>
       findEndUserBudgets([

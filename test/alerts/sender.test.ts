@@ -1,9 +1,8 @@
 import { createHook } from "node:async_hooks";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server as TcpServer } from "node:net";
-import { rmSync } from "node:fs";
 import { Webhook } from "standardwebhooks";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { ChannelKind, DeliveryRecord } from "../../src/alerts/alert.ts";
 import { createChannel } from "../../src/alerts/channels.ts";
 import type { SmtpSettings } from "../../src/alerts/mail.ts";
@@ -12,20 +11,15 @@ import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import { alertPortsOf, senderOf } from "../../src/gateway/alerts.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { findingOf } from "../store/contracts/alert-store.ts";
 import { startMailServer } from "../support/mail-server.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 let dataDir: string;
 let store: Store;
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-alerts-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-});
-afterEach(async () => {
-  await store.close();
-  rmSync(dataDir, { recursive: true });
+  ({ store, dataDir } = await openTestStore());
 });
 
 /** What sends, and creates channels, with this configuration. */
@@ -50,7 +44,7 @@ function setUp(config: object = { alerts: { allow_private: true } }, smtp?: Smtp
   return { sender: senderOf(parts), create };
 }
 
-/** Opens an alert that is told to these receivers, and returns its messages after one sending. */
+/** Opens an alert for these receivers, and returns its messages after one sending. */
 async function openAndSend(sender: ReturnType<typeof setUp>["sender"], receivers: readonly Partial<DeliveryRecord>[]) {
   const nowMs = await store.alerts.nowMs();
   const all = receivers.map(({ channelId, recipient = "On call" }) => ({ channelId, recipient }));
@@ -133,7 +127,7 @@ describe("a webhook", () => {
     expect(waitMs >= RETRY_MS[0]!).toBe(isRetried);
   });
 
-  it("is sent again with the same ID until it is taken", async () => {
+  it("is sent again with the same ID until it is accepted", async () => {
     const { received, url } = await receiver(503, 200);
     const { sender, create } = setUp();
     const { channel } = await create("webhook", url);
@@ -242,7 +236,7 @@ describe("Slack", () => {
 });
 
 describe("e-mail", () => {
-  it("is taken by a real server, for a channel and for a person", async () => {
+  it("is accepted by a real server, for a channel and for a person", async () => {
     const { mails, smtp } = await startMailServer();
     const { sender, create } = setUp({}, { ...smtp, user: "parley", password: "secret of the server" });
     const { channel } = await create("email", "", ["Ops@example.com", "sre@example.com"]);

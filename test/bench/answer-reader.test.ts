@@ -13,7 +13,7 @@ import {
 
 const STREAM = Buffer.concat([STREAM_HEAD, STREAM_TEXT, STREAM_TEXT, STREAM_TEXT, STREAM_TAIL]);
 
-/** What a reader makes of these pieces. */
+/** Result of reading these pieces. */
 function readAll(pieces: readonly Buffer[]): readonly ReadAnswer[] {
   const reader = new AnswerReader();
   return pieces.flatMap((piece) => reader.push(piece) ?? []);
@@ -42,12 +42,12 @@ describe("reading answers under load", () => {
     expect(answers.map(({ marks }) => marks)).toEqual([MARKS_IN_WHOLE_ANSWER, 3, MARKS_IN_WHOLE_ANSWER]);
   });
 
-  it("shows the last words of a stream without the framing around them", () => {
+  it("keeps the last bytes of a stream without the framing around them", () => {
     const [answer] = readAll(cut(STREAM, [STREAM.length - 3, STREAM.length - 9]));
     expect(answer?.tail.trimEnd()).toMatch(/data: \{"type":"message_stop"\}$/);
   });
 
-  it("shows the last words of a stream whose last chunks end in the middle of them", () => {
+  it("keeps the last bytes of a stream whose last chunks end in the middle of them", () => {
     const head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     const chunks = ['data: {"t', 'ype":"message_stop"', "}\n\n"];
     const body = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join("");
@@ -68,7 +68,7 @@ describe("reading answers under load", () => {
     );
   });
 
-  it("does not take a stream that breaks off for an answer", () => {
+  it("rejects a stream that breaks off", () => {
     expect(readAll([STREAM.subarray(0, STREAM.length - 1)])).toEqual([]);
   });
 

@@ -23,7 +23,7 @@ describe("the CPU time of a process", () => {
     expect(cpuTime([process.pid]).usedUs).toBeGreaterThan(before);
   });
 
-  it.runIf(canReadCpuTime)("sees the children of a process, and nothing of one that is gone", async () => {
+  it.runIf(canReadCpuTime)("includes the children of a process, and is empty for one that has ended", async () => {
     const child = spawn(process.execPath, ["-e", "process.stdin.resume()"], { stdio: ["pipe", "ignore", "ignore"] });
     expect(processTree(process.pid)).toContain(child.pid);
     child.stdin.end();

@@ -4,6 +4,7 @@ import { toMarkdown } from "../../bench/document/markdown.ts";
 import { plotCosts } from "../../bench/document/plot.ts";
 import { planLoads, UNARY } from "../../bench/loads.ts";
 import type { LoadResult, Result } from "../../bench/measure/result.ts";
+import { SHORT_BESIDE_PEERS } from "../../bench/peers/measure.ts";
 import type { Measurements } from "../../bench/measurements.ts";
 
 const FLOOR = "byte relay (node:http + undici)";
@@ -33,7 +34,10 @@ const UNARY_RESULT = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 
 
 const MEASURED: Measurements = {
   loads: [UNARY_RESULT],
-  peers: [loadResult("unary", result(FLOOR, 50), result("Parley", 65), result("@portkey-ai/gateway@1.15.2", 800))],
+  peers: [
+    loadResult(SHORT_BESIDE_PEERS, result(FLOOR, 50), result("Parley", 65), result("@portkey-ai/gateway@1.15.2", 800)),
+  ],
+  peerTables: [{ title: "what each does", head: ["", "keys"], rows: [["Parley", "in SQLite"]], problems: [] }],
   latency: [
     {
       load: "unary",
@@ -65,6 +69,18 @@ const MEASURED: Measurements = {
   workers: [loadResult("unary", result("Parley, one process", 50), result("Parley, two workers", 54))],
 };
 
+const NOTHING: Measurements = {
+  loads: [],
+  peers: [],
+  peerTables: [],
+  latency: [],
+  scenarios: [],
+  formats: [],
+  targets: [],
+  growth: [],
+  workers: [],
+};
+
 const CIRCUMSTANCES = {
   date: "2031-02-03",
   machine: ["a processor"],
@@ -74,11 +90,11 @@ const CIRCUMSTANCES = {
 };
 
 describe("the figures of a run", () => {
-  it("are all that have a limit, and say which are within it", () => {
+  it("are all with a limit, and say which are within it", () => {
     const reached = Object.fromEntries(figuresOf(MEASURED).map((figure) => [figure.what, isReached(figure)]));
     expect(reached).toEqual({
       [`cost to the ${FLOOR}: ${UNARY.name}`]: true,
-      "cost to @portkey-ai/gateway@1.15.2: unary": true,
+      [`cost to @portkey-ai/gateway@1.15.2: ${SHORT_BESIDE_PEERS}`]: true,
       "added latency, p50: unary": true,
       "added latency, p99: unary": false,
       "memory of the idle process": true,
@@ -91,24 +107,36 @@ describe("the figures of a run", () => {
     });
   });
 
-  it("asks of streams flat out for a pace, or for the floor's", () => {
-    const [cheap, dear] = [8, 20].map((cpuUs) =>
-      figuresOf({
-        ...MEASURED,
-        loads: [loadResult("100 streams flat out", result(FLOOR, 2), result("Parley", cpuUs))],
-      }),
-    );
-    expect(isReached(cheap![0]!)).toBe(true);
-    expect(isReached(dear![0]!)).toBe(false);
+  it("have a limit of their own for answers that do not wait for the ledger", () => {
+    const load = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65), result("Parley, interval", 60));
+    const figures = figuresOf({ ...MEASURED, loads: [load] });
+    expect(figures[1]).toMatchObject({ value: 1.2, limit: 2.6 });
   });
 
-  it("looks at nginx where it was measured", () => {
+  it("compare with each gateway that was measured", () => {
+    const load = loadResult(
+      SHORT_BESIDE_PEERS,
+      result(FLOOR, 50),
+      result("Parley", 150),
+      result("Busbar", 100),
+      result("GoModel with log", 300, "3 wrong answers"),
+    );
+    const limits = figuresOf({ ...MEASURED, loads: [], peers: [load] }).map(({ what, value, limit }) => [
+      what,
+      value,
+      limit,
+    ]);
+    expect(limits[0]).toEqual([`cost to Busbar: ${SHORT_BESIDE_PEERS}`, 1.5, 1.2]);
+    expect(limits.flat()).not.toContain(`cost to GoModel with log: ${SHORT_BESIDE_PEERS}`);
+  });
+
+  it("compares with nginx where it was measured", () => {
     const load = loadResult(UNARY.name, result("nginx proxy_pass", 10), result(FLOOR, 50), result("Parley", 65));
     const figures = figuresOf({ ...MEASURED, loads: [load] });
     expect(figures[1]).toMatchObject({ value: 6.5, limit: 5 });
   });
 
-  it("leaves out what is no figure", () => {
+  it("omits invalid results", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     expect(figuresOf({ ...MEASURED, loads: [broken] }).some(({ what }) => what.endsWith(UNARY.name))).toBe(false);
   });
@@ -116,9 +144,7 @@ describe("the figures of a run", () => {
   it("has a limit for every load", () => {
     const parts = ["unary", "stream", "grpc", "image"] as const;
     const loads = planLoads(parts).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
-    expect(
-      figuresOf({ loads, peers: [], latency: [], scenarios: [], formats: [], targets: [], growth: [], workers: [] }),
-    ).toHaveLength(loads.length);
+    expect(figuresOf({ ...NOTHING, loads })).toHaveLength(loads.length);
   });
 });
 
@@ -133,18 +159,16 @@ describe("the document of a run", () => {
     expect(text).toContain("| Parley | 65.0 | 65.0 | 1.30 | 1.30 | 12,345 |");
     expect(text).toContain("| memory per open stream, 5,000 open | 50.00 KiB | 48.00 KiB | **missed** |");
     expect(text).toContain("### bursts\n\n|  | p50 ms |\n| --- | ---: |\n| 2,048 new connections: Parley | 400 |");
+    expect(text).toContain("### what each does\n\n|  | keys |\n| --- | ---: |\n| Parley | in SQLite |");
     expect(text).toContain("- a processor");
   });
 
-  it("has no section, and no plot, for what was not measured", () => {
-    const text = toMarkdown(
-      { loads: [], peers: [], latency: [], scenarios: [], formats: [], targets: [], growth: [], workers: [] },
-      CIRCUMSTANCES,
-    );
+  it("has no section and no plot for parts that were not measured", () => {
+    const text = toMarkdown(NOTHING, CIRCUMSTANCES);
     expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Formats|Other|Figures)|\.svg/);
   });
 
-  it("says why something is not a figure", () => {
+  it("gives the reason for an invalid result", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     const text = toMarkdown({ ...MEASURED, loads: [broken] }, CIRCUMSTANCES);
     expect(text).toContain("| Parley: no figure, 2 wrong answers |");
@@ -152,7 +176,7 @@ describe("the document of a run", () => {
 });
 
 describe("the plot of a run", () => {
-  it("has a bar for each figure, as long as its cost, and colours for both grounds", () => {
+  it("has a bar for each figure, as long as its cost, and colours for light and dark backgrounds", () => {
     const svg = plotCosts([loadResult("a <load>", result(FLOOR, 50), result("Parley", 100), result("x", 1, "wrong"))]);
     const widths = [...svg.matchAll(/<rect class="(?:floor|parley|other)".* width="([\d.]+)"/g)].map(([, width]) =>
       Number(width),

@@ -12,7 +12,7 @@ describe("the latency that is added", () => {
     expect(parley).toMatchObject({ p50Ms: 4, p99Ms: 10, addedP50Ms: 1, addedP99Ms: 2, problem: undefined });
   });
 
-  it("is no figure after a wrong answer, and the table says why", () => {
+  it("is invalid after a wrong answer, and the table says why", () => {
     const results = summariseLatency([
       { name: "Parley", slices: [{ ...slice(1), wrong: 1, firstWrong: "status 503" }] },
     ]);

@@ -5,7 +5,7 @@ import { growthKiB } from "../../bench/memory/result.ts";
 const samples = (...kiBs: readonly number[]) => kiBs.map((kiB, index) => ({ requests: (index + 1) * 1000, kiB }));
 
 describe("the memory in RAM", () => {
-  it("is what the kernel says of a process", () => {
+  it("is the kernel's figure for a process", () => {
     expect(parseResident("Name:\tnode\nVmHWM:\t  999 kB\nVmRSS:\t  123456 kB\nThreads:\t8\n")).toBe(123_456);
     expect(parseResident("")).toBe(0);
   });

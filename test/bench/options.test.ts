@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import { PARTS, readOptions } from "../../bench/options.ts";
 
 describe("the command line of the benchmark", () => {
-  it("measures everything unless told", () => {
+  it("measures all parts by default", () => {
     expect(readOptions([])).toMatchObject({ parts: PARTS, write: false, long: false, profile: false });
   });
 
-  it("takes parts in its own order", () => {
+  it("keeps its own order of the parts", () => {
     const { parts, warmUpSeconds } = readOptions(["memory", "unary", "--warm-up", "3"]);
     expect(parts).toEqual(["unary", "memory"]);
     expect(warmUpSeconds).toBe(3);

@@ -9,8 +9,8 @@ import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 const bytesOf = (conversation: "short" | "fifty messages"): number =>
   toHttpRequest({ model: "m", streamed: false, conversation }).body.length;
 
-describe("what the loads ask", () => {
-  it("has the sizes that their names say", () => {
+describe("a request of a load", () => {
+  it("has the size in the load's name", () => {
     expect(bytesOf("short")).toBeGreaterThan(500);
     expect(bytesOf("short")).toBeLessThan(750);
     expect(bytesOf("fifty messages")).toBeGreaterThan(29_000);
@@ -43,7 +43,7 @@ describe("what the loads ask", () => {
     { chunks: 5, intervalMs: 10, firstMs: 3 },
     { chunks: 5, intervalMs: 10, firstMs: 3, together: 2 },
     { everyMs: 1000 },
-  ] as const)("carries the wanted answer %j in the model's name", (answer) =>
+  ] as const)("selects the answer %j by the model's name", (answer) =>
     expect(answerOf(modelOf(answer))).toEqual(answer),
   );
 });

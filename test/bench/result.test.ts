@@ -27,7 +27,7 @@ function series(name: string, ...slices: readonly Partial<Slice>[]): Series {
 }
 
 describe("the result of a load", () => {
-  it("compares round by round, so that a slow minute is not held against whom it met", () => {
+  it("compares round by round, so that a slow minute affects all contestants", () => {
     const all = [
       series("floor", ...[10, 20, 40].map((cpuUs) => ({ cpuUs }))),
       series("Parley", ...[15, 30, 60].map((cpuUs) => ({ cpuUs }))),
@@ -50,7 +50,7 @@ describe("the result of a load", () => {
   it.each([
     ["a wrong answer", { wrong: 2, firstWrong: "status 503" }, "2 wrong answers, first: status 503"],
     ["a pace that is not kept", { elapsedMs: 2600 }, "behind the pace: 2600 ms instead of 2000"],
-  ])("is no figure after %s, and the table says why", (_, fields, problem) => {
+  ])("is invalid after %s, and the table says why", (_, fields, problem) => {
     const result = summarise(paced!, [series("Parley", fields)], "Parley");
     expect(result.results[0]!.problem).toBe(problem);
     expect(formatLoad(result)).toContain(`! Parley: ${problem}; this is not a figure`);

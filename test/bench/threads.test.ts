@@ -11,11 +11,11 @@ describe("the CPU time by thread", () => {
     ["sqlite", false, "SQLite"],
     ["libuv-worker", false, "libuv"],
     ["SignalInspector", false, "other"],
-  ])("takes %s for what it is", (name, isFirst, kind) => {
+  ])("classifies %s", (name, isFirst, kind) => {
     expect(kindOf(name, isFirst)).toBe(kind);
   });
 
-  it.runIf(canReadCpuTime)("tells the main thread of a process of Node from V8's", () => {
+  it.runIf(canReadCpuTime)("distinguishes the main thread of a process of Node from V8's", () => {
     const { main, V8 } = threadTimes([process.pid]);
     expect(main.usedUs).toBeGreaterThan(0);
     expect(V8.usedUs).toBeGreaterThan(0);

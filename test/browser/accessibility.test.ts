@@ -77,12 +77,12 @@ describe("accessibility of every page, at 1440 and 390 pixels, light and dark", 
     await page.locator("[aria-invalid]").waitFor();
     expect(await barriers()).toEqual([]);
     await setUp(page);
-    const stranger = await site.visit("/sign-in");
-    await stranger.page.getByRole("heading", { name: "Sign in" }).waitFor();
-    expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
-    await stranger.page.getByRole("link", { name: "Create an account" }).click();
-    await stranger.page.getByRole("heading", { name: "Create an account" }).waitFor();
-    expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
+    const visitor = await site.visit("/sign-in");
+    await visitor.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(await findBarriersEverywhere(visitor.page)).toEqual([]);
+    await visitor.page.getByRole("link", { name: "Create an account" }).click();
+    await visitor.page.getByRole("heading", { name: "Create an account" }).waitFor();
+    expect(await findBarriersEverywhere(visitor.page)).toEqual([]);
   });
 
   it("has no violation in the overview, empty and with what needs attention", async () => {

@@ -46,8 +46,8 @@ describe("in Administration an owner", () => {
       });
     expect((await list()).status).toBe(200);
     await page.reload();
-    const item = page.getByRole("list", { name: "Administration keys" }).getByRole("listitem");
-    await item.filter({ hasText: "Used " }).waitFor();
+    const item = page.getByRole("table", { name: "Administration keys" }).getByRole("row", { name: /terraform/ });
+    await item.getByText("just now").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "Revoke terraform" }).click();
     await page.getByRole("button", { name: "Revoke key" }).click();

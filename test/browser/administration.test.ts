@@ -360,7 +360,7 @@ describe("the audit log", () => {
     await dialog.getByText("Chrome on Linux").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await dialog.getByRole("button", { name: "All entries about this" }).click();
-    await page.getByText(/^Only about acct_/).waitFor();
+    await page.getByRole("button", { name: /^Remove filter Object: (?!acct_)/ }).waitFor();
   });
 
   it("is narrowed by actor, account, result and time", async () => {
@@ -373,12 +373,22 @@ describe("the audit log", () => {
     expect(new URL(page.url()).search).toBe("?account=acct_default&range=1h");
     await find(page, "Actor", "Command line");
     await page.getByText("No change and no sign-in matches these filters.").waitFor();
-    await page.getByRole("button", { name: "Clear filters" }).click();
+    const chips = page.getByRole("group", { name: "Active filters" });
+    expect(await chips.getByRole("button").allTextContents()).toEqual([
+      "Remove filter Actor: Command line",
+      "Remove filter Account concerned: Ada, ada@example.com",
+      "Remove filter Time: Last hour",
+      "Clear all",
+    ]);
+    await chips.getByRole("button", { name: "Remove filter Actor: Command line" }).click();
+    await rows(page).filter({ hasText: "Signed up" }).first().waitFor();
+    await chips.getByRole("button", { name: "Clear all" }).click();
+    await expect.poll(() => new URL(page.url()).search).toBe("");
     await page.getByLabel("Result").selectOption({ label: "Failed" });
     await expect.poll(() => new URL(page.url()).search).toBe("?result=failed");
   });
 
-  it("is used with the keyboard, and gives the focus back", async () => {
+  it("is used with the keyboard, and returns the focus", async () => {
     const { page } = ada;
     await go(ada, "/admin/audit", "Audit log");
     const first = rows(page).nth(1).getByRole("button");
@@ -512,8 +522,12 @@ describe("providers", () => {
     expect(await strip.locator("title").count()).toBe(48);
     await opus.getByRole("button", { expanded: false }).click();
     const slider = page.getByRole("slider", { name: "Values of last 24 hours" });
+    await page.getByRole("img", { name: /^Total, last 24 hours: p95 up to [\d.]+ m?s$/ }).waitFor();
+    await page.getByRole("img", { name: /^Total, last 30 days: p95 up to [\d.]+ m?s$/ }).waitFor();
     await slider.focus();
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/Provider unavailable/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(
+      /Provider unavailable.*; total p50 [\d.]+ m?s, p95 [\d.]+ m?s$/,
+    );
     await page.keyboard.press("Home");
     expect(await slider.getAttribute("aria-valuetext")).toMatch(/: no attempts$/);
     const month = page.getByRole("img", { name: /^Last 30 days: / });

@@ -45,7 +45,7 @@ afterAll(async () => {
   receiver?.close();
 });
 
-/** Opens alerts as an evaluation does, beside the running product, and tells them to all channels. */
+/** Opens alerts as an evaluation does, beside the running product, and sends them to all channels. */
 async function openAlerts(...findings: Partial<Finding>[]): Promise<void> {
   const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
   const accounts = await store.accounts.list({ limit: 10, after: undefined });

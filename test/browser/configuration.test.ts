@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { answerJson, answerText, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { postChat } from "../support/post-json.ts";
 
 const SECRET = "the-key-at-the-provider";
 
@@ -42,11 +43,7 @@ afterAll(async () => {
 });
 
 async function ask(model: string): Promise<number> {
-  const response = await fetch(`${site.product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(site.product.url, key, { model });
   await response.body?.cancel();
   return response.status;
 }
@@ -269,11 +266,7 @@ describe("the configuration in the dashboard", () => {
     await closed(page);
     await limit.getByText("Stored").waitFor();
     expect(await limit.innerText()).toContain("50");
-    const response = await fetch(`${site.product.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "acme/three", messages: [{ role: "user", content: "hi" }] }),
-    });
+    const response = await postChat(site.product.url, key, { model: "acme/three" });
     await response.body?.cancel();
     expect(response.headers.get("x-ratelimit-limit-requests")).toBe("50");
     await page.getByRole("button", { name: "Remove default limit requests_per_minute" }).click();

@@ -7,6 +7,8 @@ const LAPTOP = { width: 1280, height: 720 };
 const LARGE = { width: 1440, height: 900 };
 const PHONE = { width: 390, height: 844 };
 
+const PERMISSIONS = ["accounts.read", "audit.read", "keys.read", "requests.read", "roles.read", "usage.read"];
+
 let site: Site;
 let visit: Visit;
 let page: Page;
@@ -31,6 +33,23 @@ beforeAll(async () => {
       const name =
         index === 3 ? "a name that goes on and on, because nobody has stopped it yet" : `application ${index}`;
       key.run(`key_${index}`, owner, name, `hash ${index}`, `sk_parley_${index}…`, nowMs - index, nowMs + 864e5);
+    }
+    const role = database.prepare(
+      `INSERT INTO custom_roles (id, name, permissions, base, created_at_ms) VALUES (?, ?, ?, 'viewer', 0)`,
+    );
+    const adminKey = database.prepare(
+      `INSERT INTO administration_keys (id, hash, display, name, account_id, permissions, created_at_ms)
+       SELECT ?, ?, ?, ?, id, ?, 0 FROM accounts WHERE email = 'ada@example.com'`,
+    );
+    const entry = database.prepare(
+      `INSERT INTO audit_entries (sequence, at_ms, action, actor_kind, actor_id, network, client, object_kind, object_id, result, before_json, after_json, hash)
+       SELECT ?, ?, 'account_renamed', 'account', id, '127.0.0.0/24', 'Chrome on Linux', 'account', 'acct_3', 'done', '{"name":"Before"}', '{"name":"A name that is longer than a phone is wide"}', ''
+       FROM accounts WHERE email = 'ada@example.com'`,
+    );
+    for (let index = 0; index < 10; index += 1) {
+      role.run(`role_${index}`, `Auditor ${index}`, JSON.stringify(PERMISSIONS));
+      adminKey.run(`ak_${index}`, `hash ${index}`, `pak_${index}…`, `program ${index}`, JSON.stringify(PERMISSIONS));
+      entry.run(1_000_000 + index, Date.now() - index);
     }
   });
 });
@@ -58,6 +77,18 @@ const FOCUSED = `(() => {
     isCovered: focused.closest("[data-footer]") === null && (covers(top + height * 0.2) || covers(bottom - height * 0.2)),
   };
 })()`;
+
+/** Returns the rows of a picture, in base64, whose pixels have different colours between two columns. */
+function unevenRows(png: string, columns: readonly [left: number, width: number], rows: readonly number[]) {
+  return page.evaluate<readonly number[]>(`(async () => {
+    const image = await createImageBitmap(new Blob([Uint8Array.fromBase64("${png}")]));
+    const context = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    context.drawImage(image, 0, 0);
+    const [left, width] = ${JSON.stringify(columns)};
+    const isEven = (row) => context.getImageData(left, row, width, 1).data.every((value, index, all) => value === all[index % 4]);
+    return ${JSON.stringify(rows)}.filter((row) => !isEven(row));
+  })()`);
+}
 
 async function heightsOf(found: Locator): Promise<number[]> {
   const heights = await found.evaluateAll((all) => all.map((each) => each.getBoundingClientRect().height));
@@ -89,6 +120,18 @@ describe("a long dialog on a laptop's screen", () => {
     }
   });
 
+  it("shows nothing of its content above its title and below its buttons", async () => {
+    const { x, y, width, height } = (await dialog().boundingBox())!;
+    const edges = [Math.round(y), Math.round(y + height) - 4].flatMap((first) =>
+      [0, 1, 2, 3].map((row) => first + row),
+    );
+    for (const top of [417, 200, 60, 200, 137, 206, 209, 300, 309]) {
+      await dialog().evaluate((element, to) => element.scrollTo(0, to), top);
+      const png = (await page.screenshot()).toString("base64");
+      expect([top, await unevenRows(png, [x + 30, width - 60], edges)]).toEqual([top, []]);
+    }
+  });
+
   it("covers no field that has the focus", async () => {
     await dialog().getByLabel("Name", { exact: true }).focus();
     const seen = new Set<string>();
@@ -103,12 +146,19 @@ describe("a long dialog on a laptop's screen", () => {
   });
 });
 
+/** Pages whose rows are one line on wide screens, and two on phones. */
+const LISTS = [
+  ["/keys"],
+  ["/models"],
+  ["/admin/accounts"],
+  ["/admin/roles"],
+  ["/admin/keys"],
+  ["/admin/audit"],
+  ["/admin/providers"],
+] as const;
+
 describe("the lists", () => {
-  it.each([
-    ["/keys", "Keys"],
-    ["/models", "Models"],
-    ["/admin/accounts", "Accounts"],
-  ])("have rows of one line on a laptop's screen: %s", async (path) => {
+  it.each(LISTS)("have rows of one line on a laptop's screen: %s", async (path) => {
     await go(path, LAPTOP);
     expect(Math.max(...(await heightsOf(rows())))).toBeLessThanOrEqual(40);
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
@@ -119,14 +169,52 @@ describe("the lists", () => {
     expect(await countInView(rows(), LARGE.height)).toBeGreaterThanOrEqual(20);
   });
 
-  it.each([
-    ["/keys", "Keys"],
-    ["/models", "Models"],
-    ["/admin/accounts", "Accounts"],
-  ])("have rows of two lines on a phone: %s", async (path) => {
+  it.each(LISTS)("have rows of two lines on a phone: %s", async (path) => {
     await go(path, PHONE);
     expect(Math.max(...(await heightsOf(rows())))).toBeLessThanOrEqual(64);
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  });
+
+  it.each([
+    ["/admin/roles", "Auditor 3"],
+    ["/admin/keys", "program 3"],
+  ])("open what is cut, by the keyboard: %s", async (path, name) => {
+    await go(path, PHONE);
+    const row = rows().filter({ hasText: name });
+    expect(await row.innerText()).toContain("accounts.read, audit.read");
+    const opener = row.getByRole("button", { name, exact: true });
+    await opener.press("Enter");
+    await page
+      .getByRole("definition")
+      .filter({ hasText: PERMISSIONS.join(", ") })
+      .waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.setViewportSize(PHONE);
+    await opener.press("Enter");
+    await page.getByRole("definition").first().waitFor({ state: "detached" });
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+  });
+
+  it("have actor, object and change of an entry of the audit log in its second line on a phone", async () => {
+    await go("/admin/audit", PHONE);
+    const row = rows().filter({ hasText: "Account renamed" }).first();
+    expect(await row.innerText()).toMatch(/Ada\s+· Person 3\s+· name: Before → A name that is longer/);
+    await row.getByRole("button").press("Enter");
+    await page.getByRole("dialog", { name: "Account renamed" }).getByText("Chrome on Linux").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  it("tell the outcome of a test of a target below its row on a phone", async () => {
+    await go("/admin/providers", PHONE);
+    await rows()
+      .nth(1)
+      .getByRole("button", { name: /^Test connection to / })
+      .click();
+    await page
+      .locator("[role=cell] > p")
+      .getByText(/^Answered in [\d.]+ m?s\.$/)
+      .waitFor();
   });
 
   it("have the whole of a cut name, and the owner and the expiry of a key, on a phone, too", async () => {
@@ -155,6 +243,42 @@ describe("the actions of a row on a narrow screen", () => {
     await page.getByRole("button", { name: "Actions on alpha-haiku-4.5" }).click();
     await page.getByRole("menuitem", { name: "Usage" }).click();
     await expect.poll(() => page.url()).toContain("/usage?model=alpha-haiku-4.5");
+  });
+});
+
+describe("the account", () => {
+  const sections = () => page.getByRole("navigation", { name: "Sections" });
+
+  it("has links to its sections, which are addresses", async () => {
+    await go("/account", LAPTOP);
+    expect(await sections().getByRole("link").allInnerTexts()).toEqual([
+      "Profile",
+      "Password",
+      "Authenticator app",
+      "Sessions",
+      "Aliases",
+    ]);
+    expect(await page.locator("main h2").allInnerTexts()).toEqual(await sections().getByRole("link").allInnerTexts());
+    await sections().getByRole("link", { name: "Sessions" }).press("Enter");
+    await expect.poll(() => sections().locator("[aria-current]").innerText()).toBe("Sessions");
+    expect(new URL(page.url()).hash).toBe("#sessions");
+    await page.reload();
+    await page.locator("#sessions:target").waitFor();
+    await expect.poll(() => sections().locator("[aria-current]").innerText()).toBe("Sessions");
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+
+  it("is two columns on a laptop's screen, and one on a phone, whose links stay in view", async () => {
+    await go("/account", LAPTOP);
+    const [links, profile] = [await sections().boundingBox(), await page.locator("#profile").boundingBox()];
+    expect(links!.x + links!.width).toBeLessThanOrEqual(profile!.x);
+    await go("/account#aliases", PHONE);
+    await page.locator("#aliases:target").waitFor();
+    await expect.poll(() => sections().locator("[aria-current]").innerText()).toBe("Aliases");
+    const box = (await sections().boundingBox())!;
+    expect(box.y).toBeGreaterThanOrEqual(0);
+    expect(box.y).toBeLessThan(PHONE.height / 4);
+    expect((await page.locator("#aliases").boundingBox())!.y).toBeGreaterThanOrEqual(box.y + box.height);
   });
 });
 

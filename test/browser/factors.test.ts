@@ -88,7 +88,7 @@ describe("passkeys", () => {
     const called = page.waitForRequest((request) => request.url().endsWith("/SignInByPasskey"));
     await page.getByRole("button", { name: "Sign in with a passkey" }).click();
     await page.getByText("last used").waitFor();
-    // What was sent for the sign-in is of no use to anybody else.
+    // A copy of what was sent for the sign-in is refused.
     const request = await called;
     const path = new URL(request.url()).pathname;
     expect(await sendAgain(page, path, request.postData()!)).toContain("could not be verified");
@@ -238,7 +238,7 @@ describe("a lost password", () => {
     await page.getByLabel("Password").fill(NEXT_PASSWORD);
     await page.getByRole("button", { name: "Sign in", exact: true }).click();
     await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
-    // The session of before is over.
+    // The earlier session has ended.
     await owner.page.reload();
     await owner.page.getByRole("heading", { name: "Sign in" }).waitFor();
     await page.goto(`${url}/docs`);

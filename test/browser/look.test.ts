@@ -44,7 +44,7 @@ const notices = () => page.getByRole("region", { name: "Results of actions" });
 const palette = () => page.getByRole("dialog", { name: "Search", exact: true });
 
 describe("notices", () => {
-  it("tell results politely, and go by the keyboard", async () => {
+  it("announce results politely, and are closed by the keyboard", async () => {
     await page.goto(`${site.product.url}/account`);
     await page.getByLabel("Name", { exact: true }).fill("Ada Lovelace");
     await page.getByRole("button", { name: "Save name" }).click();
@@ -57,7 +57,7 @@ describe("notices", () => {
     await notices().getByText("Name saved.").waitFor({ state: "detached" });
   });
 
-  it("go after some seconds", async () => {
+  it("close after some seconds", async () => {
     await page.getByRole("button", { name: "Save name" }).click();
     await notices().getByText("Name saved.").waitFor();
     await notices().getByText("Name saved.").waitFor({ state: "detached", timeout: 15_000 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { answerText, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { postChat } from "../support/post-json.ts";
 
 const SECRET = "a-key-of-the-account";
 
@@ -29,11 +30,7 @@ afterAll(async () => {
 });
 
 async function ask(key: string, model: string): Promise<number> {
-  const response = await fetch(`${site.product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(site.product.url, key, { model });
   await response.body?.cancel();
   return response.status;
 }

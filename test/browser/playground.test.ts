@@ -372,14 +372,14 @@ describe("the key", () => {
   });
 
   it("of another account is rejected, also for administrators", async () => {
-    const stranger = await site.visit("/sign-up");
-    await stranger.page.getByLabel("E-mail").fill("bob@example.com");
-    await stranger.page.getByLabel("Password").fill(PASSWORD);
-    await stranger.page.getByRole("button", { name: "Create" }).click();
-    await stranger.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
-    await stranger.page.goto(`${site.product.url}/playground`);
-    await stranger.page.getByText("No active key").waitFor();
-    const [ada, bob] = [await servicesOf(page), await servicesOf(stranger.page)];
+    const visitor = await site.visit("/sign-up");
+    await visitor.page.getByLabel("E-mail").fill("bob@example.com");
+    await visitor.page.getByLabel("Password").fill(PASSWORD);
+    await visitor.page.getByRole("button", { name: "Create" }).click();
+    await visitor.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    await visitor.page.goto(`${site.product.url}/playground`);
+    await visitor.page.getByText("No active key").waitFor();
+    const [ada, bob] = [await servicesOf(page), await servicesOf(visitor.page)];
     const theirs = (await ada.keys.list({})).keys[0]!.id;
     const own = (await bob.keys.create({ name: "bob's" })).key!.id;
     const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: "Hello" } }] }];

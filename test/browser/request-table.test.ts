@@ -134,7 +134,7 @@ describe("the table of requests", () => {
     await page.getByLabel("Time", { exact: true }).selectOption("Custom…");
     await page.getByLabel("From").waitFor();
     expect(new URL(page.url()).search).toMatch(/^\?since=[^&]+&until=[^&]+$/);
-    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.getByRole("button", { name: "Clear all" }).click();
     await expect.poll(() => rows().count()).toBe(51);
   });
 

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { openStore } from "../../src/store/store.ts";
 import { writeHistory } from "../support/history.ts";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, openKeys, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const HOSTILE = "<img src=x onerror=alert(1)>";
@@ -132,16 +133,43 @@ describe("the request log", () => {
     await page.reload();
     await row("fallback for alpha-opus-4.5").waitFor();
     expect(await page.getByLabel("Model", { exact: true }).inputValue()).toBe("alpha-opus-4.5");
-    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.getByRole("button", { name: "Clear all" }).click();
     await row("Rejected by provider").waitFor();
     expect(new URL(page.url()).search).toBe("");
+  });
+
+  it("has a chip for each filter, which removes it by the keyboard and says so", async () => {
+    const search = "?outcome=failed&model=alpha-opus-4.5&range=24h&tag=blue&order=cost";
+    await page.goto(`${site.product.url}/requests${search}`);
+    const chips = page.getByRole("group", { name: "Active filters" });
+    const names = async () =>
+      (await chips.getByRole("listitem").allTextContents()).map((text) => text.replace("Remove filter ", ""));
+    await expect
+      .poll(names)
+      .toEqual(["Time: Last 24 hours", "Status: All errors", "Model: alpha-opus-4.5", "Tag: blue"]);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await chips.getByRole("button", { name: "Remove filter Status: All errors" }).press("Enter");
+    await expect.poll(names).toEqual(["Time: Last 24 hours", "Model: alpha-opus-4.5", "Tag: blue"]);
+    expect(new URL(page.url()).search).toBe("?model=alpha-opus-4.5&range=24h&tag=blue&order=cost");
+    const focused = () => page.locator(":focus").textContent();
+    // The focus goes to the next one, and from the last one to the one before.
+    expect(await focused()).toBe("Remove filter Model: alpha-opus-4.5");
+    await chips.getByRole("button", { name: "Remove filter Tag: blue" }).press("Space");
+    await expect.poll(focused).toBe("Remove filter Model: alpha-opus-4.5");
+    expect(await chips.getByRole("status").innerText()).toBe("Filters: Time: Last 24 hours, Model: alpha-opus-4.5");
+    expect(await page.getByLabel("Model", { exact: true }).inputValue()).toBe("alpha-opus-4.5");
+    await chips.getByRole("button", { name: "Clear all" }).press("Enter");
+    await expect.poll(() => chips.getByRole("status").innerText()).toBe("No filters");
+    expect(await focused()).toBe("No filters");
+    // The order is no filter.
+    expect(new URL(page.url()).search).toBe("?order=cost");
   });
 
   it("shows an error for an invalid filter in the URL", async () => {
     await page.goto(`${site.product.url}/requests?outcome=${encodeURIComponent(HOSTILE)}`);
     await page.getByText("filter.outcome: must be served, failed, process_lost or a failure code.").first().waitFor();
     expect(await page.getByLabel("Status").inputValue()).toBe(HOSTILE);
-    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.getByRole("button", { name: "Clear all" }).click();
     await row("Success").first().waitFor();
   });
 

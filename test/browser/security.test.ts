@@ -10,13 +10,13 @@ const PAGES: Readonly<Record<string, (target: string) => string>> = {
   // A text/plain form can produce a body that looks like JSON.
   "/form": (target) =>
     `<form method="post" enctype="text/plain" action="${target}">` +
-    `<input name='{"name":"a stranger","x":"' value='"}'><button>Win</button></form>`,
+    `<input name='{"name":"a forgery","x":"' value='"}'><button>Win</button></form>`,
   "/frame": (target) => `<iframe src="${target}"></iframe>`,
 };
 
 let site: Site;
 let victim: Visit;
-let stranger: Server;
+let attacker: Server;
 
 beforeAll(async () => {
   site = await startSite({ config: { sign_up: "open" } });
@@ -24,23 +24,23 @@ beforeAll(async () => {
   await setUp(victim.page);
   // Server of another origin. For browsers, 127.0.0.1 with another port is the same site, and localhost is another
   // site.
-  stranger = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url!, "http://stranger");
+  attacker = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url!, "http://attacker");
     const target = site.product.url + (searchParams.get("target") ?? "");
     response.writeHead(200, { "content-type": "text/html" }).end(PAGES[pathname]?.(target) ?? "<p>Hello</p>");
   });
-  stranger.listen(0);
-  await once(stranger, "listening");
+  attacker.listen(0);
+  await once(attacker, "listening");
 });
 afterAll(async () => {
-  stranger?.close();
+  attacker?.close();
   await site?.close();
 });
 
 /** Opens a page of the other origin in the victim's browser. */
-async function openStrangersPage(host: string, path = "/"): Promise<Page> {
+async function openAttackPage(host: string, path = "/"): Promise<Page> {
   const page = await victim.page.context().newPage();
-  await page.goto(`http://${host}:${(stranger.address() as AddressInfo).port}${path}`);
+  await page.goto(`http://${host}:${(attacker.address() as AddressInfo).port}${path}`);
   return page;
 }
 
@@ -61,14 +61,14 @@ const sessionCookie = async (context: BrowserContext) =>
 
 describe("pages of other origins", () => {
   it.each(["127.0.0.1", "localhost"])("cannot call the services with the victim's session, from %s", async (host) => {
-    const page = await openStrangersPage(host);
+    const page = await openAttackPage(host);
     // The preflight request is not allowed.
-    expect(await call(page, "KeyService/Create", { name: "a stranger" })).toBe("TypeError: Failed to fetch");
+    expect(await call(page, "KeyService/Create", { name: "a forgery" })).toBe("TypeError: Failed to fetch");
     await page.close();
   });
 
   it.each(["127.0.0.1", "localhost"])("cannot post a form to the services, from %s", async (host) => {
-    const page = await openStrangersPage(host, "/form?target=/parley.console.v1.KeyService/Create");
+    const page = await openAttackPage(host, "/form?target=/parley.console.v1.KeyService/Create");
     const answered = page.waitForResponse((response) => response.url().includes("/parley.console.v1."));
     await page.getByRole("button").click();
     expect((await answered).status()).toBe(403);
@@ -78,11 +78,11 @@ describe("pages of other origins", () => {
   it("have not created a key", async () => {
     await victim.page.reload();
     await victim.page.getByText("first key").waitFor();
-    expect(await victim.page.getByText("a stranger").count()).toBe(0);
+    expect(await victim.page.getByText("a forgery").count()).toBe(0);
   });
 
   it.each(["/", "/keys", "/sign-in", "/sign-up"])("cannot show %s in a frame", async (path) => {
-    const page = await openStrangersPage("127.0.0.1", `/frame?target=${path}`);
+    const page = await openAttackPage("127.0.0.1", `/frame?target=${path}`);
     // The browser shows its own error page instead.
     await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
     await page.close();

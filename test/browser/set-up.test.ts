@@ -11,12 +11,12 @@ const EXPOSED = { http: { listen: "127.0.0.1:0", trusted_proxies: ["10.0.0.0/8"]
 describe("the set-up of an exposed installation", () => {
   it("requires the setup token, and reads it from the printed link", async () => {
     site = await startSite({ config: EXPOSED });
-    const stranger = await site.visit("/");
-    await stranger.page.getByLabel("E-mail").fill("eve@example.com");
-    await stranger.page.getByLabel("Password").fill("four unrelated words");
-    await stranger.page.getByRole("button", { name: "Create" }).click();
-    await stranger.page.getByText("requires the setup token").waitFor();
-    expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
+    const visitor = await site.visit("/");
+    await visitor.page.getByLabel("E-mail").fill("eve@example.com");
+    await visitor.page.getByLabel("Password").fill("four unrelated words");
+    await visitor.page.getByRole("button", { name: "Create" }).click();
+    await visitor.page.getByText("requires the setup token").waitFor();
+    expect(await findBarriersEverywhere(visitor.page)).toEqual([]);
     const [link = ""] = /\/sign-up#setup=[\w-]+/.exec(site.product.output.stdout) ?? [];
     const { page, complaints } = await site.visit(link);
     expect(await page.getByLabel("Setup token").inputValue()).toBe(link.split("=")[1]);

@@ -130,7 +130,7 @@ describe("an invitation where passwords are off", () => {
   });
 });
 
-describe("the way in of the command line", () => {
+describe("the sign-in by the command line", () => {
   it("signs an administrator in by a link, while the provider does not answer", async () => {
     await start({ password: false });
     const first = await site.visit("/");

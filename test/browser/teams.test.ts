@@ -65,7 +65,7 @@ describe("a team's first day", () => {
     await row(page, "Teams", "Search").getByText("$50.00/month").waitFor();
   });
 
-  it("goes on with its first maintainer, found by e-mail address", async () => {
+  it("continues with its first maintainer, found by e-mail address", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Members of Search" }).click();
     await page.getByText("This team has no members.").waitFor();

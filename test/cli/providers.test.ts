@@ -36,13 +36,13 @@ beforeAll(async () => {
   const providers = {
     right: at(`${base}/v1`),
     short: at(base),
-    stranger: at(`${base}/v1`, "credential-of-somebody-else"),
+    refused: at(`${base}/v1`, "credential-of-somebody-else"),
     away: at("http://127.0.0.1:1/v1"),
     silent: at(`${base}/v1`),
     imported: at(`${base}/v1`),
     locked: at(`${base}/v1`, "credential-of-somebody-else"),
   };
-  const names = ["right", "short", "stranger", "away"];
+  const names = ["right", "short", "refused", "away"];
   const models: Record<string, unknown> = Object.fromEntries(
     names.map((name) => [`${name}/m`, { provider: name, upstream_model: "m-1" }]),
   );
@@ -78,7 +78,7 @@ describe("providers test", () => {
 
   it.each([
     ["short", "(HTTP 404)", "base_url: an address of the dialect openai usually ends in /v1"],
-    ["stranger", "(HTTP 401)", "Check api_keys"],
+    ["refused", "(HTTP 401)", "Check api_keys"],
     ["away", "ECONNREFUSED", "Check base_url, the network, and whether the server runs."],
   ])("says what is wrong with %s", async (name, said, advice) => {
     const { code, stdout, stderr } = await run("providers", "test", name);
@@ -89,10 +89,7 @@ describe("providers test", () => {
   });
 
   it.each([
-    [
-      ["nobody"],
-      "nobody: there is no such provider; there are: right, short, stranger, away, silent, imported, locked",
-    ],
+    [["nobody"], "nobody: there is no such provider; there are: right, short, refused, away, silent, imported, locked"],
     [["righ"], "did you mean right?"],
     [["silent"], "no model of silent makes completions; add one to models"],
     [["right", "--model", "away/m"], "right has no model away/m; it has: right/m"],

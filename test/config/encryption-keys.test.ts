@@ -111,7 +111,7 @@ describe("keys of encryption", () => {
     expect(existsSync(mark)).toBe(false);
   });
 
-  it("that nobody has read are never taken for missing ones", () => {
+  it("that were not read are never treated as missing", () => {
     const text = JSON.stringify({ account_credentials: { encryption_key_command: ["true"] } });
     const parse = () => parseConfig({ file: "parley.yaml", text, env: {} });
     expect(parse).toThrow("account_credentials.encryption_key_command: has not been read");

@@ -289,7 +289,7 @@ describe("what has no counterpart", () => {
     expect(yaml).toContain("invented_setting");
   });
 
-  it("is told with what to do instead, where there is something", () => {
+  it("is listed with an alternative, where there is one", () => {
     const { remarks } = convertFile("large.yaml");
     const textOf = (setting: string) => remarks.find((remark) => remark.setting === setting)?.text;
     expect(textOf("general_settings.master_key")).toContain("parley keys create");

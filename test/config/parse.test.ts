@@ -4,6 +4,7 @@ import { type Environment, VARIABLE_SETTINGS } from "../../src/config/environmen
 import { parseConfig } from "../../src/config/parse.ts";
 import { redactConfig } from "../../src/config/settings.ts";
 import type { Capabilities } from "../../src/core/provider.ts";
+import { errorOf } from "../support/errors.ts";
 
 const KEY = "a-long-enough-credential";
 
@@ -11,15 +12,7 @@ function parse(text: string, env: Environment = {}) {
   return parseConfig({ file: "parley.yaml", text, env });
 }
 
-function errorOf(text: string, env: Environment = {}): string {
-  try {
-    parse(text, env);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  throw new Error("the configuration was accepted");
-}
+const refusalOf = (text: string, env: Environment = {}): string => errorOf(ConfigError, () => parse(text, env)).message;
 
 /** A provider with this setting. */
 function oidc(setting: string): string {
@@ -199,14 +192,14 @@ describe("interpolation", () => {
     ["two\r\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
     ["sk-1234", "this is a sample"],
   ])("reports the variable and the place, not the value: %j", (value, expected) => {
-    const message = errorOf(text, { ALPHA_API_KEY: value });
+    const message = refusalOf(text, { ALPHA_API_KEY: value });
     expect(message).toContain("parley.yaml:3:16: providers.alpha.api_keys[0]");
     expect(message).toContain(expected);
     expect(message).not.toMatch(/lines-of-secret|sk-1234/);
   });
 
   it("refuses a malformed variable", () => {
-    expect(errorOf("data_dir: ${not closed")).toContain("parley.yaml:1:11: data_dir: a variable is written ${NAME}");
+    expect(refusalOf("data_dir: ${not closed")).toContain("parley.yaml:1:11: data_dir: a variable is written ${NAME}");
   });
 });
 
@@ -359,20 +352,20 @@ describe("errors in the file", () => {
     ["a: 1\n---\nb: 2", "2:1: there is a second document"],
     ["http: !secret {}", "1:7: this is not valid YAML"],
   ])("%j is refused with its place and the remedy", (text, expected) => {
-    const message = errorOf(text);
+    const message = refusalOf(text);
     expect(message).toContain(expected);
     expect(message).toMatch(/parley\.yaml:\d+:\d+: /);
     expect(message).not.toMatch(/^\s+at /m);
   });
 
   it("with a credential as a key name do not contain it", () => {
-    const message = errorOf(`providers: { alpha: { api_keys: [x], ${KEY}-of-ours } }`);
+    const message = refusalOf(`providers: { alpha: { api_keys: [x], ${KEY}-of-ours } }`);
     expect(message).toContain("1:38: providers.alpha.a-long-enoug…: unknown key");
     expect(message).not.toContain(KEY);
   });
 
   it("are all reported at once", () => {
-    const message = errorOf("http: { lisen: x }\ngrpc: { port: 1 }\nlog: { level: loud }");
+    const message = refusalOf("http: { lisen: x }\ngrpc: { port: 1 }\nlog: { level: loud }");
     expect(message.split("\n")).toHaveLength(4);
   });
 });
@@ -409,7 +402,7 @@ describe("providers", () => {
     ["https://ollama:11434", "a name of a private network"],
   ])("at %s need allow_private", (baseUrl, reason) => {
     const entry = `dialect: openai, base_url: "${baseUrl}"`;
-    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(
+    expect(refusalOf(`providers: { local: { ${entry} } }`)).toContain(
       `${reason}; if that is intended, write allow_private`,
     );
     const config = parse(`providers: { local: { ${entry}, allow_private: true } }\n${OF_LOCAL}`);
@@ -419,7 +412,7 @@ describe("providers", () => {
   it.each(["ftp://a.example", "a.example", "https://u:secret@a.example", "https://a.example/?key=secret"])(
     "cannot be at %s",
     (baseUrl) => {
-      const message = errorOf(`providers: { local: { dialect: openai, base_url: "${baseUrl}" } }`);
+      const message = refusalOf(`providers: { local: { dialect: openai, base_url: "${baseUrl}" } }`);
       expect(message).toContain("1:50: providers.local.base_url: must");
       expect(message).not.toContain("secret");
     },
@@ -438,14 +431,14 @@ describe("providers", () => {
     ["openai", "x-parley-hops: a", "headers.x-parley-hops: this header is set by Parley itself"],
   ])("of the dialect %s cannot set the header %s", (dialect, header, problem) => {
     const entry = `dialect: ${dialect}, base_url: "https://a.example", api_keys: [${KEY}], headers: { ${header} }`;
-    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
+    expect(refusalOf(`providers: { local: { ${entry} } }`)).toContain(problem);
   });
 
   it("take no credentials of accounts where a header may carry their own", () => {
     const of = (more: string): string =>
       `providers: { local: { base_url: "https://a.example", account_credentials: allowed, ${more} } }\n${OF_LOCAL}`;
     const header = "headers: { Api-Key: a }";
-    expect(errorOf(of(`dialect: openai, ${header}`))).toContain(
+    expect(refusalOf(of(`dialect: openai, ${header}`))).toContain(
       "providers.local.account_credentials: is not for a provider without api_keys but with headers, which may carry its credential",
     );
     for (const fine of [
@@ -477,7 +470,7 @@ describe("providers", () => {
     ).toMatchObject({
       connections: { max: 8, maxAgeMs: 1_000, maxRequests: 1, perAccount: true, http2: true },
     });
-    expect(errorOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
+    expect(refusalOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
       "providers.local.connections.max: must be at least 1",
     );
   });
@@ -515,7 +508,7 @@ describe("providers", () => {
 describe("models", () => {
   it("of a private server may have any credential, those of a public one no sample", () => {
     const entry = "dialect: openai, base_url: 'https://a.example/v1', api_keys: [test]";
-    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain("local.api_keys[0]: this is a sample");
+    expect(refusalOf(`providers: { local: { ${entry} } }`)).toContain("local.api_keys[0]: this is a sample");
     expect(parse(`providers: { local: { ${entry}, allow_private: true } }\n${OF_LOCAL}`).providers[0]).toMatchObject({
       apiKeys: ["test"],
     });
@@ -594,7 +587,7 @@ describe("models", () => {
     ["modalities: { input: [smell], output: [text] }", "models.beta-3-flash.modalities.input[0]: "],
     ["modalities: { input: [text], output: [text, video] }", "models.beta-3-flash.modalities.output[1]: "],
   ])("are refused with %s", (entry, message) => {
-    expect(errorOf(`models: { beta-3-flash: { ${entry} } }`)).toContain(message);
+    expect(refusalOf(`models: { beta-3-flash: { ${entry} } }`)).toContain(message);
   });
 
   it("may read documents and videos", () => {
@@ -627,7 +620,7 @@ describe("models", () => {
     expect(config.models.find(({ upstreamModel }) => upstreamModel === "x")).toMatchObject({
       capabilities: { reasoning: "none", imageOptions: false },
     });
-    expect(errorOf(`providers: { ${local} }\nmodels: { beta-3-flash: { provider: local } }`)).toContain(
+    expect(refusalOf(`providers: { ${local} }\nmodels: { beta-3-flash: { provider: local } }`)).toContain(
       "models.beta-3-flash.upstream_model: is required with another provider",
     );
   });
@@ -671,7 +664,7 @@ describe("models of embeddings", () => {
       "is only for models with modalities.output: [embedding]",
     ],
   ])("are refused: %#", (text, problem) => {
-    expect(errorOf(text)).toContain(problem);
+    expect(refusalOf(text)).toContain(problem);
   });
 
   const pair = (interchangeable: string): string => `${providers}
@@ -699,7 +692,7 @@ models:
       "models.beta-3-flash.interchangeable: is only for models that make embeddings",
     ],
   ])("do not name others: %#", (text, problem) => {
-    expect(errorOf(text)).toContain(problem);
+    expect(refusalOf(text)).toContain(problem);
   });
 
   it("that are built in are left out at a provider without embeddings", () => {

@@ -1,18 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { parseConfig } from "../../src/config/parse.ts";
+import { errorOf } from "../support/errors.ts";
 
 const parse = (text: string) => parseConfig({ file: "parley.yaml", text, env: {} });
 
-function errorOf(text: string): string {
-  try {
-    parse(text);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  throw new Error("the configuration was accepted");
-}
+const refusalOf = (text: string): string => errorOf(ConfigError, () => parse(text)).message;
 
 /** The models of a file with one name of several models, without line breaks. */
 const chat = (entry: string): string => `models: { chat: ${entry}, tools: { targets: [{ model: beta-3-flash }] } }`;
@@ -117,7 +110,7 @@ describe("a name with targets", () => {
     ],
     ["{ provider: alpha, upstream_model: x, policy: weighted }", "models.chat.policy: is only for a name with targets"],
   ])("is refused as %s", (entry, expected) => {
-    expect(errorOf(chat(entry))).toContain(expected);
+    expect(refusalOf(chat(entry))).toContain(expected);
   });
 });
 
@@ -136,6 +129,6 @@ models: { alpha-opus-4.5: { labels: { region: us } }, alpha-haiku-4.5: {} }`);
     ["{ regoin: eu }", "labels.regoin: unknown"],
     ["{ region: E U }", "labels.region: must be 1 to 64 of a-z, 0-9, ., _ and -"],
   ])("are refused as %s", (labels, expected) => {
-    expect(errorOf(`models: { alpha-opus-4.5: { labels: ${labels} } }`)).toContain(expected);
+    expect(refusalOf(`models: { alpha-opus-4.5: { labels: ${labels} } }`)).toContain(expected);
   });
 });

@@ -174,7 +174,7 @@ describe("the simulator beside a stored configuration", () => {
 });
 
 describe("an entry of the file", () => {
-  it("goes before a stored one of its name", () => {
+  it("takes precedence over a stored one of its name", () => {
     const file = `
       providers: { acme: { dialect: openai, base_url: "https://file.example/v1", api_keys: ["${KEY}-of-the-file"] } }
       models: { acme/one: { provider: acme, upstream_model: of-the-file } }
@@ -261,7 +261,7 @@ describe("the models of a provider of the file", () => {
   });
 });
 
-it("the environment goes before stored entries", () => {
+it("the environment takes precedence over stored entries", () => {
   const document = 'providers: { alpha: { base_url: "https://stored.example" } }\ntimeouts: { idle_ms: 7000 }';
   const env = { ALPHA_API_KEY: KEY, PARLEY_TIMEOUTS_IDLE_MS: "8000" };
   const source = sourceOf(document, { env });
@@ -292,7 +292,7 @@ breaker: { failures: 3 }
     expect(config.breaker).toEqual({ failures: 3, openMs: 5000, maxOpenMs: 30_000 });
   });
 
-  it("give way to the file and to variables, one by one, and are listed with where each is from", () => {
+  it("are overridden by the file and by variables, one by one, and are listed with where each is from", () => {
     const source = sourceOf(document, {
       file: "limits: { requests_per_minute: 600, burst_seconds: 5 }",
       env: { PARLEY_RETRIES_CAP_MS: "700", PARLEY_LIMITS_TOKENS_PER_MINUTE: "1000" },
@@ -371,7 +371,7 @@ describe("a stored entry that is not valid", () => {
     ]);
   });
 
-  it("does not take the file with it, when a change of the file contradicts it", () => {
+  it("does not invalidate the file when a change of the file contradicts it", () => {
     const file = "models: { gpt-5: { provider: alpha, upstream_model: x } }\nsimulator: { enabled: true }";
     const config = parse(DOCUMENT, { file });
     expect(config.models.map(({ id }) => id)).toContain("gpt-5");

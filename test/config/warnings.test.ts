@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -98,6 +98,21 @@ describe("an unsafe configuration", () => {
       expect(settings({})).toEqual(expected);
     }
     expect(listWarnings(load({}))[0]?.text).toContain(`chmod 700 ${dataDir}`);
+  });
+
+  it("causes a warning when every user may change the file", () => {
+    expect(settings({}, { mode: 0o666 })).toEqual([file]);
+    expect(settings({}, { mode: 0o664 })).toEqual([]);
+    expect(listWarnings(load({}, { mode: 0o602 }))[0]?.text).toContain(`chmod o-w ${file}`);
+  });
+
+  // Only root may give a directory away.
+  it.skipIf(process.getuid?.() !== 0)("causes a warning when the data directory belongs to another user", () => {
+    const dataDir = join(home, "data");
+    mkdirSync(dataDir, { mode: 0o700 });
+    expect(settings({})).toEqual([]);
+    chownSync(dataDir, 12_345, 0);
+    expect(listWarnings(load({}))[0]?.text).toContain(`${dataDir} belongs to another user (12345)`);
   });
 
   it("is valid: config check reports that on stdout, and warns on stderr", async () => {

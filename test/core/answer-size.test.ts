@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { type Audio, AudioSchema, TokenLogprobSchema } from "../../gen/parley/v1/message_pb.js";
-import { Failure } from "../../src/core/failure.ts";
 import { AnswerBuilder, ChoiceWriter, deltaChunk, MAX_ANSWER_BYTES } from "../../src/core/chunks.ts";
+import { findFailure } from "../support/errors.ts";
 
 const PLACE = { choiceIndex: 0, partIndex: 0 };
 const MIB = 1024 * 1024;
@@ -28,20 +28,10 @@ const text = (value: string, tokens = 0): CompletionChunk => {
 function roomFor(chunk: CompletionChunk): number {
   const builder = begun();
   for (let count = 0; count < 200; count++) {
-    const failure = refusalOf(() => builder.add(chunk));
+    const failure = findFailure(() => builder.add(chunk));
     if (failure?.code === "upstream_protocol") return count;
   }
   return expect.fail("it was taken whole");
-}
-
-function refusalOf(work: () => void): Failure | undefined {
-  try {
-    work();
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  return undefined;
 }
 
 describe("an answer that is joined from a stream", () => {

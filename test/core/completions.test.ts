@@ -46,9 +46,9 @@ const COST_MICRO_USD = 570;
 const NEVER = new Promise<void>(() => undefined);
 
 interface CoreOptions extends WorldOptions {
-  /** What the recorder fails with, if it does. */
+  /** The failure of the recorder, if any. */
   readonly recorderFault?: Error;
-  /** What the limiter answers to everybody. */
+  /** The limiter's answer to every call. */
   readonly refusal?: Failure;
   readonly ledger?: Parameters<typeof memoryLedger>[0];
   /** Default: a key without limits. */
@@ -127,7 +127,7 @@ describe("a whole completion", () => {
     });
   });
 
-  it("is asked for in the name of its caller's line of keys, so that it takes that line's turns", async () => {
+  it("has its caller's key family, by which its reads are scheduled", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     await core.create();
     expect(core.world.provider.calls).toMatchObject([{ keyFamilyId: somebody.keyFamilyId }]);
@@ -167,7 +167,7 @@ describe("the conversation of a request", () => {
     return { translated, left: (request as { messages: readonly unknown[] }).messages.length };
   }
 
-  it("is let go once it is translated for the only model, whose retries send the same bytes", async () => {
+  it("is released once it is translated for the only model, whose retries send the same bytes", async () => {
     expect(await messagesOf({})).toEqual({ translated: [1], left: 0 });
   });
 
@@ -175,7 +175,7 @@ describe("the conversation of a request", () => {
     expect(await messagesOf({ fallbackModels: ["b"] })).toEqual({ translated: [1, 1], left: 1 });
   });
 
-  it("is let go when a stream has content, after which no other model is asked", async () => {
+  it("is released when a stream has content, after which no other model is asked", async () => {
     const core = createCore({ scripts: { a: [serves("hi", "there")], b: [counted] } });
     const translate = vi.spyOn(core.world.provider, "translate");
     const left: number[] = [];
@@ -334,7 +334,7 @@ describe("the record", () => {
     ]);
   });
 
-  it("is made before the caller learns of the end", async () => {
+  it("is made before the caller gets the end", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     const ended = core.stream()[Symbol.asyncIterator]();
     const rest = async (): Promise<number> => {
@@ -380,7 +380,7 @@ describe("the record", () => {
     expect(core.records).toMatchObject([{ outcome: "served", failure: undefined }]);
   });
 
-  it("of a caller who left with the last content says cancelled, and is written down", async () => {
+  it("of a caller who left with the last content says cancelled, and is recorded", async () => {
     const core = createCore({ scripts: { a: [serves("one")] } });
     for await (const batch of core.stream()) if (batch[0]!.event.case === "choiceFinish") break;
     expect(core.records).toMatchObject([{ outcome: "cancelled", servedModel: "a" }]);
@@ -409,7 +409,7 @@ describe("the record", () => {
     },
   );
 
-  it("of a caller who was gone says so", async () => {
+  it("of a caller who had left before says so", async () => {
     const core = createCore({ scripts: { a: [{ ending: "hang" }] } });
     core.world.clock.after(500, () => core.caller.abort(new Failure("cancelled", "Gone.")));
     await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
@@ -427,7 +427,7 @@ describe("the record", () => {
 describe("what a completion may come to", () => {
   const asked = { maxOutputTokens: 100 };
 
-  it("is reserved before it is sent, and given back but for what was used", async () => {
+  it("is reserved before it is sent, and released but for what was used", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     await core.create(asked);
     const [demand] = core.demands;
@@ -465,14 +465,14 @@ describe("what a completion may come to", () => {
     expect(costs[2]).toBeUndefined();
   });
 
-  it("is given back and written down whatever becomes of logs and metrics", async () => {
+  it("is released and recorded also when logs and metrics fail", async () => {
     const core = createCore({ scripts: { a: [counted] }, recorderFault: new Error("no metrics") });
     await expect(core.create(asked)).rejects.toThrow("no metrics");
     expect(core.releases).toEqual([110]);
     expect(core.entries).toMatchObject([{ outcome: "served", costMicroUsd: COST_MICRO_USD }]);
   });
 
-  it("is refused before any upstream hears of it, and nothing is owed then", async () => {
+  it("is refused before any upstream is called, and nothing is held then", async () => {
     const refusal = new Failure("rate_limited", "Too many.");
     const core = createCore({ scripts: { a: [counted] }, refusal });
     await expect(core.create()).rejects.toBe(refusal);
@@ -482,7 +482,7 @@ describe("what a completion may come to", () => {
     expect(core.records).toMatchObject([{ outcome: "rate_limited" }, { outcome: "rate_limited" }]);
   });
 
-  it("is not taken while the ledger cannot promise to keep more", async () => {
+  it("is refused while the ledger cannot accept more", async () => {
     const refusal = new Failure("overloaded", "Full.");
     const core = createCore({ scripts: { a: [counted] }, ledger: { refusal } });
     await expect(core.create()).rejects.toBe(refusal);
@@ -519,7 +519,7 @@ describe("the ledger", () => {
     expect(endedAtMs - startedAtMs).toBe(300);
   });
 
-  it("is written before the caller learns of the end", async () => {
+  it("is written before the caller gets the end", async () => {
     const written = Promise.withResolvers<void>();
     const core = createCore({ scripts: { a: [counted] }, ledger: { durable: () => written.promise } });
     let ended = false;
@@ -625,6 +625,42 @@ describe("the ledger", () => {
     expect(core.entries).toMatchObject([{ partial: true, estimated: false, costMicroUsd: COST_MICRO_USD }]);
   });
 
+  it.each([
+    ["only zeros", { inputTokens: 0, outputTokens: 0 }],
+    ["no prompt", { inputTokens: 0, outputTokens: 10 }],
+    ["no answer, of which there was some", { inputTokens: 100, outputTokens: 0 }],
+  ])("has an estimate where the provider's count has %s", async (_, counts) => {
+    const zeros = usageChunk({ ...usage, ...counts });
+    const script: Script = {
+      batches: [[say("hi there, you")], [finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), zeros]],
+      ending: "end",
+    };
+    for (const how of ["create", "read"] as const) {
+      const core = createCore({ scripts: { a: [script] } });
+      await core[how]();
+      const [{ tokens, costMicroUsd, estimated }] = core.entries as [LedgerEntry];
+      expect([tokens.prompt > 0, tokens.completion, estimated]).toEqual([true, 4, true]);
+      expect(costMicroUsd).toBe(tokens.prompt * 5 + 4 * 25);
+      expect(core.records).toMatchObject([{ usage: undefined, costMicroUsd: undefined }]);
+    }
+  });
+
+  it("has the count of a prompt whose answer was empty", async () => {
+    const empty = usageChunk({ ...usage, cachedInputTokens: 0, outputTokens: 0 });
+    const core = createCore({
+      scripts: {
+        a: [
+          {
+            batches: [[finishChunk(0, { reason: FinishReason.CONTENT_FILTER, native: "SAFETY" }), empty]],
+            ending: "end",
+          },
+        ],
+      },
+    });
+    await core.create();
+    expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: 500 }]);
+  });
+
   it.each(["cancelled", "unauthenticated", "permission_denied", "stopped"] as const)(
     "has the prompt, and all that can have been generated, when the call ended as %s while a provider was at work",
     async (outcome) => {
@@ -721,7 +757,7 @@ describe("an attempt that ended without the provider's count", () => {
     expect(core.world.provider.calls).toMatchObject([{ state: "ended" }]);
   });
 
-  it("has of a stream what was said after its caller had left, which is told to nobody", async () => {
+  it("counts what a stream says after its caller has left", async () => {
     const core = createLeaving(answersAfter(1_200));
     const { batches, failure } = await core.read();
     expect([said(batches), failure?.code]).toEqual(["start hi", "cancelled"]);
@@ -775,7 +811,7 @@ describe("an attempt that ended without the provider's count", () => {
     expect(entry.costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
   });
 
-  it("is booked by no less than what went by", async () => {
+  it("is booked by no less than what was received", async () => {
     const text = "слово ".repeat(500);
     const core = createLeaving({ batches: [[say(text)]], ending: "hang" }, 1);
     await core.read();

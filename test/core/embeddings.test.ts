@@ -112,7 +112,7 @@ describe("embeddings", () => {
     expect(report!.omitted).toMatchObject([{ field: "100", reason: OmissionReason.UNKNOWN }]);
   });
 
-  it("are written down once, with the provider's count, before the caller gets them", async () => {
+  it("are recorded once, with the provider's count, before the caller gets them", async () => {
     let isDurable = false;
     const durable = async (): Promise<void> => void (isDurable = true);
     const core = createCore({ scripts: { a: [counted] }, ledger: { durable } });
@@ -283,7 +283,7 @@ describe("an embedding call that ends early", () => {
   };
 
   it.each(["cancelled", "deadline_exceeded"] as const)(
-    "%s is answered at once, and written down with the count that comes in time",
+    "%s is answered at once, and recorded with the count that comes in time",
     async (code) => {
       const core = createCore({ scripts: { a: [{ ...counted, pauseMs: 1_000 }] }, facts });
       core.world.clock.after(500, () => core.caller.abort(new Failure(code, "Gone.")));

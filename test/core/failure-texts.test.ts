@@ -8,7 +8,7 @@ const SOURCES = join(import.meta.dirname, "../../src");
 /** One widely used client takes an error with one of these for final, and never tries again. */
 const FINAL_WORDS = /quota|billing|credit(?!ential)/i;
 
-/** What the sources give to `new Failure(code, message)`, wherever it is written out. */
+/** The messages of all `new Failure(code, message)` in the sources. */
 function failureMessages(path: string): string[] {
   const source = readFileSync(join(SOURCES, path), "utf8");
   const messages: string[] = [];
@@ -21,7 +21,7 @@ function failureMessages(path: string): string[] {
   return messages;
 }
 
-it("trap 32: no failure is told in words that make clients give up", () => {
+it("trap 32: no failure has a text that makes clients give up", () => {
   const files = readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
   const messages = files.flatMap(failureMessages);
   expect(messages.length).toBeGreaterThan(50);

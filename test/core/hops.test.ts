@@ -18,7 +18,7 @@ describe("the count of gateways", () => {
     expect(readHops(header)).toBe(hops);
   });
 
-  it.each([0, 1])("of %i is let through: a gateway behind another one is meant", (hops) => {
+  it.each([0, 1])("of %i is permitted: one gateway may be behind another", (hops) => {
     expect(() => refuseCircles(hops)).not.toThrow();
   });
 

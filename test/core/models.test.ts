@@ -157,7 +157,7 @@ describe("the models", () => {
     expect(await messageOf("aa", mayUse(["b"]))).not.toContain("'a'");
   });
 
-  it("count as a request when they are asked for, and the caller is told what is left", async () => {
+  it("count as a request, and the caller gets the remaining limits", async () => {
     const before = demands.length;
     await models.list(mayUse(undefined));
     expect(demands.slice(before)).toMatchObject([{ tokens: 0, costMicroUsd: 0, completionId: "chatcmpl-1" }]);

@@ -200,7 +200,7 @@ describe("state of another provider or account, and what was never given", () =>
     expect(opened(given).omitted).toEqual(LOST);
   });
 
-  it("does not take the state of others along, and each provider gets its own", () => {
+  it("does not remove the state of others, and each provider gets its own", () => {
     const both = [...sealed([text("a", "s")]), ...sealed([text("b", "t")], { owner: { ...OWNER, provider: "two" } })];
     const request = requestOf(both);
     const given = openState(request, { seal, accountId: OWNER.accountId, body: undefined })!;
@@ -211,7 +211,7 @@ describe("state of another provider or account, and what was never given", () =>
     expect(signatures("three")).toEqual(["", ""]);
   });
 
-  it("takes the other native blocks of its message along: a result without its call would be refused", () => {
+  it("removes the other native blocks of its message too: a result without its call would be refused", () => {
     const call1 = native({ type: "server_tool_use", id: "1" });
     const { omitted } = opened([call1, text("a"), native({ tool_use_id: "1", encrypted_content: "forged" })]);
     expect(omitted).toEqual(["parts[0]", "parts[2]"]);

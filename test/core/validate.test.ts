@@ -16,6 +16,7 @@ import { validate } from "../../src/core/validate.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
+import { findFailure } from "../support/errors.ts";
 
 type Wrong = MessageInitShape<typeof CompletionRequestSchema>;
 type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
@@ -25,15 +26,8 @@ const painter = modelOf("painter", text.provider, {
   upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) },
 });
 
-function failureOf(wrong: Wrong, primary = text): Failure | undefined {
-  try {
-    validate(requestTo(wrong), primary, () => ["painter"]);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  return undefined;
-}
+const failureOf = (wrong: Wrong, primary = text): Failure | undefined =>
+  findFailure(() => validate(requestTo(wrong), primary, () => ["painter"]));
 
 const said = (...messages: readonly Message[]): Wrong => ({ messages: [...messages] });
 const user = message(Role.USER, "hi");
@@ -80,7 +74,7 @@ describe("a request is refused", () => {
       "must be one of system, developer, user, assistant, tool",
     ],
     [
-      "with a message with a role that nobody knows",
+      "with a message with an unknown role",
       said(message(99 as Role, "hi")),
       "messages[0].role",
       "must be one of system, developer, user, assistant, tool",
@@ -378,7 +372,7 @@ describe("a request is refused", () => {
       ],
     ),
     [
-      "for a modality that nobody knows",
+      "for an unknown modality",
       { modalities: [Modality.TEXT, 9 as Modality] },
       "modalities",
       "must be of text, image and audio",
@@ -422,7 +416,7 @@ describe("a request is refused", () => {
   });
 });
 
-describe("a request is taken", () => {
+describe("a request is accepted", () => {
   it.each<[string, Wrong]>([
     ["with as many messages as there may be", { messages: Array<Message>(2_000).fill(user) }],
     [

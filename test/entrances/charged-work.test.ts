@@ -10,13 +10,14 @@ import { createCompletions } from "../../src/core/completions.ts";
 import { createEmbedder } from "../../src/core/embeddings.ts";
 import { createModels } from "../../src/core/models.ts";
 import type { Router } from "../../src/core/router.ts";
-import { type GrpcServer, startGrpcServer } from "../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../src/inbound/grpc/server.ts";
 import { type HttpServer, startHttpServer } from "../../src/inbound/http/server.ts";
 import { Calls } from "../../src/inbound/calls.ts";
 import type { EdgeServices } from "../../src/inbound/services.ts";
-import { anyConnections, roomyAdmission } from "../support/admission.ts";
+import { roomyAdmission } from "../support/admission.ts";
 import { createWorld } from "../router/routed.ts";
 import { FACTS, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
+import { idleServices, startGrpc } from "../support/idle-services.ts";
 
 const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
@@ -87,27 +88,17 @@ beforeEach(async () => {
     };
     return slot;
   };
-  const services: EdgeServices = {
+  const services: Partial<EdgeServices> = {
     completions,
     embedder: createEmbedder({ ...ports, settling: completions.settling }),
     models: createModels(router, ports.limiter),
     authenticate: async () => somebody,
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls: new Calls(systemClock),
     admission,
-    connections: anyConnections(),
-    clock: systemClock,
-    refused: () => undefined,
   };
-  http = await startHttpServer(services, { host: "127.0.0.1", port: 0, corsOrigins: [] });
-  grpc = await startGrpcServer(services, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: MIB,
-    maxSendBytes: MIB,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  http = await startHttpServer(idleServices(services), { host: "127.0.0.1", port: 0, corsOrigins: [] });
+  grpc = await startGrpc(services, { maxReceiveBytes: MIB, maxSendBytes: MIB });
 });
 afterEach(() => {
   http.close();

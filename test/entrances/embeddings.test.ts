@@ -24,6 +24,7 @@ import {
 } from "../support/scripted-upstream.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { toInputs } from "../support/embedding-inputs.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
 
@@ -35,7 +36,7 @@ let upstream: ScriptedUpstream;
 let gateway: TestGateway;
 let front: TestFront;
 const keys: Record<string, string> = {};
-/** Name of a key for one test at a door: the slot of a call that left ends a little after its log line. */
+/** Name of a key for one test at an entrance: the slot of a call that left ends a little after its log line. */
 const keyAt = (door: string): string => `bounded ${door}`;
 
 beforeAll(async () => {
@@ -116,14 +117,7 @@ interface Calling {
   readonly signal?: AbortSignal;
 }
 
-async function failureOf(work: Promise<unknown>): Promise<ConnectError> {
-  return work.then(
-    () => {
-      throw new Error("it did not fail");
-    },
-    (reason: unknown) => ConnectError.from(reason),
-  );
-}
+const failureOf = rejectionsOf(ConnectError);
 
 /** Answers with a vector for each input, in base64, and one token for each. */
 const embeds = (dimensions = 3): Act => {

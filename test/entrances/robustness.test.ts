@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { grpcMessage } from "../../bench/load/http2-frames.ts";
 import { ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
@@ -130,10 +130,10 @@ describe("messages that are slow to decode", () => {
         headers: { "content-type": type, authorization },
         body,
       });
-    const stranger = await send("Bearer nobody");
-    expect(stranger.status).toBe(401);
-    expect(stranger.headers.get("x-request-id")).toMatch(/^req_/);
-    expect(await stranger.json()).toMatchObject({
+    const unknown = await send("Bearer nobody");
+    expect(unknown.status).toBe(401);
+    expect(unknown.headers.get("x-request-id")).toMatch(/^req_/);
+    expect(await unknown.json()).toMatchObject({
       code: "unauthenticated",
       details: [{ type: "google.rpc.ErrorInfo" }],
     });
@@ -251,6 +251,42 @@ describe("gRPC calls that end before their handler starts", () => {
     });
     await Promise.all(callers);
     await expect.poll(active, { timeout: 10_000 }).toBe(0);
+  });
+});
+
+describe("a call with a deadline beyond what a timer can have is served", () => {
+  const bytes = (): Buffer => messageBytes({ model: "first" });
+  beforeAll(() => upstream.script("first", [says("Hello.")]));
+
+  it.each(["597H", "99999999H", "2147484S", "99999999M"])("over gRPC: %s", async (timeout) => {
+    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
+    const call = session.request({
+      ...metadata(),
+      ":method": "POST",
+      ":path": "/parley.v1.CompletionService/Create",
+      "content-type": "application/grpc",
+      te: "trailers",
+      "grpc-timeout": timeout,
+    });
+    const ended = once(call, "trailers");
+    call.resume().end(grpcMessage(bytes()));
+    const [trailers] = (await ended) as [Record<string, string>];
+    expect(trailers["grpc-status"]).toBe("0");
+    session.close();
+  });
+
+  it.each([
+    ["Connect", { "content-type": "application/proto", "connect-timeout-ms": "9999999999" }, bytes],
+    ["gRPC-Web", { "content-type": "application/grpc-web+proto", "grpc-timeout": "597H" }, () => grpcMessage(bytes())],
+  ])("over %s, without a warning on standard error", async (_, headers, body) => {
+    const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+    const answer = await fetch(`http://127.0.0.1:${gateway.httpPort}/parley.v1.CompletionService/Create`, {
+      method: "POST",
+      headers: { ...metadata(), ...headers },
+      body: body(),
+    });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("Hello.")]);
+    expect(warned).not.toHaveBeenCalled();
   });
 });
 

@@ -18,7 +18,7 @@ import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../sup
 import { FACTS, somebody } from "../support/core-ports.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
+const foreign = new CertificateAuthority("foreign");
 const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 
@@ -106,15 +106,15 @@ async function start(kind: "http" | "grpc") {
 
 /** Connects with a chain of certificates that takes long to verify. */
 async function attack(port: number): Promise<void> {
-  const pair = stranger.issue();
+  const pair = foreign.issue();
   const options = { host: "127.0.0.1", servername: "localhost", ca: authority.cert, ALPNProtocols: ["h2", "http/1.1"] };
-  const socket = connect({ port, ...options, key: pair.key, cert: pair.cert + stranger.cert.repeat(8) });
+  const socket = connect({ port, ...options, key: pair.key, cert: pair.cert + foreign.cert.repeat(8) });
   socket.on("error", () => undefined).resume();
   await once(socket, "close");
 }
 
 describe.each(["http", "grpc"] as const)(
-  "an address that callers of %s share with a stranger who abuses TLS",
+  "an address that callers of %s share with a client that abuses TLS",
   (kind) => {
     it("stays open once one of them was authenticated", async () => {
       const { port, abused } = await start(kind);

@@ -5,16 +5,12 @@ import { systemClock } from "../../src/core/clock.ts";
 import { Calls } from "../../src/inbound/calls.ts";
 import type { EdgeServices, Refusal } from "../../src/inbound/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/inbound/http/server.ts";
-import { type GrpcServer, startGrpcServer } from "../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../src/inbound/grpc/server.ts";
 import { FACTS, somebody } from "../support/core-ports.ts";
-import { anyConnections, roomyAdmission } from "../support/admission.ts";
+import { idleServices, startGrpc } from "../support/idle-services.ts";
 
 const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
-
-const asked = (): never => {
-  throw new Error("not implemented in this test");
-};
 
 let refusals: Refusal[];
 let http: HttpServer;
@@ -22,27 +18,14 @@ let grpc: GrpcServer;
 beforeEach(async () => {
   refusals = [];
   const calls = new Calls(systemClock);
-  const services: EdgeServices = {
-    completions: { create: asked, stream: asked, count: asked, explain: asked },
-    embedder: { create: asked },
-    models: { list: asked, page: asked, get: asked },
+  const services: Partial<EdgeServices> = {
     authenticate: async () => somebody,
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
-    admission: roomyAdmission(systemClock),
-    connections: anyConnections(),
-    clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };
-  http = await startHttpServer(services, { host: "127.0.0.1", port: 0, corsOrigins: [] });
-  grpc = await startGrpcServer(services, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: MIB,
-    maxSendBytes: MIB,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  http = await startHttpServer(idleServices(services), { host: "127.0.0.1", port: 0, corsOrigins: [] });
+  grpc = await startGrpc(services, { maxReceiveBytes: MIB, maxSendBytes: MIB });
 });
 afterEach(() => {
   http.close();

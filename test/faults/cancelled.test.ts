@@ -6,13 +6,14 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { callGrpc } from "../entrances/scenarios/grpc-client.ts";
 import { Chance } from "./simulation/chance.ts";
 import { startCountingUpstream } from "./support/counting-upstream.ts";
 import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
+import { createKey } from "../support/cli.ts";
 
 /*
  * Callers cancel, or their deadlines pass, at random moments. The ledger must have at least what the providers
@@ -203,9 +204,7 @@ describe("cancelled completions", () => {
     "exceed a budget by at most one request",
     async () => {
       const { product, generated } = await openWorld();
-      const { output, ending } = runProduct("keys create --name a --budget 0.3 --json".split(" "), product);
-      await ending;
-      const { key } = JSON.parse(output.stdout) as { key: string };
+      const { key } = await createKey(product, "--budget 0.3");
       const leave = callers(product);
       const chance = new Chance(`${seed()}/budget`);
       let refused = 0;

@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { request as requestOnce } from "node:https";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
@@ -14,10 +15,10 @@ import {
   makeCertificateFolder,
   type TestCertificate,
 } from "../support/certificates.ts";
-import { startTestFront } from "../support/front.ts";
+import { startTestFront, type TestFront } from "../support/front.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { makeHome, type Product, startProduct } from "../support/product.ts";
-import { askTls } from "../support/tls-client.ts";
+import { askTls, connectTlsHttp2 } from "../support/tls-client.ts";
 import { TestIssuer } from "../support/tokens.ts";
 
 const authority = new CertificateAuthority();
@@ -119,11 +120,7 @@ describe("a certificate that stands for a key", () => {
   });
 
   it("serves no longer when the key is revoked, which ends its calls", async () => {
-    const { body, ...options } = chat(true);
-    const target = { host: "localhost", port: product.httpPort, ca: authority.cert, agent: false as const };
-    const request = requestOnce({ ...target, ...billing, ...options });
-    request.end(body);
-    const [response] = (await once(request, "response")) as [IncomingMessage];
+    const response = await streamOverHttp(product.httpPort, billing);
     let text = "";
     response.on("data", (piece) => (text += String(piece)));
     await expect.poll(() => text, { timeout: 10_000 }).toContain("content");
@@ -136,6 +133,70 @@ describe("a certificate that stands for a key", () => {
     });
   });
 });
+
+describe("calls in flight", () => {
+  const clients = new CertificateAuthority();
+  const name = "URI:spiffe://example.org/streaming";
+  const front = clients.issue({ names: ["DNS:front.example.org"] });
+  let core: TestGateway;
+  let outer: TestFront;
+  beforeAll(async () => {
+    let keyId = "";
+    const lists = { client_ca_file: folder.write("clients.pem", clients.cert), client_crl_file: listed([]) };
+    const tls = {
+      ...folder.writePair("core-server", authority.issue({ names: LOCAL_NAMES })),
+      ...lists,
+      client_certificates: "optional",
+    };
+    const listener = { listen: "127.0.0.1:0", tls };
+    core = await startTestGateway({
+      config: { http: listener, grpc: listener, simulator: { tokens_per_second: 2, first_token_ms: 0 } },
+      prepareKeys: async (context) => void (keyId = (await createKey(context, { name: "billing" })).record.id),
+    });
+    await core.configure({ access: { certificates: [{ name, key: keyId }], fronts: ["DNS:front.example.org"] } });
+    const coreTls = { ca_file: folder.write("core-ca.pem", authority.cert), ...folder.writePair("front", front) };
+    outer = await startTestFront(`localhost:${core.grpcPort}`, { http: listener, core: { tls: coreTls } });
+  });
+  afterAll(async () => {
+    await outer.close();
+    await core.close();
+  });
+
+  function listed(revoked: readonly TestCertificate[]): string {
+    return folder.write("clients.crl", clients.list({ revoked }));
+  }
+
+  it.each(["over HTTP", "over HTTP/2", "behind a front"])("%s end once their certificate is revoked", async (where) => {
+    const pair = clients.issue({ names: [name] });
+    const port = where === "behind a front" ? outer.httpPort : core.httpPort;
+    const stream = await (where === "over HTTP/2" ? streamOverHttp2 : streamOverHttp)(port, pair);
+    let text = "";
+    stream.on("data", (piece) => (text += String(piece)));
+    await expect.poll(() => text, { timeout: 10_000 }).toContain("content");
+    listed([pair]);
+    await once(stream, "close");
+    expect(text).toContain("no longer stands for its key");
+    expect(text).not.toContain("[DONE]");
+  });
+});
+
+/** Begins a stream with the certificate in place of a key. */
+async function streamOverHttp(port: number, pair: TestCertificate): Promise<Readable> {
+  const { body, ...options } = chat(true);
+  const request = requestOnce({ host: "localhost", port, ca: authority.cert, agent: false, ...pair, ...options });
+  request.end(body);
+  const [response] = (await once(request, "response")) as [IncomingMessage];
+  return response;
+}
+
+async function streamOverHttp2(port: number, pair: TestCertificate): Promise<Readable> {
+  const { body, headers, path, method } = chat(true);
+  const { session } = await connectTlsHttp2(port, { authority, pair, host: "127.0.0.1" });
+  onTestFinished(() => session.destroy());
+  const stream = session.request({ ":method": method, ":path": path, ...headers });
+  stream.end(body);
+  return stream;
+}
 
 describe("a front with TLS", () => {
   const issuer = new TestIssuer("https://issuer.example");
@@ -173,7 +234,7 @@ describe("a front with TLS", () => {
       client_ca_file: folder.write("front-ca.pem", authority.cert),
       client_certificates: "optional",
     };
-    // The core has the bindings; that a front has issuers makes it hand tokens on.
+    // The core has the bindings; a front with issuers forwards tokens.
     const bindings = [{ claims: { sub: "nobody" }, key: "key_nobody" }];
     const issuers = [{ issuer: "https://issuer.example", audience: "parley", keys_file: "/nowhere", bindings }];
     const started = await startTestFront(`localhost:${core.grpcPort}`, {
@@ -189,7 +250,7 @@ describe("a front with TLS", () => {
     };
   }
 
-  it("hands the names of certificates on, and tokens", async () => {
+  it("forwards the names of certificates, and tokens", async () => {
     const ask = await startFront(front);
     const token = await issuer.sign({ sub: "worker" });
     expect(await ask({ pair: billing })).toMatchObject({ status: 200 });
@@ -197,7 +258,7 @@ describe("a front with TLS", () => {
     expect(await ask({ authorization: `Bearer ${core.key}` })).toMatchObject({ status: 200 });
   });
 
-  it("is told by its core what is not accepted", async () => {
+  it("gets its core's refusals", async () => {
     const ask = await startFront(front);
     const other = await new TestIssuer(issuer.issuer).sign({ sub: "worker" });
     const refused = { status: 401, text: expect.stringContaining("token or certificate is not accepted") };
@@ -210,7 +271,7 @@ describe("a front with TLS", () => {
     });
   });
 
-  it("is not believed without a certificate that the core lists", async () => {
+  it("is refused without a certificate that the core lists", async () => {
     const ask = await startFront(authority.issue({ names: ["DNS:other.example.org"] }));
     expect(await ask({ pair: billing })).toMatchObject({ status: 401 });
     expect(await ask({ authorization: `Bearer ${core.key}` })).toMatchObject({ status: 200 });

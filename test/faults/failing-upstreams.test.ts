@@ -6,6 +6,7 @@ import { answerJson, localModel, startUpstream, type Upstream } from "../product
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
+import { postChat } from "../support/post-json.ts";
 
 async function openProduct(options: ProductOptions): Promise<Product> {
   const product = await startProduct(options);
@@ -29,11 +30,7 @@ function modelsAt(url: string, names: readonly string[]): object {
 }
 
 function ask({ url }: Pick<Product, "url">, key: string, body: object): Promise<Response> {
-  return fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ messages: [{ role: "user", content: "hello" }], ...body }),
-  });
+  return postChat(url, key, { messages: [{ role: "user", content: "hello" }], ...body });
 }
 
 describe("a provider that always fails", () => {

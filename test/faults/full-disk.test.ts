@@ -8,6 +8,7 @@ import { idsIn } from "../replicas/support/written-ids.ts";
 import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { says, type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { MAY_MOUNT, mountDisk, type SmallDisk } from "../support/small-disk.ts";
+import { postChat } from "../support/post-json.ts";
 
 const CALLERS = 10;
 const MIB = 1024 * 1024;
@@ -46,11 +47,7 @@ function startCallers(key: string) {
   const stopping = new AbortController();
   const call = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const response = await fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
-      });
+      const response = await postChat(product.url, key, { model: "m" });
       const text = await response.text();
       counts[response.status] = (counts[response.status] ?? 0) + 1;
       if (response.status === 200) ids.push((JSON.parse(text) as { id: string }).id);
@@ -146,7 +143,7 @@ describe.skipIf(!MAY_MOUNT)("a full disk with SQLite", () => {
     expect(answered.filter((id) => !written.includes(id))).toEqual([]);
   }, 90_000);
 
-  it("is left without a restart once there is space", async () => {
+  it("ends without a restart once there is space", async () => {
     disk = mountDisk(join(home, "data"), 40 * MIB);
     product = await start();
     const answered = [...(await runFull())];

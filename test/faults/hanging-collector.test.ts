@@ -2,6 +2,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { startProduct } from "../support/product.ts";
 import { startCollector } from "../support/otlp.ts";
 import { figure } from "./support/figures.ts";
+import { postChat } from "../support/post-json.ts";
 
 it.each([1, 2])(
   "a collector of traces that never answers delays no answer, and the end of %d workers by two seconds",
@@ -12,11 +13,7 @@ it.each([1, 2])(
     const product = await startProduct({ config: { workers, simulator: { first_token_ms: 0 } }, env });
     onTestFinished(() => product.stop());
     for (let count = 0; count < 20; count++) {
-      const response = await fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "alpha-haiku-4.5", max_tokens: 1, messages: [{ role: "user", content: "hi" }] }),
-      });
+      const response = await postChat(product.url, product.firstKey, { model: "alpha-haiku-4.5", max_tokens: 1 });
       expect(response.status).toBe(200);
       await response.text();
     }

@@ -73,16 +73,16 @@ describe("decompression bombs", () => {
       const bomb = encoding === "gzip" ? gzipSync(Buffer.alloc(15 * MIB)) : deflateSync(Buffer.alloc(15 * MIB));
       const body = grpcMessage(bomb, { compressed: true });
       const headers = { ...grpc(), "grpc-encoding": encoding };
-      const strangers = scale(32, 128);
+      const callers = scale(32, 128);
       const ends: unknown[] = [];
       const memory = await mostMib(
         Promise.all(
-          Array.from({ length: strangers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
+          Array.from({ length: callers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
         ),
       );
       expect(new Set(ends)).toEqual(new Set([GRPC.UNIMPLEMENTED]));
       figure({
-        name: `${strangers} messages without a key in ${encoding} over gRPC: memory`,
+        name: `${callers} messages without a key in ${encoding} over gRPC: memory`,
         value: memory,
         unit: "MiB",
         atMost: 64,
@@ -231,15 +231,15 @@ describe("a message of gRPC", () => {
     const body = grpcMessage(Buffer.alloc(31 * MIB));
     const headers = { ...grpc(), authorization: "Bearer nobody" };
     const ends: unknown[] = [];
-    const strangers = scale(16, 64);
+    const callers = scale(16, 64);
     const memory = await mostMib(
       Promise.all(
-        Array.from({ length: strangers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
+        Array.from({ length: callers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
       ),
     );
     expect(new Set(ends)).toEqual(new Set([GRPC.UNAUTHENTICATED]));
     figure({
-      name: `${strangers} callers without a key who send 31 MiB each: memory`,
+      name: `${callers} callers without a key who send 31 MiB each: memory`,
       value: memory,
       unit: "MiB",
       // Buffering would hold 31 MiB of each; what is read and dropped is garbage until V8 collects it.

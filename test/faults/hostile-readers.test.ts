@@ -9,6 +9,7 @@ import { dataFrame, grpcMessage, headersFrame, INITIAL_WINDOW_SIZE, RawHttp2, TY
 import { MIB } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
+import { postChat } from "../support/post-json.ts";
 
 /** 300 MB. Kernel buffers on loopback hold about 8 MB, so smaller answers would test nothing. */
 const PIECES = 18_000;
@@ -119,10 +120,9 @@ describe("an answer that is not streamed", () => {
     undo.push(() => upstream.close());
     const other = await startProduct({ config: { ...localModel(upstream.url), limits: LIMITS } });
     undo.push(() => other.stop());
-    const response = await fetch(`${other.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${other.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "go" }] }),
+    const response = await postChat(other.url, other.firstKey, {
+      model: "local/test",
+      messages: [{ role: "user", content: "go" }],
     });
     expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 500 });
     // The router may retry.

@@ -5,11 +5,12 @@ import { type Product, startProduct } from "../support/product.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { rawRequest } from "../product/support/raw-http.ts";
 import { quietMachine } from "./overload/core-time.ts";
-import { type Crowd, startCrowd } from "./overload/crowd.ts";
+import { type Processes, startProcesses } from "./overload/processes.ts";
 import type { Outcome, Phase } from "./overload/generator.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
+import { postChat } from "../support/post-json.ts";
 
 /**
  * 12,000 events in six seconds, in forty packets. This costs the product as much as some 400 separate events, which is
@@ -41,22 +42,22 @@ function quantile(values: readonly number[], q: number): number {
 }
 
 describe("ten times the capacity of one process", () => {
-  let crowd: Crowd;
+  let processes: Processes;
   /** Highest goodput in answers per second, corrected to a core of its own. */
   let peak: number;
   beforeAll(async () => {
-    crowd = await startCrowd({ answer: ANSWER, keys: 22 });
+    processes = await startProcesses({ answer: ANSWER, keys: 22 });
     // Warms up the code under measurement.
-    await crowd.run(all(20, { seconds: 4, settleSeconds: 1 }));
+    await processes.run(all(20, { seconds: 4, settleSeconds: 1 }));
   }, 60_000);
-  afterAll(() => crowd.stop());
+  afterAll(() => processes.stop());
 
   const all = (perSecond: number, { seconds, settleSeconds }: Pick<Phase, "seconds" | "settleSeconds">): Phase => ({
     seconds,
     settleSeconds,
     connections: CONNECTIONS,
     patienceMs: TIMEOUT_MS,
-    streams: [{ name: "all", keys: crowd.keys.slice(0, 20), perSecond }],
+    streams: [{ name: "all", keys: processes.keys.slice(0, 20), perSecond }],
   });
   /** Waits until other programs are idle, because their load cannot be corrected completely. */
   const quiet = async (): Promise<void> => {
@@ -68,7 +69,7 @@ describe("ten times the capacity of one process", () => {
     perSecond: number,
     seconds: number,
   ): Promise<{ raw: number; own: number; told: Outcome; slowdown: number }> => {
-    const { outcomes, slowdown } = await crowd.run(
+    const { outcomes, slowdown } = await processes.run(
       all(perSecond, { seconds: seconds + SETTLE_SECONDS, settleSeconds: SETTLE_SECONDS }),
     );
     const told = outcomes["all"]!;
@@ -96,7 +97,7 @@ describe("ten times the capacity of one process", () => {
         const looks: number[] = [];
         const look = setInterval(() => {
           const beganMs = performance.now();
-          fetch(`${crowd.operationsUrl}/healthz`).then(
+          fetch(`${processes.operationsUrl}/healthz`).then(
             (answer) => void looks.push(answer.ok ? performance.now() - beganMs : NaN),
             () => void looks.push(NaN),
           );
@@ -147,7 +148,7 @@ describe("ten times the capacity of one process", () => {
         atMost: HEALTH_MS,
       });
       // No log line per refusal.
-      const lines = crowd
+      const lines = processes
         .log()
         .split("\n")
         .filter((line) => line.includes('"overload"') || /overload: /.test(line));
@@ -160,13 +161,13 @@ describe("ten times the capacity of one process", () => {
     "one key's flood does not slow down the others",
     async () => {
       await quiet();
-      const few = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
-      const beside = await crowd.run({
+      const few = { name: "quiet", keys: processes.keys.slice(1), perSecond: 5 };
+      const beside = await processes.run({
         seconds: scale(20, 45),
         settleSeconds: SETTLE_SECONDS,
         connections: CONNECTIONS,
         patienceMs: 60_000,
-        streams: [few, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }],
+        streams: [few, { name: "flood", keys: processes.keys.slice(0, 1), perSecond: 10 * peak }],
       });
       expect(beside.outcomes["flood"]!.refusedMs.length).toBeGreaterThan(MIN_REQUESTS);
       const { refusedMs, servedMs, wrong } = beside.outcomes["quiet"]!;
@@ -274,10 +275,9 @@ it("memory pressure refuses new completions and lets open streams end", async ()
     const text = "x".repeat(3_000_000);
     const choice = { model: "local/test", fallback_models: ["local/other"] };
     const ask = async (): Promise<{ status: number; text: string }> => {
-      const response = await fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-        body: JSON.stringify({ ...choice, messages: [{ role: "user", content: text }] }),
+      const response = await postChat(product.url, product.firstKey, {
+        ...choice,
+        messages: [{ role: "user", content: text }],
       });
       return { status: response.status, text: await response.text() };
     };

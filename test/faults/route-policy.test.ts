@@ -68,7 +68,7 @@ interface Cell {
 const LET_IN: readonly Outcome[] = ["done"];
 /** Admitted: the request may still be invalid. */
 const ANSWERED: readonly Outcome[] = ["done", "wrong"];
-/** A caller without permission for a model is told so; model look-ups say that it does not exist. */
+/** A caller without permission for a model gets that as the reason; model look-ups say that it does not exist. */
 const WITHOUT_PERMISSION: readonly Outcome[] = ["denied", "wrong"];
 const VALID = ["a key for another model", "a key", "another account's key", "an administrator's key"];
 const VALID_BY_HTTP = new Set([...VALID, "a key as Anthropic's clients send it", "a key as Google's clients send it"]);
@@ -111,10 +111,10 @@ async function keyCells(
 const NOBODY = new Set([
   "no session",
   "a text that is no session",
-  "a session that nobody has",
+  "an unknown session",
   "an API key",
   "an administrator's API key",
-  "an administration key that nobody has",
+  "an unknown administration key",
   "a session that is over",
   "a session of a disabled account",
 ]);

@@ -12,9 +12,9 @@ import {
   settings,
 } from "./hostile/raw-http2.ts";
 import { CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
-import { runProduct } from "../support/product.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
+import { createKey } from "../support/cli.ts";
 
 /*
  * Clients send calls that are refused, or that wait for their bodies, and read nothing. The process has a heap of 512 MiB.
@@ -44,11 +44,7 @@ const WRONG_KEY = `sk_parley_${"A".repeat(40)}`;
 const withWrongKey = (): Buffer => callBlock(WRONG_KEY);
 const httpWithWrongKey = (): Buffer => httpBlock(WRONG_KEY);
 /** A key of its own, so that others' requests do not share its limits. */
-async function makeKey(): Promise<string> {
-  const { output, ending } = runProduct(["keys", "create", "--name", "attacker", "--json"], target.product);
-  await ending;
-  return (JSON.parse(output.stdout) as { readonly key: string }).key;
-}
+const makeKey = async (): Promise<string> => (await createKey(target.product)).key;
 const withKey = async (): Promise<Buffer> => callBlock(await makeKey());
 const httpWithKey = async (): Promise<Buffer> => httpBlock(await makeKey());
 

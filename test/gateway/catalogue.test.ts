@@ -49,7 +49,7 @@ function askFor(id: string, ...parts: PartInit[]) {
 }
 
 describe("a model whose price has pictures, and whose output modalities have none", () => {
-  it("is told not to draw where that is possible", () => {
+  it("is asked not to draw where that is possible", () => {
     expect(askFor("gemini-drawing", text("Draw a cat.")).body).toMatchObject({
       generationConfig: { responseModalities: ["TEXT"] },
     });

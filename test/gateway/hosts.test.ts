@@ -24,6 +24,7 @@ import type { Received } from "../support/hosts/server.ts";
 import { CLAUDE, GEMINI, PROJECT, REGION, startVertex, VECTORS, type Vertex } from "../support/hosts/vertex.ts";
 import { toInputs } from "../support/embedding-inputs.ts";
 import { foldStream } from "../support/fold.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-hosts-"));
 const file = join(folder, "account.json");
@@ -90,16 +91,9 @@ async function embed({ provider, upstream }: Model, texts: readonly string[]) {
   return provider.embeddings!.create(call, texts.length);
 }
 
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const reason = await work.then(
-    () => new Error("it worked"),
-    (error: unknown) => error,
-  );
-  if (reason instanceof Failure) return reason;
-  throw reason;
-}
+const failureOf = rejectionsOf(Failure);
 
-/** What the failed test of the provider tells the operator. */
+/** What the operator reads of the provider's failed test. */
 async function toldOf(...parts: Parameters<typeof configOf>): Promise<string> {
   const config = configOf(...parts);
   const failure = await failureOf(testProvider(config, "m"));
@@ -212,7 +206,7 @@ describe("Azure OpenAI", () => {
     expect(failure.message).not.toContain(sent.slice("Bearer ".length));
   });
 
-  it("tells the operator what is wrong", async () => {
+  it("shows the operator what is wrong", async () => {
     expect(await toldOf(v1(), "gpt-5")).toContain(
       "Check upstream_model: it is the name of a deployment of this resource",
     );
@@ -315,7 +309,7 @@ describe("Vertex AI", () => {
     }
   });
 
-  it("tells the operator what is wrong", async () => {
+  it("shows the operator what is wrong", async () => {
     expect(await toldOf({ ...gemini(), region: "us-central1" }, GEMINI)).toContain("region");
     expect(await toldOf(gemini(), "gemini-9")).toContain("upstream_model");
     expect(await toldOf({ ...gemini(), project: "other-1" }, GEMINI)).toContain("project");

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -10,10 +10,10 @@ import { jobsOf } from "../../src/gateway/jobs.ts";
 import { keptResponsesOf } from "../../src/gateway/kept-responses.ts";
 import { keyOfDirectory } from "../../src/store/cipher.ts";
 import type { ResponseStore } from "../../src/store/responses/response-store.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = "Qk1l0m1bQ4p4wqjK8F3O1l1H0z8Jw2oY1s3l5m7n9p0=";
@@ -26,13 +26,8 @@ let store: Store;
 let clock: FakeClock;
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-kept-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
+  ({ store, dataDir } = await openTestStore());
   clock = new FakeClock();
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
 });
 
 const configOf = (responses: object): ReturnType<typeof parseConfig> =>

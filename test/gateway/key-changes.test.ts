@@ -36,7 +36,7 @@ function setUp() {
 }
 
 describe("changed keys", () => {
-  it("reach a process that does not hear of them from the database, within a second", async () => {
+  it("reach a process without notifications of the database within a second", async () => {
     const { clock, start } = setUp();
     const [one, two] = [await start(), await start()];
     one.tell("a");

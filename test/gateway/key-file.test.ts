@@ -202,7 +202,7 @@ describe("the file of known keys", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("that cannot be written is told once, and is as old as the process", async () => {
+  it("that cannot be written is logged once, and is as old as the process", async () => {
     const { dataDir, clock, log, open, write } = setUp();
     writeFileSync(dataDir, "a file");
     const file = open();

@@ -114,7 +114,7 @@ describe("models that are imported", () => {
     expect(applied).toEqual([]);
   });
 
-  it("stay while the provider is away, which is asked again a minute later", async () => {
+  it("stay while the provider is unavailable, which is asked again a minute later", async () => {
     answer = lists("a");
     const applied: Config[] = [];
     const apply = async (config: Config): Promise<void> => void applied.push(config);

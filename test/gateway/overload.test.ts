@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { watchMemory } from "../../src/gateway/overload.ts";
 
 describe("memory that cannot be measured", () => {
-  it("keeps its last value, and is told once", () => {
+  it("keeps its last value, and is logged once", () => {
     const told: unknown[] = [];
     const noDescriptor = Object.assign(new Error("EMFILE: too many open files, uv_resident_set_memory"), {
       code: "EMFILE",

@@ -71,7 +71,7 @@ it("keeps refused requests with their key, the configured model and the reason",
   expect(shown.map(({ refused }) => refused)).toEqual([true, true, false]);
 });
 
-it("keeps those refused before they were read, without a key for nobody, and shows them under the same ID", async () => {
+it("keeps those refused before they were read, without a key where none is known, and shows them under the same ID", async () => {
   const { refuse, close, counts, samples, shown } = start();
   refuse("invalid_request", { principal: { ...somebody, accountId: "acct_a", keyName: "ci" } });
   refuse("unauthenticated");

@@ -1,18 +1,18 @@
 import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { NewEntry } from "../../src/access/audit-log.ts";
 import type { Config } from "../../src/config/config.ts";
 import { type ConfigSource, parseConfig } from "../../src/config/parse.ts";
 import { entriesOf } from "../../src/config/stored-document.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { Failure } from "../../src/core/failure.ts";
+import { Failure } from "../../src/core/failure.ts";
 import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
 import type { StoredPorts } from "../../src/gateway/stored-changes.ts";
 import { changeEntries, type EntryChange, importDocument, rollBack } from "../../src/gateway/stored-edits.ts";
 import { toStored } from "../../src/gateway/stored-watch.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import type { Store } from "../../src/store/store.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const SECRET = "the-credential-of-acme";
 const ACTOR = { actorId: "acct_1", network: "192.0.2.1" };
@@ -21,26 +21,20 @@ let store: Store;
 let entries: NewEntry[];
 let file: string;
 let encryptionKey: string | undefined;
-const dataDirs: string[] = [];
+let dataDir: string;
 
 beforeEach(async () => {
-  const dataDir = await makeDataDir("parley-stored-");
-  dataDirs.push(dataDir);
-  store = await openStore({ dataDir, databaseUrl: undefined });
+  ({ store, dataDir } = await openTestStore());
   entries = [];
   file = "{}";
   encryptionKey = undefined;
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
 });
 
 const sourceOf = (): ConfigSource => ({ file: "parley.yaml", text: file, env: {} });
 
 function ports(): StoredPorts {
   const accountCredentials = encryptionKey === undefined ? {} : { encryptionKey };
-  const cipher = credentialCipherOf({ accountCredentials, dataDir: dataDirs.at(-1)!, providers: [] });
+  const cipher = credentialCipherOf({ accountCredentials, dataDir, providers: [] });
   return {
     store: store.configuration,
     cipher,
@@ -70,14 +64,7 @@ async function inForce(): Promise<Config> {
   return parseConfig({ ...sourceOf(), stored: toStored(await store.configuration.read(), ports().cipher) });
 }
 
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const failure = await work.then(
-    () => undefined,
-    (reason: unknown) => reason as Failure,
-  );
-  if (failure === undefined) throw new Error("the change was accepted");
-  return failure;
-}
+const failureOf = rejectionsOf(Failure);
 
 describe("a change of the stored configuration", () => {
   it("is a version with its author, and its credential is encrypted and nowhere else", async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -13,7 +13,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { requestTo } from "../core/requests.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { MAY_MOUNT, mountDisk } from "../support/small-disk.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const KEY = "Qk1l0m1bQ4p4wqjK8F3O1l1H0z8Jw2oY1s3l5m7n9p0=";
@@ -26,13 +26,8 @@ let store: Store;
 let clock: FakeClock;
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-contents-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
+  ({ store, dataDir } = await openTestStore());
   clock = new FakeClock();
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
 });
 
 const configOf = (content: object): ReturnType<typeof parseConfig> =>
@@ -75,6 +70,7 @@ describe("stored prompts and answers", () => {
     expect(bytes.includes(String(row!["content"]).slice(0, 100))).toBe(true);
     for (const place of [bytes, stored]) expect(place.includes("Say hi.")).toBe(false);
     store = await openStore({ dataDir, databaseUrl: undefined });
+    onTestFinished(() => store.close());
   });
 
   it.runIf(MAY_MOUNT)("leave the last of the disk to the ledger", async () => {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { AttemptCount, ReplicaState } from "../../src/ledger/target-history.ts";
+import { histogramOf } from "../../src/ledger/latency-histogram.ts";
 import { keepTargetHistory } from "../../src/gateway/target-history.ts";
 import type { Opening } from "../../src/router/upstream-health.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -28,9 +29,10 @@ it("writes attempts and the state of the process every ten seconds, and again wh
     log,
   });
   const atMs = clock.now();
-  history.count("a/m", "served");
-  history.count("a/m", "served");
-  history.count("a/m", "upstream_timeout");
+  const none = { firstContentMs: undefined, durationMs: undefined };
+  history.count("a/m", "served", { firstContentMs: 80, durationMs: 200 });
+  history.count("a/m", "served", { firstContentMs: undefined, durationMs: 3_000 });
+  history.count("a/m", "upstream_timeout", none);
   isDown = true;
   await clock.pass(10_000);
   await clock.pass(10_000);
@@ -40,13 +42,19 @@ it("writes attempts and the state of the process every ten seconds, and again wh
   await clock.pass(10_000);
   expect(written).toHaveLength(1);
   expect(written[0]!.counts).toEqual([
-    { atMs, target: "a/m", outcome: "served", attempts: 2 },
+    {
+      atMs,
+      target: "a/m",
+      outcome: "served",
+      attempts: 2,
+      latencies: { firstContent: histogramOf([80]), duration: histogramOf([200, 3_000]) },
+    },
     { atMs, target: "a/m", outcome: "upstream_timeout", attempts: 1 },
   ]);
   expect(written[0]!.state).toMatchObject({ replica: "one", worker: 2, startedAtMs: atMs });
   expect(written[0]!.state.pending).toEqual([{ key: "overload.max_calls", value: "20" }]);
   expect(written[0]!.state.breakers).toMatchObject([{ target: "a/m", sinceMs: atMs }]);
-  history.count("b/m", "served");
+  history.count("b/m", "served", none);
   await history.close();
   expect(written.at(-1)!.counts).toMatchObject([{ target: "b/m", attempts: 1 }]);
   expect(forgotten).toEqual(["one"]);

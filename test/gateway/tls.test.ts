@@ -8,7 +8,7 @@ import type { Logger } from "../../src/telemetry/logger.ts";
 import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../support/certificates.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
+const foreign = new CertificateAuthority("foreign");
 const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 
@@ -30,8 +30,8 @@ it("the operations port closes a connection that abuses TLS, and does not block 
   });
   onTestFinished(() => server.close());
   const to = { port: server.port, host: "127.0.0.1", servername: "localhost", ca: authority.cert };
-  const pair = stranger.issue();
-  const costly = connect({ ...to, key: pair.key, cert: pair.cert + stranger.cert.repeat(8) });
+  const pair = foreign.issue();
+  const costly = connect({ ...to, key: pair.key, cert: pair.cert + foreign.cert.repeat(8) });
   costly.on("error", () => undefined).resume();
   await once(costly, "close");
   expect(warnings.at(-1)).toMatchObject({ setting: "operations.tls", reason: "COSTLY_CERTIFICATES" });

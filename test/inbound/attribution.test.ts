@@ -118,7 +118,7 @@ describe("whom and what a request is for", () => {
     expect((user + system) / 1_000 / 20).toBeLessThan(10);
   });
 
-  it("is handed on as far as there is room, names before tags, and never without its session and end user", () => {
+  it("is forwarded as far as there is room, names before tags, and never without its session and end user", () => {
     const found = {
       session: "話".repeat(20),
       endUser: "ann",

@@ -20,7 +20,7 @@ describe("a call", () => {
     expect(call.signal.reason).toMatchObject({ code: "cancelled" });
   });
 
-  it("whose deadline passes is told so, at that time and not before", () => {
+  it("whose deadline passes ends with that reason, at that time and not before", () => {
     const call = calls.open(1_000);
     clock.advance(999);
     expect(call.signal.aborted).toBe(false);
@@ -130,7 +130,7 @@ describe("a drain", () => {
     expect(over).toBe(2);
   });
 
-  it("whose time is up ends the calls under way as a shutdown that can be tried again", () => {
+  it("whose time is up ends the calls in flight as a shutdown, which can be tried again", () => {
     const call = calls.open(60_000);
     calls.abortAll();
     expect(call.signal.reason).toMatchObject({ code: "overloaded", message: "The gateway is shutting down." });
@@ -162,7 +162,7 @@ describe("the large answers of a call", () => {
     expect(memory.bytes).toBe(0);
   });
 
-  it("count until they are read, when it is closed before", () => {
+  it("count until they are read, when the call is closed before", () => {
     const call = openFor("k");
     const answer = call.openAnswer(source)!;
     expect(answer.take(3 * MIB, never)).toBeUndefined();
@@ -200,9 +200,9 @@ describe("the large answers of a call", () => {
     expect([memory.ended, memory.waiting]).toEqual([1, 0]);
   });
 
-  it("make it rest while they wait", () => {
+  it("do not count its slot as working while they wait", () => {
     const rests: Promise<void>[] = [];
-    const slot = { rest: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
+    const slot = { idleUntil: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
     void openFor("k")
       .openAnswer(source)!
       .take(3 * MIB, never);

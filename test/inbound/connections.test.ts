@@ -41,7 +41,7 @@ describe("connections", () => {
       client.write("?");
     });
 
-  it("beyond the limit are closed, and those that were there go on", async () => {
+  it("beyond the limit are closed, and earlier ones continue", async () => {
     const kept = [await open(), await open(), await open()];
     for (const one of kept) expect(await works(one)).toBe(true);
     expect(await works(await open())).toBe(false);

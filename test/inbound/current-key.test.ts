@@ -9,8 +9,8 @@ function crossed(principal: Principal): ReturnType<typeof toGrant> {
   return toGrant(fromBinary(KeySchema, toBinary(KeySchema, toKey(principal))));
 }
 
-describe("a key that its holder is told of", () => {
-  it("grants the same to who reads it", () => {
+describe("a key as its holder reads it", () => {
+  it("has the same grant after it was read", () => {
     const limits = {
       requestsPerMinute: 60,
       tokensPerMinute: undefined,

@@ -28,7 +28,7 @@ it("goes on when the caller has read enough", async () => {
   expectNothingLeft();
 });
 
-it("takes a caller who reads nothing for gone", async () => {
+it("ends when the caller reads nothing", async () => {
   const wait = drained(sink, { clock, call, bytes: 0 }).catch((reason: unknown) => reason);
   await clock.pass(WRITE_STALL_MS);
   expect(await wait).toMatchObject({ code: "cancelled" });

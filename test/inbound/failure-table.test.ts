@@ -5,7 +5,7 @@ import { errorCode, FAILURE_TABLE, isFinal, retryAfterMs } from "../../src/inbou
 import type { Attempt } from "../../src/core/attempt.ts";
 import { attemptOf } from "../support/attempt.ts";
 
-/** What is documented for callers, written out. `cancelled` is never seen by anybody. */
+/** What is documented for callers, written out. No caller sees `cancelled`. */
 const DOCUMENTED: Readonly<
   Record<FailureCode, readonly [http: number, type: string, code: string | null, grpc: string]>
 > = {
@@ -62,7 +62,7 @@ describe("error.code", () => {
 });
 
 describe("retry-after", () => {
-  it("is told with every 429 and 503, and with nothing else", () => {
+  it("is sent with every 429 and 503, and with nothing else", () => {
     for (const code of CODES) {
       const told = retryAfterMs(new Failure(code, "no", { retryAfterMs: 2_000 }));
       const expected = [429, 503].includes(FAILURE_TABLE[code].http) ? 2_000 : undefined;
@@ -80,7 +80,7 @@ describe("retry-after", () => {
     [60_000, 60_000],
     [60_001, 60_000],
     [Infinity, 60_000],
-  ])("of %s ms is told as %s ms", (given, told) => {
+  ])("of %s ms is sent as %s ms", (given, told) => {
     const failure = new Failure("upstream_rate_limited", "Slow.", given === undefined ? {} : { retryAfterMs: given });
     expect(retryAfterMs(failure)).toBe(told);
   });

@@ -72,7 +72,7 @@ describe("routing facts", () => {
     ]);
   });
 
-  it("of a stream count the attempt that is still under way", () => {
+  it("of a stream count the attempt that is still in flight", () => {
     const start = create(CompletionStartSchema, {
       model: "b",
       attempts: messages.slice(0, 2),
@@ -90,7 +90,7 @@ describe("routing facts", () => {
     expect(Object.fromEntries(routingOfCompletion(completion, "a", 89.9))["parley-overhead-ms"]).toBe("0.0");
   });
 
-  it("of a failure name nobody who served", () => {
+  it("of a failure name no model", () => {
     const failure = new Failure("upstream_timeout", "Late.", { attempts: attempts.slice(0, 2) });
     expect(routingOfFailure(failure, "a")).toEqual([
       ["parley-requested-model", "a"],

@@ -1,18 +1,23 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { hashApiKey } from "../../src/access/api-key.ts";
 import { authenticateCaller, type Bindings } from "../../src/access/bound-keys.ts";
+import { IssuerKeys } from "../../src/access/issuer-keys.ts";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type CreatedKey, createKey, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
+import { TokenVerifier } from "../../src/access/tokens.ts";
 import type { Attribution } from "../../src/core/attribution.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
 import type { Stop } from "../../src/core/stops.ts";
 import { startKeyWatch } from "../../src/inbound/current-key.ts";
-import { memoryKeyStore } from "../access/fakes.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { openMemoryStores } from "../support/memory-database.ts";
+import { TestIssuer } from "../support/tokens.ts";
+
+const NO_BINDINGS: Bindings = { certificates: new Map(), fronts: new Set(), tokens: undefined };
 
 function setUp() {
   const clock = new FakeClock();
-  const store = memoryKeyStore();
+  const { keys: store } = openMemoryStores();
   const keys = { store, clock };
   const authenticator = createAuthenticator(keys);
   const calls = new Calls(clock);
@@ -46,7 +51,7 @@ describe("a call in flight", () => {
     world = setUp();
   });
 
-  it("ends at once when a notification tells that its key was revoked", async () => {
+  it("ends at once when a notification reports its key as revoked", async () => {
     const { clock, keys, authenticator, open } = world;
     const key = await createKey(keys, { name: "a" });
     const call = await open(key);
@@ -76,13 +81,9 @@ describe("a call in flight", () => {
     const { clock, keys, calls, authenticator } = world;
     const { record } = await createKey(keys, { name: "a" });
     const name = "URI:spiffe://example.org/billing";
-    const bindings = (...bound: [string, string][]): Bindings => ({
-      certificates: new Map(bound),
-      fronts: new Set(),
-      tokens: undefined,
-    });
+    const bindings = (...bound: [string, string][]): Bindings => ({ ...NO_BINDINGS, certificates: new Map(bound) });
     let inForce = bindings([name, record.id]);
-    const certificate = { names: [name], expiresAtMs: Infinity };
+    const certificate = { names: [name], expiresAtMs: Infinity, isRevoked: () => false };
     const ports = { keys: authenticator, clock, bindings: () => inForce };
     const call = calls.open(undefined);
     call.authenticated(await authenticateCaller(ports, { token: undefined, certificate }));
@@ -95,6 +96,57 @@ describe("a call in flight", () => {
       code: "unauthenticated",
       message: expect.stringContaining("no longer stands") as string,
     });
+  });
+
+  it("ends once its caller's certificate is revoked", async () => {
+    const { clock, keys, calls, authenticator } = world;
+    const { record } = await createKey(keys, { name: "a" });
+    const inForce = { ...NO_BINDINGS, certificates: new Map([["DNS:a.example", record.id]]) };
+    let isRevoked = false;
+    const certificate = { names: ["DNS:a.example"], expiresAtMs: Infinity, isRevoked: () => isRevoked };
+    const ports = { keys: authenticator, clock, bindings: () => inForce };
+    const call = calls.open(undefined);
+    call.authenticated(await authenticateCaller(ports, { token: undefined, certificate }));
+    await clock.pass(10_000);
+    expect(call.signal.aborted).toBe(false);
+    isRevoked = true;
+    await clock.pass(250);
+    expect(call.signal.reason).toMatchObject({ code: "unauthenticated" });
+  });
+
+  it("ends once its caller's token no longer stands for its key, and not at the token's end", async () => {
+    const { clock, keys, calls, authenticator } = world;
+    const { record } = await createKey(keys, { name: "a" });
+    const issuer = new TestIssuer("https://issuer.example");
+    const keySet = await issuer.keySet();
+    const issuerKeys = new IssuerKeys({ read: async () => keySet, clock, failed: () => undefined });
+    const verifierOf = (sub: string): TokenVerifier => {
+      const bindings = [{ claims: { sub }, key: record.id }];
+      const facts = { issuer: issuer.issuer, audience: "parley", algorithms: ["ES256"], clockSkewMs: 0 };
+      return new TokenVerifier([{ ...facts, bindings, keys: issuerKeys }], clock);
+    };
+    let tokens: TokenVerifier | undefined = verifierOf("worker");
+    const ports = { keys: authenticator, clock, bindings: (): Bindings => ({ ...NO_BINDINGS, tokens }) };
+    const open = async (): Promise<OpenCall> => {
+      const token = await issuer.sign({ sub: "worker", exp: Math.floor(clock.now() / 1000) + 60 });
+      const call = calls.open(undefined);
+      call.authenticated(await authenticateCaller(ports, { token, certificate: undefined }));
+      return call;
+    };
+    const [call, other] = [await open(), await open()];
+    await clock.pass(120_000);
+    tokens = verifierOf("worker");
+    await clock.pass(10_000);
+    expect(call.signal.aborted).toBe(false);
+    tokens = verifierOf("another");
+    await clock.pass(250);
+    expect(call.signal.reason).toMatchObject({ code: "unauthenticated" });
+    expect(other.signal.aborted).toBe(true);
+    tokens = verifierOf("worker");
+    const later = await open();
+    tokens = undefined;
+    await clock.pass(250);
+    expect(later.signal.aborted).toBe(true);
   });
 
   it("ends when its key made no other request for a long time before it was revoked", async () => {

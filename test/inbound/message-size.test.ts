@@ -6,7 +6,6 @@ import {
   CompletionRequestSchema,
   CompletionService,
 } from "../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
 import {
   MAX_INNER_MESSAGES,
@@ -18,21 +17,12 @@ import { type Encoded, serviceDefinition } from "../../src/inbound/grpc/definiti
 import { compareCpuMs } from "../support/cpu-time.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { findFailure } from "../support/errors.ts";
 
 const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
 const deserialize = serviceDefinition(CompletionService).create!.requestDeserialize as (
   bytes: Buffer,
 ) => Encoded<CompletionRequest>;
-
-function failureOf(work: () => unknown): Failure | undefined {
-  try {
-    work();
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  return undefined;
-}
 
 /** Empty elements of one field of a request: two bytes each on the wire. */
 const empty = (field: number, count: number): Buffer => Buffer.alloc(2 * count, Buffer.from([(field << 3) | 2, 0]));
@@ -43,8 +33,8 @@ describe("the size of a protobuf message", () => {
   it("is that of its inner messages", () => {
     const messages = numberOf("messages");
     const bytes = (count: number): Buffer => empty(messages, count);
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
-    const failure = failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)));
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
+    const failure = findFailure(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)));
     expect([failure?.code, failure?.message]).toEqual([
       "request_too_large",
       "The request has more than 20000 messages, parts, tool calls, tools and entries of maps together.",
@@ -53,13 +43,13 @@ describe("the size of a protobuf message", () => {
 
   it("is that of its fields", () => {
     const request = create(CompletionRequestSchema, { stopSequences: Array<string>(MAX_MESSAGE_FIELDS + 1).fill("x") });
-    const failure = failureOf(() =>
+    const failure = findFailure(() =>
       requireDecodable(CompletionRequestSchema, toBinary(CompletionRequestSchema, request)),
     );
     expect(failure?.message).toBe("The request has more than 100000 fields.");
     const modalities = create(CompletionRequestSchema, { modalities: Array<number>(MAX_MESSAGE_FIELDS + 1).fill(1) });
     expect(
-      failureOf(() => requireDecodable(CompletionRequestSchema, toBinary(CompletionRequestSchema, modalities)))?.code,
+      findFailure(() => requireDecodable(CompletionRequestSchema, toBinary(CompletionRequestSchema, modalities)))?.code,
     ).toBe("request_too_large");
   });
 
@@ -68,8 +58,8 @@ describe("the size of a protobuf message", () => {
       const metadata = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, ""]));
       return toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { metadata }));
     };
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)))?.code).toBe(
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)))?.code).toBe(
       "request_too_large",
     );
   });
@@ -81,8 +71,8 @@ describe("the size of a protobuf message", () => {
       return new BinaryWriter().tag(numberOf("metadata"), WireType.LengthDelimited).bytes(entry.finish()).finish();
     };
     const most = MAX_MESSAGE_FIELDS - 1;
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most)))).toBeUndefined();
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most + 1)))?.message).toBe(
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(most)))).toBeUndefined();
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(most + 1)))?.message).toBe(
       "The request has more than 100000 fields.",
     );
   });
@@ -94,16 +84,16 @@ describe("the size of a protobuf message", () => {
       return writer.tag(1, WireType.EndGroup).tag(100, WireType.EndGroup).finish();
     };
     const most = MAX_MESSAGE_FIELDS - 4;
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most)))).toBeUndefined();
-    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most + 1)))?.message).toBe(
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(most)))).toBeUndefined();
+    expect(findFailure(() => requireDecodable(CompletionRequestSchema, bytes(most + 1)))?.message).toBe(
       "The request has more than 100000 fields.",
     );
   });
 
   it("is the same in JSON", () => {
     const json = (count: number): JsonValue => ({ messages: [{ parts: Array.from({ length: count }, () => ({})) }] });
-    expect(failureOf(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 2)))).toBeUndefined();
-    expect(failureOf(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 1)))?.code).toBe("request_too_large");
+    expect(findFailure(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 2)))).toBeUndefined();
+    expect(findFailure(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 1)))?.code).toBe("request_too_large");
   });
 });
 
@@ -176,10 +166,10 @@ describe("a malformed protobuf message", () => {
   it.each(Object.entries(requests))("costs little more than decoding it: %s", (_, given) => {
     const bytes = Buffer.from(given);
     const refuse = (): void => validate(deserialize(bytes).read(), model, () => []);
-    const failure = failureOf(refuse)!;
+    const failure = findFailure(refuse)!;
     expect(["invalid_request", "request_too_large"]).toContain(failure.code);
     expectLittleMore(
-      () => failureOf(refuse),
+      () => findFailure(refuse),
       () => fromBinary(CompletionRequestSchema, bytes),
     );
   });
@@ -192,9 +182,9 @@ describe("a malformed protobuf message", () => {
       requireDecodableJson(json);
       validate(fromJson(CompletionRequestSchema, json), model, () => []);
     };
-    expect(failureOf(refuse)?.violations.length).toBe(20);
+    expect(findFailure(refuse)?.violations.length).toBe(20);
     expectLittleMore(
-      () => failureOf(refuse),
+      () => findFailure(refuse),
       () => fromJson(CompletionRequestSchema, json),
     );
   });

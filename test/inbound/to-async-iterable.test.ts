@@ -25,7 +25,7 @@ it("gives what is emitted, in its order, and ends with the stream", async () => 
   expect(getEventListeners(call.signal, "abort")).toEqual([]);
 });
 
-it("begins nothing before it is asked, and lets nothing be emitted before the last batch has been worked through", async () => {
+it("begins nothing before it is asked, and delays emits until the last batch has been consumed", async () => {
   const emitted: string[] = [];
   const batches = toAsyncIterable(async (emit) => {
     for (const word of ["a", "b"]) {
@@ -51,7 +51,7 @@ it("throws what the stream throws, after what it emitted", async () => {
   await expect(batches.next()).rejects.toBe(reason);
 });
 
-it("throws what the stream throws while nobody asks for more, once somebody does", async () => {
+it("throws what the stream throws between two reads at the next read", async () => {
   const reason = new Error("too slow");
   const unhandled: unknown[] = [];
   const note = (rejection: unknown): void => void unhandled.push(rejection);
@@ -71,7 +71,7 @@ it("throws what the stream throws while nobody asks for more, once somebody does
   }
 });
 
-it("ends a stream that nobody asks further, even one that would only have to say its last words, and waits for it", async () => {
+it("ends a stream whose reader stops, even one with only its last chunks left, and waits for it", async () => {
   const call = openCall();
   let end: unknown;
   const batches = toAsyncIterable(async (emit) => {

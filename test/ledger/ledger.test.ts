@@ -164,7 +164,7 @@ describe("the ledger", () => {
     expect(ledger.state().waiting).toBe(0);
   });
 
-  it("is booked only when the entries whose callers were let go are in the database too", async () => {
+  it("is booked only when the entries whose callers no longer wait are in the database too", async () => {
     const { clock, ledger, batches, answers, append, disk } = setUp({ isAway: true });
     disk.isFull = true;
     const entries = Array.from({ length: 501 }, (_, index) => append(String(index)));
@@ -188,7 +188,7 @@ describe("the ledger", () => {
     expect([ledger.state(), ledger.isBooked()]).toEqual([{ waiting: 1, away: false, unwritable: false }, false]);
   });
 
-  it("lets callers go when a file takes long", async () => {
+  it("ends the wait of callers when a file takes long", async () => {
     const { clock, answers, append, files } = setUp();
     const slow = Promise.withResolvers<void>();
     files.append = () => slow.promise;

@@ -101,7 +101,7 @@ describe("refusals", () => {
     expect(wanted({})).toBe(5);
   });
 
-  it("wait in memory, bounded, while the database is away", async () => {
+  it("wait in memory, bounded, while the database is unavailable", async () => {
     const { clock, counter, counts, state, troubles, facts, total } = start();
     state.isAway = true;
     for (let minute = 0; minute < 60; minute += 1) {

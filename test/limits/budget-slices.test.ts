@@ -30,7 +30,7 @@ function createWorld() {
     },
     reap: async () => 0,
   };
-  /** A process whose entries wait while the database is away. */
+  /** A process whose entries wait while the database is unavailable. */
   const start = () => {
     const waiting: NewLedgerEntry[] = [];
     const isCut = { now: false };
@@ -204,7 +204,7 @@ describe("a slice of a budget", () => {
     await expect(hold("seven", 10)).rejects.toThrow(usedUp);
   });
 
-  it("can be extended by a completion that has taken from it, and gives back what it does not take", async () => {
+  it("can be extended by a completion that has taken from it, and releases what it does not take", async () => {
     const { database, start, look } = createWorld();
     const { slices, hold, end } = start();
     await hold("one", 10);

@@ -8,6 +8,7 @@ import { createLimiter } from "../../src/limits/limiter.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import { LEASE_MS, type RateStore } from "../../src/limits/rates.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 interface Given {
   readonly key?: Partial<Limits>;
@@ -71,14 +72,7 @@ function createWorld({ key = {}, account = {}, defaults = {}, attribution, taken
   return { asked, clock, limiter, principal, reserve, changeDefaults };
 }
 
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const reason: unknown = await work.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-  if (!(reason instanceof Failure)) throw new Error("it did not fail");
-  return reason;
-}
+const failureOf = rejectionsOf(Failure);
 
 describe("a limiter", () => {
   it("calls no store for a principal without limits", async () => {

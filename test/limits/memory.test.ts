@@ -21,7 +21,7 @@ describe("rates in memory", () => {
     expect((await rates.take(demandOf([key]))).admitted).toBe(true);
   });
 
-  it("counts exactly across a raised limit: a request from before lowers nothing, and gives back what it took", async () => {
+  it("counts exactly across a raised limit: a request from before lowers nothing, and returns what it took", async () => {
     const clock = new FakeClock();
     const rates = createMemoryRates({ clock, burstMs: 60_000 });
     const [before, after] = [100, 6000].map((tokensPerMinute) => subjectOf("account:1", { tokensPerMinute }));

@@ -1,4 +1,4 @@
-import { giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../src/limits/memory.ts";
+import { returnTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../src/limits/memory.ts";
 import type { Held, RateDecision, RateDemand, RateRelease, RateSubject } from "../../src/limits/rates.ts";
 import { type SubjectState, toBook, toState } from "../../src/limits/state.ts";
 
@@ -19,7 +19,7 @@ export function decide(
 /** Returns the states of the subjects after a release. */
 export function giveBack(states: SubjectStates, release: RateRelease, moment: RateMoment): SubjectStates {
   const books = toBooks(states, namesOf(release.subjects), moment);
-  giveBackTo((subject) => books.get(subject)!, release, moment);
+  returnTo((subject) => books.get(subject)!, release, moment);
   return toStates(books);
 }
 

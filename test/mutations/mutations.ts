@@ -195,8 +195,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a rate limit's retry-after is respected",
     file: "src/router/breaker.ts",
-    text: "this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);",
-    by: "this.#letRest(this.#recordOf(accountId), failure, 0);",
+    text: "this.#openFor(this.#recordOf(accountId), failure, failure.retryAfterMs!);",
+    by: "this.#openFor(this.#recordOf(accountId), failure, 0);",
   },
   {
     promise: "an outdated look-up of a revoked key is not cached",

@@ -11,7 +11,7 @@ import { startRawServer } from "../providers/transport/raw-server.ts";
 
 const LOOPBACK: LookupAddress[] = [{ address: "127.0.0.1", family: 4 }];
 
-/** A resolver that answers when told. */
+/** A resolver whose answers the test sends. */
 function heldResolver() {
   const asked: { readonly host: string; answer(addresses: LookupAddress[]): void; fail(code: string): void }[] = [];
   const lookup = sharedLookup(

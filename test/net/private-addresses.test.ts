@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isPrivateAddress } from "../../src/net/private-addresses.ts";
+import { isMetadataAddress, isPrivateAddress } from "../../src/net/private-addresses.ts";
 
 describe("an address", () => {
   it.each([
@@ -73,4 +73,13 @@ describe("an address", () => {
   ])("%s is public", (address) => {
     expect(isPrivateAddress(address)).toBe(false);
   });
+
+  it.each(["169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192"])(
+    "%s is of a cloud's metadata, mapped and through NAT64 too",
+    (address) => {
+      for (const each of [address, `::ffff:${address}`, `64:ff9b::${address}`])
+        expect(isMetadataAddress(each)).toBe(true);
+      expect(isMetadataAddress("64:ff9b::8.8.8.8")).toBe(false);
+    },
+  );
 });

@@ -7,7 +7,7 @@ import { WatchedTlsFiles } from "../../src/net/tls-files.ts";
 import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../support/certificates.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
+const foreign = new CertificateAuthority("foreign");
 const server = authority.issue({ names: LOCAL_NAMES });
 const client = authority.issue({ names: ["URI:spiffe://example.org/billing", "DNS:Billing.example.org"] });
 const folder = makeCertificateFolder();
@@ -97,7 +97,7 @@ describe("the TLS of a listener", () => {
   });
 });
 
-describe("a stranger behind the address of others", () => {
+describe("a client behind the address of others", () => {
   /** Connects and sends these bytes, again and again. */
   function attack(port: number, bytes: Buffer): void {
     const open = new Set<Socket>();
@@ -116,7 +116,7 @@ describe("a stranger behind the address of others", () => {
   }
 
   it.each(["required", "not asked for"])(
-    "that sends parts of handshakes keeps none of them away, where certificates are %s",
+    "that sends parts of handshakes blocks none of them, where certificates are %s",
     async (certificates) => {
       const { port, abused, opened } = await start(certificates === "required" ? { clientCa: authority.cert } : {});
       // The beginning of a ClientHello that is longer.
@@ -130,12 +130,12 @@ describe("a stranger behind the address of others", () => {
     },
   );
 
-  it("that sends costly certificates keeps none of them away once one is accepted", async () => {
+  it("that sends costly certificates blocks none of them once one is accepted", async () => {
     const { port, abused } = await start({ clientCa: authority.cert });
-    const pair = stranger.issue();
+    const pair = foreign.issue();
     expect(await visit(port, client)).toBe("hello");
     for (let count = 0; count < 3; count++) {
-      expect(await visit(port, { ...pair, cert: pair.cert + stranger.cert.repeat(8) })).not.toBe("hello");
+      expect(await visit(port, { ...pair, cert: pair.cert + foreign.cert.repeat(8) })).not.toBe("hello");
       expect(await visit(port, client)).toBe("hello");
     }
     expect(abused).toHaveBeenCalledTimes(3);
@@ -145,12 +145,12 @@ describe("a stranger behind the address of others", () => {
 describe("clients' certificates", () => {
   const bad = {
     "no certificate": {},
-    "a stranger's certificate": stranger.issue(),
+    "a certificate of another authority": foreign.issue(),
     "a certificate that has expired": authority.issue({ validTo: new Date(Date.now() - 1000) }),
     "a certificate that is not valid yet": authority.issue({ validFrom: new Date(Date.now() + 3_600_000) }),
   };
 
-  it.each(Object.entries(bad))("are required: %s is refused, and told", async (what, pair) => {
+  it.each(Object.entries(bad))("are required: %s is refused, and reported", async (what, pair) => {
     const { port, refused } = await start({ clientCa: authority.cert });
     expect(await visit(port, pair)).not.toBe("hello");
     expect(await visit(port, client)).toBe("hello");
@@ -182,7 +182,7 @@ describe("clients' certificates", () => {
       expect((opened.at(-1) as TLSSocket).isSessionReused()).toBe(true);
       expect(tls.certificateOf(opened.at(-1)!)?.names[0]).toBe("URI:spiffe://example.org/billing");
 
-      folder.write("clients.pem", stranger.cert);
+      folder.write("clients.pem", foreign.cert);
       await tls.check();
       expect(await visit(port, { ...only, session })).not.toBe("hello");
       expect(refused).toHaveBeenCalled();
@@ -208,8 +208,8 @@ describe("clients' certificates", () => {
 
   it("of a costly chain block their client", async () => {
     const { port, abused, refused } = await start({ clientCa: authority.cert, clientCertificates: "optional" });
-    const pair = stranger.issue();
-    expect(await visit(port, { ...pair, cert: pair.cert + stranger.cert.repeat(8) })).not.toBe("hello");
+    const pair = foreign.issue();
+    expect(await visit(port, { ...pair, cert: pair.cert + foreign.cert.repeat(8) })).not.toBe("hello");
     expect(refused).toHaveBeenCalledOnce();
     expect(abused.mock.calls).toEqual([["COSTLY_CERTIFICATES", "127.0.0.1"]]);
     expect(await visit(port)).not.toBe("hello");

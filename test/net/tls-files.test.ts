@@ -48,7 +48,7 @@ describe("TLS files at the start", () => {
     await expect(open(given)).rejects.toThrow(problem);
   });
 
-  it("are used when the certificate has expired, which is told", async () => {
+  it("are used when the certificate has expired, which is reported", async () => {
     folder.writePair("late", late);
     const told = await open(files("late"));
     expect(told.expired).toHaveBeenCalledWith(expect.stringMatching(/late\.pem has expired on 20.*; put a new one/));
@@ -81,7 +81,7 @@ describe("changed TLS files", () => {
     ["broken", { cert: "no certificate", key: other.key }, /no readable certificate/],
     ["half of a pair", { ...one, cert: other.cert }, /does not belong/],
     ["expired", late, /has expired/],
-  ])("that are %s are told once, and those from before stay", async (name, pair, problem) => {
+  ])("that are %s are reported once, and those from before stay", async (name, pair, problem) => {
     folder.writePair(name, one);
     const { watched, refused } = await open(files(name));
     folder.writePair(name, pair);
@@ -96,7 +96,7 @@ describe("changed TLS files", () => {
 });
 
 describe("revocation lists", () => {
-  const stranger = new CertificateAuthority("stranger");
+  const foreign = new CertificateAuthority("foreign");
   const namesake = new CertificateAuthority();
   const inPast = new Date(Date.now() - 1000);
 
@@ -112,7 +112,7 @@ describe("revocation lists", () => {
     ["that cannot be read", "-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----", /cannot be read$/],
     [
       "of another authority",
-      stranger.list(),
+      foreign.list(),
       /has no revocation list of CN=test authority; each authority in .*ca\.pem/,
     ],
     [
@@ -126,13 +126,13 @@ describe("revocation lists", () => {
   });
 
   it("are refused at the start when one of two authorities has none", async () => {
-    const both = authority.cert + stranger.cert;
-    await expect(open(withList("two", authority.list(), both))).rejects.toThrow(/no revocation list of CN=stranger/);
-    const { loaded } = await open(withList("two", authority.list() + stranger.list(), both));
+    const both = authority.cert + foreign.cert;
+    await expect(open(withList("two", authority.list(), both))).rejects.toThrow(/no revocation list of CN=foreign/);
+    const { loaded } = await open(withList("two", authority.list() + foreign.list(), both));
     expect(loaded).toHaveBeenCalledWith(expect.objectContaining({ listsExpire: expect.stringMatching(/^20/) }));
   });
 
-  it("are told when they have expired, at the start and later, once", async () => {
+  it("are reported when they have expired, at the start and later, once", async () => {
     const early = await open(withList("over", authority.list({ validTo: inPast })));
     expect(early.expired).toHaveBeenCalledWith(expect.stringMatching(/over\.crl has expired on 20.*are refused$/));
     const later = await open(withList("soon", authority.list({ validTo: new Date(Date.now() + 60_000) })));
@@ -143,7 +143,7 @@ describe("revocation lists", () => {
     expect(later.expired).toHaveBeenCalledOnce();
   });
 
-  it("are told when they are from the future, at the start, and not any more when their time has come", async () => {
+  it("are reported when they are from the future, at the start, and no longer when their time has come", async () => {
     const list = authority.list({ validFrom: new Date(Date.now() + 60_000), validTo: new Date(Date.now() + 600_000) });
     const { watched, expired } = await open(withList("early", list));
     expect(expired.mock.calls).toEqual([

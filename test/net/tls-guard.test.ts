@@ -12,8 +12,8 @@ import { TlsGuard, type TlsGuardOptions } from "../../src/net/tls-guard.ts";
 import { CertificateAuthority, LOCAL_NAMES } from "../support/certificates.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
-const CERTIFICATE = stranger.issue();
+const foreign = new CertificateAuthority("foreign");
+const CERTIFICATE = foreign.issue();
 
 /** The server's part of a handshake that does not finish. */
 const ANSWER = Buffer.alloc(1_000);
@@ -117,13 +117,13 @@ describe("a refused certificate", () => {
   const others = Array.from({ length: 4 }, (_, index) => new CertificateAuthority(`authority ${index}`).cert);
   const costly = {
     "with four others": { ...CERTIFICATE, cert: [CERTIFICATE.cert, ...others].join("") },
-    "of many bytes": stranger.issue({
+    "of many bytes": foreign.issue({
       names: Array.from({ length: 400 }, (_, index) => `DNS:a-long-name-${index}.example`),
     }),
-    "with a curve of other costs": stranger.issue({
+    "with a curve of other costs": foreign.issue({
       pair: generateKeyPairSync("ec", { namedCurve: "brainpoolP512r1" }),
     }),
-    "with a long exponent": stranger.issue({ pair: longExponent() }),
+    "with a long exponent": foreign.issue({ pair: longExponent() }),
   };
 
   it.each(Object.entries(costly))("%s blocks its client for a minute", async (_, pair) => {

@@ -16,6 +16,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { canBuildExecutable } from "../../scripts/build-executable.mjs";
 import { sha256 } from "../../scripts/release-facts.mjs";
 import { makeHome, runProduct, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const root = join(import.meta.dirname, "../..");
 interface Manifest {
@@ -96,10 +97,9 @@ describe("a release", () => {
     try {
       const created = runProduct(["keys", "create", "--name", "a"], { home, program });
       expect(await created.ending).toEqual({ code: 0, signal: null });
-      const answer = await fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${created.output.stdout.trim()}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "beta-3-flash", messages: [{ role: "user", content: "Hello" }] }),
+      const answer = await postChat(product.url, created.output.stdout.trim(), {
+        model: "beta-3-flash",
+        messages: [{ role: "user", content: "Hello" }],
       });
       expect(await answer.json()).toMatchObject({ object: "chat.completion" });
       const read = async (url: string): Promise<string> => (await fetch(url)).text();

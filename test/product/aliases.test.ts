@@ -1,6 +1,6 @@
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
+import { createKey } from "../support/cli.ts";
 
 let product: Product;
 /** May use one model only. */
@@ -14,10 +14,7 @@ beforeAll(async () => {
     "embedding-*": "gamma-embedding-3-small",
   };
   product = await startProduct({ config: { simulator, aliases } });
-  const argv = ["keys", "create", "--name", "limited", "--models", "alpha-haiku-4.5", "--json"];
-  const { output, ending } = runProduct([...argv, "--config", join(product.home, "parley.yaml")], product);
-  if ((await ending).code !== 0) throw new Error(output.stderr);
-  limitedKey = (JSON.parse(output.stdout) as { readonly key: string }).key;
+  limitedKey = (await createKey(product, "--models alpha-haiku-4.5")).key;
 });
 afterAll(() => product?.stop());
 

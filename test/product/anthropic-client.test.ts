@@ -1,8 +1,8 @@
 import Anthropic from "@anthropic-ai/sdk";
 import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startSimulator } from "../../src/simulator/server.ts";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { RED_PIXEL } from "./support/red-pixel.ts";
 import {
   answerJson,
@@ -13,6 +13,9 @@ import {
   textEvent,
   type Upstream,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
+import { createKey } from "../support/cli.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -52,8 +55,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   script = [];
-  // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (name.startsWith("ANTHROPIC_")) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 function client(options: { apiKey?: string; maxRetries?: number } = {}): Anthropic {
@@ -65,14 +67,7 @@ function ask(model: string, content = "Tell me about tides"): Anthropic.MessageC
 }
 
 /** The error that a call ends with. */
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof Anthropic.APIError>> {
-  const error: unknown = await Promise.resolve(call).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof Anthropic.APIError) return error;
-  throw new Error(`this is not one of the client's errors: ${String(error)}`);
-}
+const errorOf = rejectionsOf<InstanceType<typeof Anthropic.APIError>>(Anthropic.APIError);
 
 const refuse =
   (status: number, headers: Record<string, string> = {}) =>
@@ -132,7 +127,7 @@ describe("the unmodified anthropic client", () => {
     expect(final).toMatchObject({ stop_reason: "end_turn", usage: { output_tokens: whole.usage.output_tokens } });
   });
 
-  it.each(MODELS)("goes through a round of tools with %s, streamed", async (model) => {
+  it.each(MODELS)("completes a round of tools with %s, streamed", async (model) => {
     const messages: Anthropic.MessageParam[] = [{ role: "user", content: 'How is the weather in "Paris"?' }];
     const asked = { model, max_tokens: 1000, tools: [WEATHER], messages };
     const first = await client().messages.stream(asked).finalMessage();
@@ -252,12 +247,8 @@ describe("the anthropic client's typed errors", () => {
   });
 
   it("are PermissionDeniedError for a model that the key may not use", async () => {
-    const command = runProduct(
-      ["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"],
-      product,
-    );
-    expect(await command.ending).toMatchObject({ code: 0 });
-    const narrow = client({ apiKey: command.output.stdout.trim() });
+    const { key } = await createKey(product, "--models beta-3-flash");
+    const narrow = client({ apiKey: key });
     const error = await errorOf(narrow.messages.create(ask("alpha-haiku-4.5")));
     expect(error).toBeInstanceOf(Anthropic.PermissionDeniedError);
     expect(error).toMatchObject({ status: 403, type: "permission_error" });
@@ -291,7 +282,7 @@ describe("the anthropic client's typed errors", () => {
     expect(error).toBeInstanceOf(Anthropic.RateLimitError);
     expect(error).toMatchObject({ status: 429, type: "rate_limit_error" });
     expect(error.headers?.get("retry-after")).toBe("1");
-    // The upstream model rests for that second; the next tests want it awake.
+    // The circuit breaker is open for that second; the next tests need it closed.
     await expect.poll(() => client().messages.create(ask("local/test")), { timeout: 5000 }).toBeDefined();
   });
 

@@ -6,10 +6,10 @@ import {
   DELIVERIES,
   formatFixtureModels,
   type FormatScenario,
-  type Json,
   readFormatScenarios,
   serveScenario,
 } from "./support/format-fixtures.ts";
+import type { Json } from "./support/fixtures.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 /*

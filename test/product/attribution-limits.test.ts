@@ -11,9 +11,10 @@ import { AttributionService, BudgetHolder } from "../../gen/parley/console/v1/at
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { openStore } from "../../src/store/store.ts";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { signUpFirst } from "../support/signed-up.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { createKey, runJson } from "../support/cli.ts";
 
 const MODEL = "local/test";
 /** Of each answer two are used. */
@@ -33,14 +34,6 @@ afterAll(async () => {
   await product?.stop();
   await upstream?.close();
 });
-
-async function runJson<T>(line: string): Promise<T> {
-  const { output, ending } = runProduct([...line.split(" "), "--json"], { home: product.home });
-  expect(await ending).toEqual({ code: 0, signal: null });
-  return JSON.parse(output.stdout) as T;
-}
-
-const createKey = (flags: string) => runJson<{ id: string; key: string }>(`keys create --name a ${flags}`);
 
 /** A request of each format. Its session is in a header. */
 const FORMATS: Readonly<Record<string, (endUser: string | undefined) => { path: string; body: object }>> = {
@@ -167,7 +160,7 @@ describe.each(Object.keys(REFUSALS))("%s", (name) => {
   const { flags, asked, before, other, status, message, error } = REFUSALS[name]!;
 
   it.each(Object.keys(FORMATS))("refuses a request in its format: %s", async (format) => {
-    const { key } = await createKey(flags);
+    const { key } = await createKey(product, flags);
     for (let count = 0; count < before; count += 1) expect((await ask(key, format, asked)).status).toBe(200);
     const refused = await ask(key, format, asked);
     expect([refused.status, refused.text]).toEqual([status, expect.stringMatching(message)]);
@@ -176,7 +169,7 @@ describe.each(Object.keys(REFUSALS))("%s", (name) => {
   });
 
   it("refuses a request over gRPC", async () => {
-    const { key } = await createKey(flags);
+    const { key } = await createKey(product, flags);
     const client = createClient(
       CompletionService,
       createGrpcTransport({ baseUrl: `http://127.0.0.1:${product.grpcPort}` }),
@@ -199,7 +192,7 @@ describe.each(Object.keys(REFUSALS))("%s", (name) => {
 });
 
 it("charges an end user what completions cost, until the next one has no room, and says who it was nowhere", async () => {
-  const { id, key } = await createKey("--end-user-budget 0.02/month --rpm 60");
+  const { id, key } = await createKey(product, "--end-user-budget 0.02/month --rpm 60");
   const asked = { endUser: "secret-ann" };
   let served = 0;
   let last = await ask(key, "chat completions", asked);
@@ -207,7 +200,7 @@ it("charges an end user what completions cost, until the next one has no room, a
   // 2 of 4 tokens are used: with the ninth 18,000 micro-USD are spent.
   expect([served, last.status, last.headers.get("x-ratelimit-limit-requests")]).toEqual([9, 429, "60"]);
   expect(last.text).toContain("The monthly budget of this end user, 0.02 USD, has no room for this request");
-  expect(await runJson(`keys update ${id} --end-user-budget 0.03/month`)).toMatchObject({
+  expect(await runJson(`keys update ${id} --end-user-budget 0.03/month`, product)).toMatchObject({
     attribution_limits: { end_user_budget_usd: 0.03, end_user_budget_period: "month", require_end_user: false },
   });
   await expect
@@ -225,7 +218,7 @@ describe("an end user that is named twice", () => {
   const twice = ["ann", "mallory"];
 
   it("is refused over HTTP", async () => {
-    const { key } = await createKey("--end-user-rpm 1000");
+    const { key } = await createKey(product, "--end-user-rpm 1000");
     const { path, body } = FORMATS["chat completions"]!(undefined);
     const headers = { authorization: `Bearer ${key}`, "content-type": "application/json", "parley-end-user": twice };
     const asked = request(product.url + path, { method: "POST", headers });
@@ -236,7 +229,7 @@ describe("an end user that is named twice", () => {
   });
 
   it("is refused over gRPC", async () => {
-    const { key } = await createKey("--end-user-rpm 1000");
+    const { key } = await createKey(product, "--end-user-rpm 1000");
     const client = new Client(`127.0.0.1:${product.grpcPort}`, credentials.createInsecure());
     const metadata = new Metadata();
     metadata.set("authorization", `Bearer ${key}`);
@@ -260,7 +253,7 @@ describe("an end user that is named twice", () => {
 });
 
 it("lists what end users have used of their budgets, one of whom gets more in place of being refused", async () => {
-  const { id: keyId, key } = await createKey("--end-user-budget 0.005/day");
+  const { id: keyId, key } = await createKey(product, "--end-user-budget 0.005/day");
   const spender = { endUser: "spender" };
   expect((await ask(key, "chat completions", spender)).status).toBe(200);
   expect((await ask(key, "chat completions", spender)).status).toBe(429);

@@ -104,7 +104,7 @@ it.each([
       Buffer.from(JSON.stringify({ model: "local/test", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] })),
     ),
   ],
-])("a stream %s that nobody reads ends at its deadline, and upstream", async (_, path, headers, body) => {
+])("a stream %s that is not read ends at its deadline, and upstream", async (_, path, headers, body) => {
   const asked = flood.exchanges.length;
   const asking = request(product.url + path, {
     method: "POST",
@@ -118,7 +118,7 @@ it.each([
   expect(flood.exchanges.at(-1)!.closed).toBe(false);
   expect(performance.now() - beganMs).toBeLessThan(DEADLINE_MS);
   await expect.poll(() => flood.exchanges.at(-1)!.closed, { timeout: 10_000, interval: 20 }).toBe(true);
-  // Whoever reads on is told why there is no more.
+  // A reader that continues gets the reason of the end.
   let tail = "";
   for await (const bytes of answer) tail = (tail + (bytes as Buffer).toString("latin1")).slice(-1_000);
   expect(tail).toContain("deadline_exceeded");

@@ -14,6 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { type BedrockServer, startBedrock } from "../support/bedrock/server.ts";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { postJson } from "../support/post-json.ts";
 
 const KEYS = { accessKeyId: "AKIDEXAMPLE00001", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" };
 const API_KEY = "bedrock-api-key-of-this-test";
@@ -59,11 +60,7 @@ afterAll(async () => {
 const TOOL = { name: "weather", description: "The weather.", parameters: { type: "object", properties: {} } };
 
 async function post(path: string, body: object): Promise<Response> {
-  return fetch(`${product.url}${path}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify(body),
-  });
+  return postJson(`${product.url}${path}`, product.firstKey, body);
 }
 
 /** Of a chat completion, or of a chunk of one, what the tests look at. */
@@ -153,7 +150,7 @@ describe.each([
     expect(attempts.at(-1)).toMatchObject({ model: other, outcome: "served" });
   });
 
-  it("tells of a stream that an exception breaks", async () => {
+  it("reports a stream that an exception breaks", async () => {
     const chunks = await chatStream(model, "break");
     expect(chunks.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/failed/) as string } });
   });

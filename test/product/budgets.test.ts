@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { type IncomingMessage, request as sendRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
-import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { answerJson, answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
+import { createKey, runJson } from "../support/cli.ts";
 
 /** The provider answers when this resolves. */
 let released = Promise.resolve();
@@ -24,27 +26,17 @@ afterAll(async () => {
   await upstream.close();
 });
 
-/** Runs a command of the product on its data, and answers what it prints as JSON. */
-async function runJson<T>(line: string): Promise<T> {
-  const { output, ending } = runProduct([...line.split(" ").filter(Boolean), "--json"], { home: product.home });
-  expect(await ending).toEqual({ code: 0, signal: null });
-  return JSON.parse(output.stdout) as T;
-}
-
-interface KeyJson {
-  readonly id: string;
-  readonly key: string;
-}
-
-const createKey = (flags: string): Promise<KeyJson> => runJson(`keys create --name a ${flags}`);
-
-function ask(key: string, body: object, signal?: AbortSignal): Promise<Response> {
-  return fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "Hi." }], ...body }),
-    ...(signal && { signal }),
-  });
+function ask(
+  key: string,
+  body: object,
+  { at = product, signal }: { readonly at?: Product; readonly signal?: AbortSignal } = {},
+): Promise<Response> {
+  return postChat(
+    at.url,
+    key,
+    { model: "local/test", messages: [{ role: "user", content: "Hi." }], ...body },
+    { signal },
+  );
 }
 
 const sent = (): Record<string, unknown> => JSON.parse(upstream.exchanges.at(-1)!.body) as Record<string, unknown>;
@@ -58,7 +50,7 @@ const OPTIONS = {
 
 describe("a request under a budget", () => {
   it("is refused when any text that is sent makes its worst case exceed the budget", async () => {
-    const { key } = await createKey("--budget 0.05");
+    const { key } = await createKey(product, "--budget 0.05");
     const long = "x".repeat(200_000);
     const schema = { name: "s", description: long, schema: { type: "object", properties: {} } };
     for (const body of [
@@ -78,7 +70,7 @@ describe("a request under a budget", () => {
   });
 
   it("has a cap on its answer, and no option that costs extra or lets the provider store data", async () => {
-    const { key } = await createKey("--budget 1");
+    const { key } = await createKey(product, "--budget 1");
     const response = await ask(key, OPTIONS);
     const { parley } = (await response.json()) as { parley: { omitted: string[] } };
     expect(response.status).toBe(200);
@@ -91,21 +83,73 @@ describe("a request under a budget", () => {
   });
 
   it("has the options that its key allows", async () => {
-    const { id, key } = await createKey("--budget 1 --options service_tier,store");
+    const { id, key } = await createKey(product, "--budget 1 --options service_tier,store");
     await ask(key, OPTIONS);
     expect(sent()).toMatchObject({ service_tier: "priority", store: true });
     expect(Object.keys(sent())).not.toEqual(expect.arrayContaining([expect.stringMatching(/search|cache/)]));
-    expect(await runJson(`keys update ${id} --options none`)).toMatchObject({ options: [] });
-    expect(await runJson(`keys update ${id} --options default`)).toMatchObject({ options: "default" });
+    expect(await runJson(`keys update ${id} --options none`, product)).toMatchObject({ options: [] });
+    expect(await runJson(`keys update ${id} --options default`, product)).toMatchObject({ options: "default" });
   });
 });
 
 describe("a request without a budget", () => {
   it("has every option, and no added cap", async () => {
-    const { key } = await createKey("");
+    const { key } = await createKey(product);
     await ask(key, OPTIONS);
     expect(sent()).toMatchObject(OPTIONS);
     expect(Object.keys(sent())).not.toContain("max_tokens");
+  });
+});
+
+describe("a request that its provider does not answer", () => {
+  /** Money for two prompts of this length. */
+  const PROMPT = { messages: [{ role: "user", content: "x".repeat(40_000) }], max_tokens: 1 };
+  const BUDGET = "--budget 0.1";
+
+  /** A key asks five times. Returns the statuses, and how often the provider was asked. */
+  async function askFiveTimes(model: string, status: number, error: object) {
+    const refusing = await startUpstream(({ response }) => answerJson(response, status, { error }));
+    const { providers, models } = localModel(refusing.url) as { providers: object; models: Record<string, object> };
+    const azure = {
+      preset: "azure",
+      base_url: `${refusing.url}/v1`,
+      allow_private: true,
+      api_keys: ["a-key-of-azure"],
+    };
+    const world = await startProduct({
+      config: {
+        providers: { ...providers, azure },
+        models: { ...models, "azure/test": { ...models["local/test"], provider: "azure" } },
+        limits: UNLIMITED,
+        retries: { base_ms: 0, cap_ms: 0 },
+      },
+    });
+    try {
+      const { key } = await createKey(world, BUDGET);
+      const statuses: number[] = [];
+      for (let time = 0; time < 5; time++) statuses.push((await ask(key, { model, ...PROMPT }, { at: world })).status);
+      return { statuses, asked: refusing.exchanges.length };
+    } finally {
+      await world.stop();
+      await refusing.close();
+    }
+  }
+
+  it.each([
+    ["because its time ran out", "local/test", 504, { message: "upstream timed out" }],
+    ["because Azure's time ran out", "azure/test", 408, { code: "Timeout" }],
+    ["because Azure's content filter refuses it", "azure/test", 400, { code: "content_filter" }],
+    ["because it is too long for Azure", "azure/test", 400, { code: "context_length_exceeded" }],
+  ])("is booked, as the provider may bill it: %s", async (_, model, status, error) => {
+    const { statuses, asked } = await askFiveTimes(model, status, error);
+    expect(statuses.at(-1)).toBe(429);
+    expect(asked).toBeLessThanOrEqual(2);
+  });
+
+  it("costs nothing when it is refused elsewhere", async () => {
+    const { statuses, asked } = await askFiveTimes("local/test", 400, { code: "content_filter" });
+    expect(statuses).toEqual([400, 400, 400, 400, 400]);
+    expect(asked).toBe(5);
   });
 });
 
@@ -114,7 +158,7 @@ describe("a request whose body is still arriving", () => {
     ["/v1/chat/completions", { role: "user", content: "Hi." }],
     ["/parley.v1.CompletionService/Create", { role: "ROLE_USER", parts: [{ text: "Hi." }] }],
   ])("has the budget that its key has when it has arrived: %s", async (path, message) => {
-    const { id, key } = await createKey("--budget 1");
+    const { id, key } = await createKey(product, "--budget 1");
     const body = Buffer.from(JSON.stringify({ model: "local/test", messages: [message] }));
     const request = sendRequest(product.url + path, {
       method: "POST",
@@ -122,7 +166,7 @@ describe("a request whose body is still arriving", () => {
     });
     const answered = once(request, "response") as Promise<[IncomingMessage]>;
     request.write(body.subarray(0, 8));
-    await runJson(`keys update ${id} --budget 0`);
+    await runJson(`keys update ${id} --budget 0`, product);
     await expect.poll(async () => (await ask(key, {})).status, { timeout: 10_000, interval: 100 }).toBe(429);
     const asked = upstream.exchanges.length;
     request.end(body.subarray(8));
@@ -146,7 +190,7 @@ describe("a completion whose caller leaves", () => {
 
   /** What the ledger has of a key. */
   async function usageOf(id: string): Promise<KeyUsage | undefined> {
-    const { usage } = await runJson<{ usage: readonly KeyUsage[] }>("usage --by key");
+    const { usage } = await runJson<{ usage: readonly KeyUsage[] }>("usage --by key", product);
     return usage.find(({ group }) => group === id);
   }
 
@@ -157,11 +201,11 @@ describe("a completion whose caller leaves", () => {
   ])("is booked %s", async (_, answersInTime, leastTokens) => {
     const release = Promise.withResolvers<void>();
     released = release.promise;
-    const { id, key } = await createKey("--budget 1");
+    const { id, key } = await createKey(product, "--budget 1");
     const asked = upstream.exchanges.length;
     const leaving = new AbortController();
     const calls = Array.from({ length: ROUNDS }, (_unused, index) =>
-      ask(key, { stream: index % 2 === 0, max_tokens: 2_000 }, leaving.signal).then(
+      ask(key, { stream: index % 2 === 0, max_tokens: 2_000 }, { signal: leaving.signal }).then(
         (response) => response.text(),
         () => undefined,
       ),

@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeHome, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const root = join(import.meta.dirname, "../..");
 const COPIED = ["src", "web/paths.ts", "gen", "scripts", "package.json", "package-lock.json"];
@@ -101,10 +102,9 @@ describe("the built program", () => {
     writeFileSync(join(checkout, "dist/console/index.html"), "<title>a page</title>");
     const product = await startProduct({ program: join(checkout, "dist/program/main.cjs") });
     try {
-      const answer = await fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello" }] }),
+      const answer = await postChat(product.url, product.firstKey, {
+        model: "alpha-haiku-4.5",
+        messages: [{ role: "user", content: "Hello" }],
       });
       expect(await answer.json()).toMatchObject({ object: "chat.completion" });
       const read = async (url: string): Promise<string> => (await fetch(url)).text();

@@ -24,6 +24,7 @@ import {
   textEvent,
   type Upstream,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -75,14 +76,8 @@ function ask(text: string, model = "local/test") {
 
 const headers = (): Record<string, string> => ({ authorization: `Bearer ${product.firstKey}` });
 
-async function errorOf(run: () => Promise<unknown>): Promise<ConnectError> {
-  try {
-    await run();
-  } catch (reason) {
-    return ConnectError.from(reason);
-  }
-  throw new Error("the call succeeded");
-}
+const rejected = rejectionsOf(ConnectError);
+const errorOf = (run: () => Promise<unknown>): Promise<ConnectError> => rejected(run());
 
 const closedSoon = () => expect.poll(() => upstream.exchanges.at(-1)?.closed, { interval: 10 }).toBe(true);
 

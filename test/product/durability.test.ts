@@ -2,9 +2,11 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openStore } from "../../src/store/store.ts";
-import { makeHome, type Product, runProduct, startProduct } from "../support/product.ts";
+import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
+import { createKey } from "../support/cli.ts";
 
 const CALLERS = 8;
 /** Of the budget, an answer costs 7 and its worst case some 150. */
@@ -23,18 +25,11 @@ afterAll(async () => {
   await upstream.close();
 });
 
-async function createKey(): Promise<string> {
-  const args = ["keys", "create", "--name", "a", "--budget", String(BUDGET_MICRO_USD / 1e6), "--json"];
-  const { output, ending } = runProduct(args, { home: product.home });
-  expect(await ending).toEqual({ code: 0, signal: null });
-  return (JSON.parse(output.stdout) as { key: string }).key;
-}
-
 async function ask(key: string): Promise<number> {
-  const response = await fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", max_tokens: 2, messages: [{ role: "user", content: "Hi." }] }),
+  const response = await postChat(product.url, key, {
+    model: "local/test",
+    max_tokens: 2,
+    messages: [{ role: "user", content: "Hi." }],
   });
   await response.arrayBuffer();
   return response.status;
@@ -56,7 +51,7 @@ async function readEntries(): Promise<readonly { readonly outcome: string; reado
 
 describe("answers that do not wait for the ledger", () => {
   it("stay within a budget, and are all in the ledger when the process has stopped", async () => {
-    const key = await createKey();
+    const { key } = await createKey(product, `--budget ${BUDGET_MICRO_USD / 1e6}`);
     const counts = await Promise.all(
       Array.from({ length: CALLERS }, async () => {
         const statuses: number[] = [];

@@ -7,6 +7,7 @@ import { openStore, type Store } from "../../src/store/store.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
 
 const SEARCHES = 5;
 const REQUESTS = 40;
@@ -122,11 +123,7 @@ function body(model: string, tools: readonly (readonly [dialect: string, tool: o
 }
 
 function post(key: string, method: string, request: object): Promise<Response> {
-  return fetch(`${product.url}/parley.v1.CompletionService/${method}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify(request),
-  });
+  return postJson(`${product.url}/parley.v1.CompletionService/${method}`, key, request);
 }
 
 const ask = (key: string, ...asked: Parameters<typeof body>) => post(key, "Create", body(...asked));

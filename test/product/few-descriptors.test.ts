@@ -13,7 +13,7 @@ import { MAIN, makeHome, type Product, startProduct } from "../support/product.t
 const DESCRIPTORS = 300;
 const HEADERS = { "content-type": "application/json" };
 
-/** A provider that answers the model `words` at once, and holds other calls until told. */
+/** A provider that answers the model `words` at once, and holds other calls until the test releases them. */
 async function startProvider() {
   const held: ServerResponse[] = [];
   const answer = (response: ServerResponse): void => {
@@ -63,7 +63,7 @@ async function ask({ url, firstKey }: Product): Promise<number> {
 }
 
 describe("a process with few file descriptors", () => {
-  it("goes on when one caller has more calls in flight than it has descriptors", async () => {
+  it("serves others when one caller has more calls in flight than it has descriptors", async () => {
     const provider = await startProvider();
     const product = await startWithFewDescriptors(provider.url);
     expect(product.output.stderr + product.output.stdout).toContain("fewer calls than overload.max_calls");
@@ -92,15 +92,15 @@ describe("a process with few file descriptors", () => {
     expect(await ask(product)).toBe(200);
   });
 
-  it("goes on when a stranger opens more connections to the operations port than it has descriptors", async () => {
+  it("serves others when a client opens more connections to the operations port than it has descriptors", async () => {
     const { url } = await startProvider();
     const product = await startWithFewDescriptors(url);
     const port = Number(new URL(product.operationsUrl).port);
-    const strangers: Socket[] = [];
-    onTestFinished(() => strangers.forEach((socket) => socket.destroy()));
+    const sockets: Socket[] = [];
+    onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
     for (let count = 0; count < 2 * DESCRIPTORS; count++) {
       const socket = connect({ port, host: "127.0.0.1" }).on("error", () => undefined);
-      strangers.push(socket);
+      sockets.push(socket);
       await once(socket, "connect");
     }
     // Beyond several looks at the memory, which need a descriptor.

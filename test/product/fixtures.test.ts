@@ -132,7 +132,7 @@ const RUNS = (["HTTP", "gRPC"] as const).flatMap((entrance) =>
 );
 
 async function configure(scenario: Scenario): Promise<void> {
-  // Without its models in between, an upstream model would still rest after the run before.
+  // Without its models in between, a circuit breaker would still be open from the run before.
   await gateway.configure({ models: {} });
   await gateway.configure(fixtureModels(upstream.url, scenario));
 }

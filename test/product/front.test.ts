@@ -157,7 +157,7 @@ describe("a front before a core", () => {
 
     await core.ending;
     const readiness = async (): Promise<unknown> => (await fetch(`${front.operationsUrl}/readyz`)).json();
-    // Still ready: whoever comes is told what is wrong.
+    // Still ready: callers get the reason.
     await expect.poll(readiness).toMatchObject({ ready: true, active_calls: 0, core: "unreachable" });
     const grpc = { listen: `127.0.0.1:${core.grpcPort}` };
     const next = answerOf(post(front, core.firstKey));

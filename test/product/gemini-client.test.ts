@@ -1,5 +1,5 @@
 import { ApiError, type Content, FunctionCallingConfigMode, GoogleGenAI, Type } from "@google/genai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { RED_PIXEL } from "./support/red-pixel.ts";
 import {
@@ -13,6 +13,8 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -43,8 +45,7 @@ afterAll(async () => {
 beforeEach(() => {
   script = [];
   upstream.exchanges.length = 0;
-  // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (/^(?:GOOGLE|GEMINI)_/.test(name)) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 function client(options: { apiKey?: string; timeout?: number } = {}): GoogleGenAI {
@@ -59,14 +60,7 @@ function sent(): Record<string, unknown> {
 }
 
 /** The error that a call ends with. */
-async function errorOf(call: Promise<unknown>): Promise<ApiError> {
-  const error: unknown = await call.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof ApiError) return error;
-  throw new Error(`this is not one of the client's errors: ${String(error)}`);
-}
+const errorOf = rejectionsOf(ApiError);
 
 const WEATHER = {
   name: "get_weather",

@@ -78,7 +78,7 @@ it("a stock retry policy does not repeat a completion whose fallbacks failed", a
   expect(upstream.exchanges.length).toBeLessThanOrEqual(4);
 });
 
-it("a stock retry policy waits as long as it is told", async () => {
+it("a stock retry policy waits for the time in the response", async () => {
   const { upstream, ask } = await start(({ response }) => {
     response.writeHead(429, { "retry-after": "20" }).end("{}");
   });

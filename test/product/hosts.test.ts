@@ -7,6 +7,7 @@ import { CLIENT, type Entra, SECRET, startEntra, TENANT } from "../support/hosts
 import { type GoogleOAuth, serviceAccount, startGoogleOAuth } from "../support/hosts/google-oauth.ts";
 import { CLAUDE, GEMINI, PROJECT, REGION, startVertex, type Vertex } from "../support/hosts/vertex.ts";
 import { MAIN, makeHome, type Product, runProduct, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const home = makeHome();
 let [entra, oauth, azure, vertex]: [Entra?, GoogleOAuth?, Azure?, Vertex?] = [];
@@ -98,10 +99,10 @@ describe("the built program", () => {
         ["m-vertex", "Hallo Vertex"],
         ["m-claude", "Bonjour Vertex"],
       ]) {
-        const response = await fetch(`${product.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-          body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hi" }] }),
+        const response = await postChat(product.url, product.firstKey, {
+          model,
+          stream: true,
+          messages: [{ role: "user", content: "Hi" }],
         });
         const deltas = [...(await response.text()).matchAll(/"content":"([^"]+)"/g)].map(([, delta]) => delta);
         expect(deltas.join("")).toBe(text);

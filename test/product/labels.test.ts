@@ -5,10 +5,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { RouteReason } from "../../gen/parley/v1/route_pb.js";
-import { captureCli } from "../support/cli.ts";
+import { captureCli, createKey } from "../support/cli.ts";
 import type { RoutePlanJson } from "../../src/formats/route-plan.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -48,10 +49,10 @@ beforeAll(async () => {
       breaker: { failures: 1_000 },
     },
   });
-  keys.plain = await makeKey();
-  keys.eu = await makeKey("--require-region", "eu,ch");
-  keys.premium = await makeKey("--tags", "premium,batch");
-  keys.poor = await makeKey("--budget", "0.001", "--rpm", "3");
+  keys.plain = await createKey(product);
+  keys.eu = await createKey(product, "--require-region eu,ch");
+  keys.premium = await createKey(product, "--tags premium,batch");
+  keys.poor = await createKey(product, "--budget 0.001 --rpm 3");
 });
 
 afterAll(async () => {
@@ -68,23 +69,13 @@ const run = (input: string, ...argv: readonly string[]) =>
     readInput: () => Promise.resolve(input),
   });
 
-async function makeKey(...flags: readonly string[]): Promise<{ id: string; key: string }> {
-  const { stdout, stderr } = await run("", "keys", "create", "--name", "test", "--json", ...flags);
-  if (stdout === "") throw new Error(stderr);
-  return JSON.parse(stdout) as { id: string; key: string };
-}
-
 interface Sent {
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 async function post(path: string, body: object, { key = keys.plain.key, headers = {} }: Sent = {}) {
-  const response = await fetch(product.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(product.url + path, key, body, { headers });
   const json: unknown = await response.json();
   return { status: response.status, headers: response.headers, json };
 }
@@ -228,7 +219,7 @@ describe("an explanation", () => {
     expect((await explain({ model: "eu-1" }, sent)).status).toBe(429);
   });
 
-  it.each(["gRPC", "Connect"])("is told over %s", async (protocol) => {
+  it.each(["gRPC", "Connect"])("is served over %s", async (protocol) => {
     const withKey: Interceptor = (next) => (request) => {
       request.header.set("authorization", `Bearer ${keys.premium.key}`);
       return next(request);
@@ -255,7 +246,7 @@ describe("an explanation", () => {
     );
   });
 
-  it("is told by the command line, for any key", async () => {
+  it("is printed by the command line, for any key", async () => {
     const body = JSON.stringify({ ...CHAT, model: "us", seed: 1 });
     const { stdout, code } = await run(body, "route", "explain", "--model", "gpt-5", "--key", keys.premium.id);
     expect(code).toBe(0);

@@ -26,6 +26,8 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
+import { createKey } from "../support/cli.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -55,11 +57,7 @@ function openHome(): string {
 const FAST = { simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 } };
 
 function complete({ url }: Product, key: string, model = "local/test"): Promise<Response> {
-  return fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  return postChat(url, key, { model });
 }
 
 async function statusOf(call: Promise<Response>): Promise<number> {
@@ -176,9 +174,7 @@ describe("the first start", () => {
 describe("keys created while the server runs", () => {
   it("work at once, and are refused within five seconds of being revoked", { timeout: 20_000 }, async () => {
     const product = await openProduct({ config: FAST });
-    const created = runProduct(["keys", "create", "--name", "second", "--json"], product);
-    expect(await created.ending).toMatchObject({ code: 0 });
-    const { id, key } = JSON.parse(created.output.stdout) as { id: string; key: string };
+    const { id, key } = await createKey(product);
     expect(await statusOf(complete(product, key, "beta-3-flash"))).toBe(200);
 
     const revoked = runProduct(["keys", "revoke", id], product);
@@ -214,7 +210,7 @@ describe("SIGHUP", () => {
   });
 });
 
-/** A product with one stream of each entrance under way: each has said "Once", and waits for its upstream. */
+/** A product with one stream of each entrance in flight: each has said "Once", and waits for its upstream. */
 async function withStreams(): Promise<{ product: Product; upstream: Upstream; streams: AsyncGenerator<string>[] }> {
   const upstream = await openUpstream(({ response }) => {
     beginStream(response);

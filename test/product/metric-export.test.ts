@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Collector, startCollector } from "../support/otlp.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 let collector: Collector;
 let upstream: Upstream;
@@ -28,10 +29,9 @@ afterAll(async () => {
 });
 
 async function complete(): Promise<number> {
-  const response = await fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hello" }] }),
+  const response = await postChat(product.url, product.firstKey, {
+    model: "local/test",
+    messages: [{ role: "user", content: "hello" }],
   });
   await response.text();
   return response.status;

@@ -1,6 +1,6 @@
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Product, startProduct } from "../support/product.ts";
 import {
   answerJson,
   answerText,
@@ -10,6 +10,9 @@ import {
   textEvent,
   type Upstream,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
+import { createKey } from "../support/cli.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -40,8 +43,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   script = [];
-  // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (name.startsWith("OPENAI_")) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 function client(options: { apiKey?: string; maxRetries?: number } = {}): OpenAI {
@@ -53,102 +55,14 @@ function ask(model: string, content = "Tell me about tides"): OpenAI.ChatComplet
 }
 
 /** The error that a call ends with. */
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  const error: unknown = await Promise.resolve(call).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof OpenAI.APIError) return error;
-  throw new Error(`this is not one of the client's errors: ${String(error)}`);
-}
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 const refuse =
   (status: number, headers: Record<string, string> = {}) =>
   (response: Parameters<typeof answerJson>[0]): void =>
     answerJson(response, status, { error: { message: "upstream says no", type: "x", code: null } }, headers);
 
-/** A picture request; the client's types only know text and speech. */
-const DRAW = {
-  ...ask("beta-3-pro-image-preview", "Draw a lighthouse"),
-  modalities: ["text", "image"] as unknown as ("text" | "audio")[],
-};
-
-interface ImagePart {
-  readonly type: string;
-  readonly image_url?: { readonly url: string };
-}
-
-const PNG_URL = /^data:image\/png;base64,iVBORw0KGgo/;
-
 describe("the unmodified openai client", () => {
-  it("gets a whole completion", async () => {
-    const { data, request_id: requestId } = await client()
-      .chat.completions.create(ask("alpha-haiku-4.5"))
-      .withResponse();
-    expect(data).toMatchObject({ object: "chat.completion", model: "alpha-haiku-4.5" });
-    expect(data.id).toMatch(/^chatcmpl-/);
-    expect(data.choices[0]).toMatchObject({ finish_reason: "stop", message: { role: "assistant" } });
-    expect(data.choices[0]?.message.content).toContain("Tell me about tides");
-    const { prompt_tokens: prompt = 0, completion_tokens: answer = 0, total_tokens: total } = data.usage ?? {};
-    expect(total).toBe(prompt + answer);
-    expect(requestId).toMatch(/^req_/);
-  });
-
-  it("reads a stream to its end, with usage on request", async () => {
-    const whole = await client().chat.completions.create(ask("beta-3-flash"));
-    const stream = await client().chat.completions.create({
-      ...ask("beta-3-flash"),
-      stream: true,
-      stream_options: { include_usage: true },
-    });
-    const chunks = await Array.fromAsync(stream);
-    expect(chunks[0]?.choices[0]?.delta).toEqual({ role: "assistant", content: "" });
-    const text = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
-    expect(text).toBe(whole.choices[0]?.message.content);
-    expect(chunks.at(-2)?.choices[0]?.finish_reason).toBe("stop");
-    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: whole.usage?.total_tokens } });
-    expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1);
-  });
-
-  it("puts a stream together with its own helper", async () => {
-    const runner = client().chat.completions.stream({ ...ask("alpha-sonnet-4.5"), stream: true });
-    let heard = "";
-    runner.on("content", (delta) => void (heard += delta));
-    const final = await runner.finalChatCompletion();
-    expect(final.choices[0]).toMatchObject({ finish_reason: "stop", message: { role: "assistant", content: heard } });
-    expect(heard).toContain("Tell me about tides");
-  });
-
-  it("gets a picture in the content of a whole completion", async () => {
-    const completion = await client().chat.completions.create(DRAW);
-    const parts = completion.choices[0]?.message.content as unknown as ImagePart[];
-    const pictures = parts.filter((part) => part.type === "image_url");
-    expect(pictures.length).toBeGreaterThan(0);
-    expect(pictures[0]?.image_url?.url).toMatch(PNG_URL);
-  });
-
-  it("gets a picture in a stream", async () => {
-    const stream = await client().chat.completions.create({ ...DRAW, stream: true });
-    const pictures: ImagePart[] = [];
-    for await (const { choices } of stream)
-      pictures.push(...((choices[0]?.delta as { images?: ImagePart[] } | undefined)?.images ?? []));
-    expect(pictures.length).toBeGreaterThan(0);
-    expect(pictures[0]).toMatchObject({ index: 0, type: "image_url" });
-    expect(pictures[0]?.image_url?.url).toMatch(PNG_URL);
-  });
-
-  it("gets embeddings, in the base64 that it asks for by itself, and as numbers", async () => {
-    const asked = { model: "gamma-embedding-3-small", input: ["the cat sat", "a dog ran"], dimensions: 8 };
-    const { data, model, usage } = await client().embeddings.create(asked);
-    expect(data.map(({ embedding }) => embedding.length)).toEqual([8, 8]);
-    expect(model).toBe("gamma-embedding-3-small");
-    expect(usage.total_tokens).toBeGreaterThan(0);
-    const plain = await client().embeddings.create({ ...asked, input: "the cat sat", encoding_format: "float" });
-    expect(plain.data[0]?.embedding.map(Math.fround)).toEqual([...(data[0]?.embedding ?? [])].map(Math.fround));
-    const error = await errorOf(client().embeddings.create({ ...asked, input: [] }));
-    expect(error).toMatchObject({ status: 400, param: "input" });
-  });
-
   it("lists the models and retrieves one, an ID with a slash too", async () => {
     const ids = (await client().models.list()).data.map((model) => model.id);
     expect(ids).toEqual(expect.arrayContaining(["alpha-opus-4.5", "beta-3-pro-image-preview", "local/test"]));
@@ -173,12 +87,8 @@ describe("the openai client's typed errors", () => {
   });
 
   it("are PermissionDeniedError for a model that the key may not use", async () => {
-    const command = runProduct(
-      ["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"],
-      product,
-    );
-    expect(await command.ending).toMatchObject({ code: 0 });
-    const narrow = client({ apiKey: command.output.stdout.trim() });
+    const { key } = await createKey(product, "--models beta-3-flash");
+    const narrow = client({ apiKey: key });
     const error = await errorOf(narrow.chat.completions.create(ask("alpha-haiku-4.5")));
     expect(error).toBeInstanceOf(OpenAI.PermissionDeniedError);
     expect(error).toMatchObject({ status: 403, type: "permission_error" });
@@ -194,17 +104,6 @@ describe("the openai client's typed errors", () => {
       expect(error).toMatchObject({ status: 404, type: "not_found_error", code: "model_not_found" });
       expect(error.requestID).toMatch(/^req_/);
     }
-  });
-
-  it("are RateLimitError with the wait for a provider's rate limit", async () => {
-    script = [refuse(429, { "retry-after": "1" })];
-    const error = await errorOf(client().chat.completions.create(ask("local/test")));
-    expect(error).toBeInstanceOf(OpenAI.RateLimitError);
-    expect(error).toMatchObject({ status: 429, type: "rate_limit_error", code: "rate_limit_exceeded" });
-    expect(error.headers?.get("retry-after")).toBe("1");
-    expect(error.requestID).toMatch(/^req_/);
-    // The upstream model rests for that second; the next tests want it awake.
-    await expect.poll(() => client().chat.completions.create(ask("local/test")), { timeout: 5000 }).toBeDefined();
   });
 
   it("are InternalServerError with a status of 500 or 503 for a provider's other failures", async () => {

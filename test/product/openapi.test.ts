@@ -12,6 +12,7 @@ import {
   textEvent,
   type Upstream,
 } from "./support/upstream.ts";
+import { postChat, postJson } from "../support/post-json.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -44,11 +45,12 @@ afterAll(async () => {
 });
 
 function ask(fields: object, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
-  return fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json", ...headers },
-    body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "Hi" }], ...fields }),
-  });
+  return postChat(
+    product.url,
+    product.firstKey,
+    { model: "local/test", messages: [{ role: "user", content: "Hi" }], ...fields },
+    { headers },
+  );
 }
 
 const saying = (content: string) => ({ messages: [{ role: "user", content }] });
@@ -171,10 +173,10 @@ describe("a response of the running product matches the document:", () => {
   });
 
   it("the plan of a request", async () => {
-    const plan = await fetch(`${product.url}/v1/route`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "local/test", ...saying("Hi"), seed: 1 }),
+    const plan = await postJson(`${product.url}/v1/route`, product.firstKey, {
+      model: "local/test",
+      ...saying("Hi"),
+      seed: 1,
     });
     expect(plan.status).toBe(200);
     expect(await faultsOf(plan, "/v1/route")).toEqual([]);

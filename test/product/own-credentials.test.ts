@@ -6,9 +6,10 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat, postJson } from "../support/post-json.ts";
+import { runBeside } from "../support/cli.ts";
 
 const OPERATORS = "operators-key-at-the-provider";
 const BOBS = "bobs-own-key-at-the-provider";
@@ -83,20 +84,7 @@ afterAll(async () => {
 });
 beforeEach(() => void upstream.exchanges.splice(0));
 
-/** Runs a command on the product's database. Throws with its error. */
-async function cli(line: string, input = ""): Promise<string> {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli([...line.split(" "), "--config", join(product.home, "parley.yaml")], {
-    env: { PARLEY_DATA_DIR: join(product.home, "data") },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-    readInput: async () => input,
-  });
-  if (code !== 0) throw new Error(stderr);
-  return stdout;
-}
-
+const cli = (command: string, input?: string): Promise<string> => runBeside(product, command, input);
 const setBobs = (secret: string): Promise<string> =>
   cli("credentials set bob@example.com --provider local --secret-stdin", secret);
 
@@ -106,11 +94,7 @@ interface Answer {
 }
 
 async function ask(key: string, body: object = {}, { url }: Product = product): Promise<Answer> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "tiny", messages: [{ role: "user", content: "hi" }], ...body }),
-  });
+  const response = await postChat(url, key, { model: "tiny", ...body });
   return { status: response.status, text: await response.text() };
 }
 
@@ -156,11 +140,7 @@ describe("an account's own credential", () => {
       { headers: { authorization: `Bearer ${bobsKey}` } },
     );
     expect(report?.attempts).toMatchObject([{ model: "tiny", ownCredential: true }]);
-    const embedded = await fetch(`${product.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${bobsKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "vectors", input: "hi" }),
-    });
+    const embedded = await postJson(`${product.url}/v1/embeddings`, bobsKey, { model: "vectors", input: "hi" });
     expect(embedded.status).toBe(200);
     expect(used()).toEqual([BOBS, BOBS]);
   });
@@ -181,7 +161,7 @@ describe("an account's own credential", () => {
       for (const form of [BOBS, Buffer.from(BOBS).toString("base64")]) expect(content.includes(form)).toBe(false);
   });
 
-  it("that is refused is its account's matter: nobody else's calls fail, and no breaker of others opens", async () => {
+  it("that is refused affects its account only: no calls of others fail, and no breaker of others opens", async () => {
     await setBobs(WRONG);
     const refused = await asksWith(bobsKey, WRONG);
     expect(refused.status).toBe(500);
@@ -201,7 +181,7 @@ describe("an account's own credential", () => {
     expect((await asksWith(bobsKey, BOBS)).status).toBe(200);
   });
 
-  it("that is limited rests alone", async () => {
+  it("that is limited opens the breaker of its account only", async () => {
     await setBobs(LIMITED);
     expect((await asksWith(bobsKey, LIMITED)).status).toBe(429);
     used();

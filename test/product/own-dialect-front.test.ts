@@ -6,7 +6,8 @@ import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { startTestFront, type TestFront } from "../support/front.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
-import { ANSWER, formatFixtureModels, GEMINI_ANSWER, type Json } from "./support/format-fixtures.ts";
+import { ANSWER, formatFixtureModels, GEMINI_ANSWER } from "./support/format-fixtures.ts";
+import type { Json } from "./support/fixtures.ts";
 import { answerJson, startUpstream, type Upstream } from "./support/upstream.ts";
 
 /* What a provider gets through a front is, to the byte, what it gets without one. */

@@ -4,7 +4,8 @@ import { createKey } from "../../src/access/keys.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { withSeals } from "../support/seals.ts";
-import { ANSWER, formatFixtureModels, GEMINI_ANSWER, type Json } from "./support/format-fixtures.ts";
+import { ANSWER, formatFixtureModels, GEMINI_ANSWER } from "./support/format-fixtures.ts";
+import type { Json } from "./support/fixtures.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 /* What a provider gets of a request that is written in its own dialect. */

@@ -92,7 +92,7 @@ async function send(body: object | string, key = gateway.key): Promise<Answered>
 const OWN = { store: false, include: ["reasoning.encrypted_content"] };
 
 describe("a Responses request to a provider of the dialect", () => {
-  it("arrives to the byte, where it says what the provider is told anyway", async () => {
+  it("arrives to the byte, where it says what a translation would say", async () => {
     const body =
       '{"max_output_tokens":100,"model":"fx-r","instructions":"Be brief.","input":[{"role":"developer","content":"a"},' +
       '{"content":[{"text":"Hi","type":"input_text","new_field":[1,null]}],"role":"user"},{"type":"function_call",' +

@@ -4,6 +4,7 @@ import { createKey } from "../../src/access/keys.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { answerJson, beginStream, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
 
 /* Pictures that the dialect `openai-responses` makes with a tool, whose tokens do not obey `max_output_tokens`. */
 
@@ -67,18 +68,18 @@ function writeEvent(response: ServerResponse, event: object): void {
 /** Asks for a picture; a caller of a stream leaves when it has one. */
 async function draw(key: string, stream: boolean): Promise<number> {
   const leaving = new AbortController();
-  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({
+  const response = await postJson(
+    `http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`,
+    key,
+    {
       model: "painter",
       modalities: ["text", "image"],
       max_tokens: 16,
       stream,
       messages: [{ role: "user", content: "Draw." }],
-    }),
-    signal: leaving.signal,
-  });
+    },
+    { signal: leaving.signal },
+  );
   let text = "";
   for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
     text += piece;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { startUpstream, type Upstream } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
 
 /** Two megabytes that are not the same anywhere. */
 const pictures = [1, 2, 3].map((seed) =>
@@ -43,10 +44,9 @@ afterAll(async () => {
 });
 
 async function ask(path: string, body: object): Promise<unknown> {
-  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${path}`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "painter", ...body }),
+  const response = await postJson(`http://127.0.0.1:${gateway.httpPort}${path}`, gateway.key, {
+    model: "painter",
+    ...body,
   });
   return response.json();
 }

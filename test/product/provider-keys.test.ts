@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const LIMITED = "limited-key-of-the-provider";
 const IN_FILE = "key-in-a-file-of-the-provider";
@@ -47,11 +48,7 @@ function configOf(file: string) {
 }
 
 async function complete() {
-  const response = await fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "tiny", messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(product.url, product.firstKey, { model: "tiny" });
   return { status: response.status, text: await response.text() };
 }
 

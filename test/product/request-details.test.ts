@@ -1,9 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LoggedRequest, RequestService } from "../../gen/parley/console/v1/request_pb.js";
-import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { toMs } from "../../src/core/attempt.ts";
@@ -19,8 +17,9 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { signUpFirst } from "../support/signed-up.ts";
 
-/** What the provider says of its failure, with a credential that nobody may see. */
+/** What the provider says of its failure, with a credential that must not be visible. */
 const QUOTA = "The quota of this month is used up, key sk-proj-abcdefgh12345678.";
 const HEAD_MS = 60;
 const TOKEN_MS = 60;
@@ -55,15 +54,7 @@ beforeAll(async () => {
     },
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
   });
-  let cookie = "";
-  const keepCookie: Interceptor = (next) => async (request) => {
-    request.header.set("cookie", cookie);
-    const response = await next(request);
-    cookie = response.header.getSetCookie()[0]?.split(";")[0] ?? cookie;
-    return response;
-  };
-  const transport = createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", interceptors: [keepCookie] });
-  await createClient(SessionService, transport).signUp({ email: "ada@example.com", password: "four unrelated words" });
+  const transport = await signUpFirst(product.url);
   log = createClient(RequestService, transport);
 });
 afterAll(async () => {

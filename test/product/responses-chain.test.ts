@@ -2,8 +2,9 @@ import { createServer, request as forward, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
 
 /* A gateway whose provider is the Responses API of another gateway, with the simulator behind that one. */
 
@@ -88,8 +89,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   exchanges.length = 0;
-  // The clients read real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (/^(OPENAI|ANTHROPIC)_/.test(name)) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 const url = (): string => `http://127.0.0.1:${outer.httpPort}`;
@@ -278,7 +278,7 @@ describe("through two gateways", () => {
     await expect(asked).rejects.toMatchObject({ status: 503 });
   });
 
-  // The model rests after it.
+  // Its circuit breaker is open after it.
   it("a refusal keeps its status", async () => {
     const asked = openai().responses.create({ model: "chained", input: "Hi [[fault: status=429]]" });
     await expect(asked).rejects.toMatchObject({ status: 429 });

@@ -1,10 +1,12 @@
 import OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type Product, startProduct } from "../support/product.ts";
 import { RED_PIXEL } from "./support/red-pixel.ts";
 import { answerJson, beginStream, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
 
 type Reply = Parameters<typeof answerJson>[0];
 
@@ -32,8 +34,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   script = [];
-  // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (name.startsWith("OPENAI_")) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 function client(options: { apiKey?: string } = {}): OpenAI {
@@ -41,14 +42,7 @@ function client(options: { apiKey?: string } = {}): OpenAI {
 }
 
 /** The error that a call ends with. */
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  const error: unknown = await Promise.resolve(call).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof OpenAI.APIError) return error;
-  throw new Error(`this is not one of the client's errors: ${String(error)}`);
-}
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 const sent = (): Record<string, unknown> => JSON.parse(upstream.exchanges.at(-1)!.body) as Record<string, unknown>;
 

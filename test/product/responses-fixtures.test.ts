@@ -5,10 +5,10 @@ import {
   DELIVERIES,
   formatFixtureModels,
   type FormatScenario,
-  type Json,
   readFormatScenarios,
   serveScenario,
 } from "./support/format-fixtures.ts";
+import type { Json } from "./support/fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 let upstream: Upstream;

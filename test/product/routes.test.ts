@@ -1,10 +1,11 @@
-import { join } from "node:path";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
-import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat, postJson } from "../support/post-json.ts";
+import { createKey, runJson } from "../support/cli.ts";
 
 /** The providers of the models `a` and `b`. */
 const upstreams: Partial<Record<"a" | "b", Upstream>> = {};
@@ -57,8 +58,8 @@ beforeAll(async () => {
       breaker: { failures: 1_000 },
     },
   });
-  routeKey = await keyFor("chat");
-  modelKey = await keyFor("a");
+  routeKey = (await createKey(product, "--models chat")).key;
+  modelKey = (await createKey(product, "--models a")).key;
 });
 
 afterAll(async () => {
@@ -67,13 +68,6 @@ afterAll(async () => {
 });
 
 beforeEach(() => down.clear());
-
-async function keyFor(model: string): Promise<string> {
-  const argv = ["keys", "create", "--name", `for ${model}`, "--models", model, "--json"];
-  const { output, ending } = runProduct([...argv, "--config", join(product.home, "parley.yaml")], product);
-  if ((await ending).code !== 0) throw new Error(output.stderr);
-  return (JSON.parse(output.stdout) as { readonly key: string }).key;
-}
 
 interface Answer {
   readonly model: string;
@@ -88,11 +82,7 @@ interface Answer {
 }
 
 async function ask(body: object, key = product.firstKey) {
-  const response = await fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ messages: [{ role: "user", content: "hi" }], ...body }),
-  });
+  const response = await postChat(product.url, key, body);
   return { status: response.status, headers: response.headers, answer: (await response.json()) as Answer };
 }
 
@@ -112,11 +102,7 @@ describe("a name with targets", () => {
   });
 
   it("streams from one of them", async () => {
-    const response = await fetch(`${product.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "quick", stream: true, ...says("hi") }),
-    });
+    const response = await postChat(product.url, product.firstKey, { model: "quick", stream: true, ...says("hi") });
     expect(await response.text()).toMatch(/"content":"from [ab]"/);
   });
 
@@ -133,22 +119,14 @@ describe("a name with targets", () => {
       { model: "first", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] },
     ],
   ])("serves %s", async (path, body) => {
-    const response = await fetch(product.url + path, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
+    const response = await postJson(product.url + path, product.firstKey, body);
     const text = await response.text();
     expect(response.status, text).toBe(200);
     expect(text).toMatch(/"(?:model|modelVersion)":"a"/);
   });
 
   it("makes no embeddings", async () => {
-    const response = await fetch(`${product.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "first", input: "hi" }),
-    });
+    const response = await postJson(`${product.url}/v1/embeddings`, product.firstKey, { model: "first", input: "hi" });
     expect(response.status).toBe(400);
     expect(await response.text()).toContain("first does not make embeddings");
   });
@@ -276,13 +254,11 @@ describe("lists of models", () => {
 
 it("is in the ledger and in metrics by the model that served", async () => {
   await ask({ model: "first" });
-  const { output, ending } = runProduct(
-    ["usage", "--by", "model", "--json", "--config", join(product.home, "parley.yaml")],
+  // Refused requests, of other tests, are counted by the model that was asked for.
+  const { usage } = await runJson<{ usage: readonly { group: string; completions: number }[] }>(
+    "usage --by model",
     product,
   );
-  expect((await ending).code, output.stderr).toBe(0);
-  // Refused requests, of other tests, are counted by the model that was asked for.
-  const { usage } = JSON.parse(output.stdout) as { usage: readonly { group: string; completions: number }[] };
   const served = usage.filter(({ completions }) => completions > 0).map(({ group }) => group);
   expect(served).toContain("a");
   expect(served).not.toEqual(expect.arrayContaining([expect.stringMatching(/^(chat|first)$/)]));

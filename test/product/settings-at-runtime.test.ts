@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { type Client, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -8,7 +7,6 @@ import {
   EntryState,
 } from "../../gen/parley/console/v1/configuration_pb.js";
 import { BadRequestSchema } from "../../gen/google/rpc/error_details_pb.js";
-import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { signUpFirst } from "../support/signed-up.ts";
 import {
@@ -19,6 +17,8 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
+import { runBeside } from "../support/cli.ts";
 
 /** A change is promised within a second; the rest is for the machine's other work. */
 const SOON = { timeout: 5_000, interval: 20 };
@@ -40,11 +40,7 @@ interface Asked {
 }
 
 async function ask({ url, firstKey }: Product): Promise<Asked> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, firstKey, { model: "local/test", max_tokens: 10 });
   const { error } = (await response.json()) as { readonly error?: { readonly message: string } };
   const numberOf = (name: string): number => Number(response.headers.get(`x-ratelimit-${name}-requests`) ?? NaN);
   return {
@@ -80,28 +76,14 @@ describe.each([1, 2])("with %i workers", (workers) => {
     expect(applied).toBe(true);
   }
 
-  /** Runs a command on the product's database. */
-  async function cli(...argv: readonly string[]): Promise<string> {
-    let output = "";
-    const write = (text: string): void => void (output += text);
-    const code = await runCli([...argv, "--config", join(product.home, "parley.yaml")], {
-      env: { PARLEY_DATA_DIR: join(product.home, "data") },
-      stdout: { write },
-      stderr: { write },
-      serve: () => Promise.resolve(0),
-      readInput: async () => "",
-    });
-    if (code !== 0) throw new Error(output);
-    return output;
-  }
-
+  const cli = (...argv: readonly string[]): Promise<string> => runBeside(product, argv);
   const limitSoon = (limit: number) => expect.poll(async () => (await ask(product)).limit, SOON).toBe(limit);
 
   it("a lowered limit admits what it allows, counted by all; a raised one more; and back", async () => {
     answer = hi;
     expect(await ask(product)).toMatchObject({ status: 200, limit: 600 });
     await set([Section.LIMITS, "requests_per_minute", "4"]);
-    // The first one may have been asked of a worker that has not heard of it.
+    // The first one may have been asked of a worker that does not have it yet.
     await expect.poll(async () => (await ask(product)).limit, SOON).toBe(4);
     const more = await Promise.all(Array.from({ length: 10 }, () => ask(product)));
     expect(more.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(3);
@@ -177,7 +159,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
     await expect(cli("config", "set", "limits", "tokens_per_minute", "--value", "0")).rejects.toThrow(":1:1");
   });
 
-  it("the file goes before what is stored, and SIGHUP applies it", async () => {
+  it("the file takes precedence over what is stored, and SIGHUP applies it", async () => {
     answer = hi;
     await set([Section.LIMITS, "requests_per_minute", ""]);
     await limitSoon(600);

@@ -164,7 +164,7 @@ describe("calls that are not completions", () => {
 
   it.each([
     ["with a key", "/parley.v1.KeyService/GetCurrent", true],
-    ["of strangers at the dashboard", "/parley.console.v1.SessionService/GetSession", false],
+    ["of callers without a session at the dashboard", "/parley.console.v1.SessionService/GetSession", false],
   ])("and are not complete take nothing from completions: %s", async (_, path, hasKey) => {
     for (let count = 0; count < MAX_CALLS + 5; count++) await beginUpload(path, ...(hasKey ? [authorization()] : []));
     expect(await complete()).toBe(200);

@@ -10,10 +10,11 @@ import {
   EntryState,
 } from "../../gen/parley/console/v1/configuration_pb.js";
 import { BadRequestSchema } from "../../gen/google/rpc/error_details_pb.js";
-import { runCli } from "../../src/cli/cli.ts";
 import { type Product, startProduct } from "../support/product.ts";
 import { signUpFirst } from "../support/signed-up.ts";
 import { answerJson, answerText, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
+import { runBeside } from "../support/cli.ts";
 
 const SECRET = "the-credential-of-the-provider";
 
@@ -34,26 +35,8 @@ const PRIVATE = { stored_configuration: { allow_private: true } };
 
 const provider = () => `dialect: openai\nbase_url: ${upstream.url}/v1\nallow_private: true\n`;
 
-/** Runs a command on the product's database. Throws with its error. */
-async function cli({ home }: Pick<Product, "home">, argv: readonly string[], input = ""): Promise<string> {
-  let [stdout, stderr] = ["", ""];
-  const code = await runCli([...argv, "--config", join(home, "parley.yaml")], {
-    env: { PARLEY_DATA_DIR: join(home, "data") },
-    stdout: { write: (text) => (stdout += text) },
-    stderr: { write: (text) => (stderr += text) },
-    serve: () => Promise.resolve(0),
-    readInput: async () => input,
-  });
-  if (code !== 0) throw new Error(stderr);
-  return stdout;
-}
-
 async function ask({ url, firstKey }: Product, model: string): Promise<number> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, firstKey, { model });
   await response.body?.cancel();
   return response.status;
 }
@@ -171,28 +154,28 @@ describe.each([1, 2])("with %i workers", (workers) => {
   });
 
   it("commands do the same, with the credential from standard input", async () => {
-    expect(await cli(product, ["config", "list"])).toMatch(/providers +acme +stored +in force/);
+    expect(await runBeside(product, ["config", "list"])).toMatch(/providers +acme +stored +in force/);
     const two = ["models", "acme/two", "--value", "{ provider: acme, upstream_model: two }"];
-    const version = /version (\d+)/.exec(await cli(product, ["config", "set", ...two]))![1]!;
+    const version = /version (\d+)/.exec(await runBeside(product, ["config", "set", ...two]))![1]!;
     await expect.poll(async () => ask(product, "acme/two")).toBe(200);
-    await cli(product, ["config", "set", "providers", "acme", "--credential-stdin"], "another-credential\n");
+    await runBeside(product, ["config", "set", "providers", "acme", "--credential-stdin"], "another-credential\n");
     await expect.poll(async () => ask(product, "acme/two")).toBe(500);
-    await cli(product, ["config", "set", "providers", "acme", "--credential-stdin"], `${SECRET}\n`);
+    await runBeside(product, ["config", "set", "providers", "acme", "--credential-stdin"], `${SECRET}\n`);
     await expect.poll(async () => ask(product, "acme/two")).toBe(200);
-    expect(await cli(product, ["config", "versions", "--show", version])).toContain(
+    expect(await runBeside(product, ["config", "versions", "--show", version])).toContain(
       "+ { provider: acme, upstream_model: two }",
     );
-    await cli(product, ["config", "rollback", "1", "--comment", "as at first"]);
-    expect(await cli(product, ["config", "versions"])).toContain("as at first");
-    expect(await cli(product, ["config", "export"])).not.toContain("acme/two");
-    await expect(cli(product, ["config", "set", "models", "x", "--value", "{ provider: nobody }"])).rejects.toThrow(
-      "there is no such provider",
-    );
+    await runBeside(product, ["config", "rollback", "1", "--comment", "as at first"]);
+    expect(await runBeside(product, ["config", "versions"])).toContain("as at first");
+    expect(await runBeside(product, ["config", "export"])).not.toContain("acme/two");
+    await expect(
+      runBeside(product, ["config", "set", "models", "x", "--value", "{ provider: nobody }"]),
+    ).rejects.toThrow("there is no such provider");
   });
 
   it("the credential is in no log, no answer and no file", async () => {
     const { output, home } = product;
-    const shown = [output.stdout, output.stderr, await cli(product, ["config", "export"])].join();
+    const shown = [output.stdout, output.stderr, await runBeside(product, ["config", "export"])].join();
     const database = readFileSync(join(home, "data", "parley.db"), "latin1");
     for (const secret of [SECRET, "another-credential"]) {
       expect(shown).not.toContain(secret);
@@ -212,8 +195,8 @@ it("a start leaves out what the file contradicts, says so, and uses it again whe
     "--value",
     `{ dialect: openai, base_url: "${upstream.url}/v1", allow_private: true }`,
   ];
-  await cli(first, [...acme, "--credential-stdin"], SECRET);
-  await cli(first, ["config", "set", "models", "acme/one", "--value", "{ provider: acme, upstream_model: one }"]);
+  await runBeside(first, [...acme, "--credential-stdin"], SECRET);
+  await runBeside(first, ["config", "set", "models", "acme/one", "--value", "{ provider: acme, upstream_model: one }"]);
   await expect.poll(async () => ask(first, "acme/one")).toBe(200);
   // Private addresses are not allowed any more.
   first.writeConfig({});

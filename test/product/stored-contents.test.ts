@@ -1,16 +1,17 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { RequestService, type StoredContent } from "../../gen/parley/console/v1/request_pb.js";
-import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { type Part, Role } from "../../gen/parley/v1/message_pb.js";
 import { type Output, type Product, runProduct, startProduct } from "../support/product.ts";
 import { answerJson, answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import { postJson } from "../support/post-json.ts";
+import { signUpFirst } from "../support/signed-up.ts";
 
 const MODEL = "local/test";
 const PROMPT = "How old is the lighthouse?";
@@ -30,15 +31,7 @@ beforeAll(async () => {
       : answerText(exchange, ANSWER),
   );
   product = await startProduct({ config: { ...localModel(upstream.url), content: { store_days: 1 } } });
-  let cookie = "";
-  const keepCookie: Interceptor = (next) => async (request) => {
-    request.header.set("cookie", cookie);
-    const response = await next(request);
-    cookie = response.header.getSetCookie()[0]?.split(";")[0] ?? cookie;
-    return response;
-  };
-  const transport = createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", interceptors: [keepCookie] });
-  await createClient(SessionService, transport).signUp({ email: "ada@example.com", password: "four unrelated words" });
+  const transport = await signUpFirst(product.url);
   const keyService = createClient(KeyService, transport);
   log = createClient(RequestService, transport);
   playground = createClient(PlaygroundService, transport);
@@ -84,11 +77,7 @@ async function post(
   { path, body }: Sent,
   { requestId, secret }: { readonly requestId: string; readonly secret: string },
 ) {
-  const response = await fetch(product.url + path, {
-    method: "POST",
-    headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", "x-request-id": requestId },
-    body: JSON.stringify(body),
-  });
+  const response = await postJson(product.url + path, secret, body, { headers: { "x-request-id": requestId } });
   return { status: response.status, text: await response.text() };
 }
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import OpenAI from "openai";
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";
@@ -15,6 +15,8 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { rejectionsOf } from "../support/errors.ts";
+import { cleanEnvironment } from "./support/clean-environment.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -57,7 +59,7 @@ afterAll(async () => {
 
 beforeEach(() => {
   script = [];
-  for (const name of Object.keys(process.env)) if (name.startsWith("OPENAI_")) vi.stubEnv(name, undefined);
+  cleanEnvironment();
 });
 
 const dataDir = (): string =>
@@ -73,13 +75,10 @@ interface Sent {
 }
 const sent = (): Sent => JSON.parse(upstream.exchanges.at(-1)!.body) as Sent;
 
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 async function statusOf(call: PromiseLike<unknown>): Promise<{ status: unknown; code: unknown }> {
-  const error: unknown = await Promise.resolve(call).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof OpenAI.APIError)) throw new Error(`not an error of the client: ${String(error)}`);
-  return { status: error.status, code: error.code };
+  const { status, code } = await errorOf(call);
+  return { status, code };
 }
 
 const NOT_FOUND = { status: 404, code: null };

@@ -15,6 +15,7 @@ import {
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 let upstream: Upstream;
 let gateway: TestGateway;
@@ -31,11 +32,7 @@ afterAll(async () => {
 });
 
 const ask = (fields: object): Promise<Response> =>
-  fetch(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }], ...fields }),
-  });
+  postChat(`http://127.0.0.1:${gateway.httpPort}`, gateway.key, { model: "local/test", ...fields });
 
 /** Asks over an agent's connections; the whole answer, and our port of the connection that it came on. */
 async function askOver(agent: Agent, fields: object) {

@@ -22,7 +22,7 @@ import {
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
+const foreign = new CertificateAuthority("foreign");
 const folder = makeCertificateFolder();
 const [one, other] = [authority.issue({ names: LOCAL_NAMES }), authority.issue({ names: LOCAL_NAMES })];
 /** Node's messages of a connection that was closed after the handshake, by when it sees that. */
@@ -99,7 +99,7 @@ describe("TLS on all listeners", () => {
     expect(await complete(gateway)).toMatchObject({ status: 200, text: expect.stringContaining('"hi"') });
     expect(await listModels(grpcClient(gateway), gateway)).toBe("done");
     expect(await askTls(gateway.operationsPort, { authority, path: "/readyz" })).toMatchObject({ status: 200 });
-    await expect(complete(gateway, { authority: stranger })).rejects.toThrow(/verify|self-signed|issuer/);
+    await expect(complete(gateway, { authority: foreign })).rejects.toThrow(/verify|self-signed|issuer/);
     await expect(complete(gateway, { servername: "parley.example", host: "127.0.0.1" })).rejects.toThrow(/altnames/);
     expect(gateway.log).toContainEqual(expect.objectContaining({ msg: "TLS files loaded", setting: "grpc.tls" }));
   });
@@ -183,7 +183,7 @@ describe("clients' certificates", () => {
   it("are required by all listeners with client_ca_file", async () => {
     expect((await complete(gateway, { pair: client })).status).toBe(200);
     expect(await listModels(grpcClient(gateway, client), gateway)).toBe("done");
-    for (const pair of [undefined, stranger.issue(), authority.issue({ validTo: new Date(Date.now() - 1000) })]) {
+    for (const pair of [undefined, foreign.issue(), authority.issue({ validTo: new Date(Date.now() - 1000) })]) {
       await expect(complete(gateway, { pair })).rejects.toThrow(CLOSED);
       expect(await listModels(grpcClient(gateway, pair), gateway)).toMatch(/UNAVAILABLE/);
     }
@@ -192,7 +192,7 @@ describe("clients' certificates", () => {
     );
   });
 
-  it("stand for keys that a reload names, and a warning tells of one that does not exist", async () => {
+  it("stand for keys that a reload names, and a warning names one that does not exist", async () => {
     const bound = { name: "URI:spiffe://example.org/billing", key: "key_missing" };
     await gateway.configure({ access: { certificates: [bound] } });
     expect(await complete(gateway, { pair: client, headers: {} })).toMatchObject({
@@ -226,7 +226,7 @@ describe("clients' certificates", () => {
     const withoutKey = { authority, path: "/v1/models", pair: client, agent: certified };
     expect((await askTls(gateway.httpPort, withoutKey)).text).toContain("No alternative name");
 
-    folder.write("clients.pem", stranger.cert);
+    folder.write("clients.pem", foreign.cert);
     await gateway.configure({});
     await expect(complete(gateway, { pair: client })).rejects.toThrow(CLOSED);
     // The connections from before: one more answer, then they are closed. Their certificate counts no longer.
@@ -237,7 +237,7 @@ describe("clients' certificates", () => {
     });
     await expect(complete(gateway, { pair: client, agent: kept })).rejects.toThrow(CLOSED);
     await expect.poll(() => listModels(grpc, gateway)).toMatch(/UNAVAILABLE/);
-    const admitted = stranger.issue();
+    const admitted = foreign.issue();
     expect((await complete(gateway, { pair: admitted })).status).toBe(200);
   });
 });

@@ -14,13 +14,14 @@ import { startLoad } from "../replicas/support/load.ts";
 import { idsIn } from "../replicas/support/written-ids.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { makeHome, type Product, runProduct, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const OVERLOAD = { overload: { max_calls: 500 } };
 const REQUESTS = 200;
 const ADMITTED = 50;
 const MIN_ADMITTED = 49;
 const ROUNDS = 3;
-/** A cache takes what it knows for granted for 4.5 s. */
+/** A cache uses what it knows for 4.5 s. */
 const BEFORE_CACHES_END_MS = 4_000;
 
 /** The processes that a process has started. */
@@ -65,7 +66,7 @@ async function complete(url: string, key: string, agent: Agent): Promise<number>
   return statusCode;
 }
 
-it("each worker tells which settings of the file wait for a restart of the parent, also one that replaces another", async () => {
+it("each worker reports which settings of the file wait for a restart of the parent, also one that replaces another", async () => {
   const product = await startProduct({ config: { workers: 2, ...OVERLOAD } });
   const states = (): { worker: number; pending: unknown }[] => {
     const database = new DatabaseSync(join(product.home, "data/parley.db"), { readOnly: true });
@@ -129,7 +130,7 @@ describe("two workers on SQLite", () => {
       const admitted = held.release();
       const seen = await Promise.all(asked);
       expect(new Set(seen)).toEqual(new Set([200, 429]));
-      // A rate gives back while the round lasts.
+      // A rate refills during the round.
       const refilled = name === "concurrency" ? 0 : Math.floor((elapsedMs / 60_000) * ADMITTED);
       expect(admitted).toBeLessThanOrEqual(ADMITTED + refilled);
       expect(admitted).toBeGreaterThanOrEqual(MIN_ADMITTED);
@@ -305,7 +306,7 @@ describe("a gateway of two workers", () => {
     await expect
       .poll(() => readinessOf(product), { timeout: 20_000 })
       .toMatchObject({ workers: { ready: 2, replaced: 1 } });
-    // Connections are handed out in turn, and each of these is a new one.
+    // Connections are distributed in turn, and each of these is a new one.
     const statuses = Array.from({ length: 8 }, async () => {
       const agent = new Agent();
       const { statusCode, body } = await request(`${product.url}/v1/models/gpt-5`, { dispatcher: agent, headers });
@@ -319,14 +320,10 @@ describe("a gateway of two workers", () => {
   it("finishes calls in flight after a SIGTERM, and ends them after a second one", async () => {
     const product = await open({ simulator: { enabled: true, tokens_per_second: 1, first_token_ms: 0 } });
     const ask = async () =>
-      fetch(`${product.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-        body: JSON.stringify({
-          model: "alpha-haiku-4.5",
-          stream: true,
-          messages: [{ role: "user", content: "Write 200 words" }],
-        }),
+      postChat(product.url, product.firstKey, {
+        model: "alpha-haiku-4.5",
+        stream: true,
+        messages: [{ role: "user", content: "Write 200 words" }],
       });
     const answers = await Promise.all(Array.from({ length: 4 }, ask));
     await expect.poll(async () => (await readinessOf(product)).active_calls).toBe(4);
@@ -370,11 +367,7 @@ describe("a gateway of two workers", () => {
     const core = await open(FAST, ["--role", "core"]);
     const front = await open({}, ["--role", "front", "--core", `127.0.0.1:${core.grpcPort}`]);
     expect(childrenOf(front.pid)).toHaveLength(2);
-    const response = await fetch(`${front.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${core.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "hi" }] }),
-    });
+    const response = await postChat(front.url, core.firstKey, { model: "alpha-haiku-4.5" });
     expect(response.status).toBe(200);
     expect(await readinessOf(front)).toMatchObject({ ready: true, workers: { ready: 2 } });
   });

@@ -133,7 +133,7 @@ const turnPlan = (media: MediaKinds) =>
 
 type TurnPlan = { readonly role: "system" | "user" | "assistant"; readonly parts: readonly PartPlan[] };
 
-/** Writes plans as messages; every text and picture is told apart from all others by its mark. */
+/** Writes plans as messages; every text and picture is distinct from all others by its mark. */
 class Writer {
   readonly messages: { readonly role: Role; readonly parts: PartInit[] }[] = [];
   readonly #signatures: Signatures;

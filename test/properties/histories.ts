@@ -85,7 +85,7 @@ export const histories: fc.Arbitrary<History> = fc
     return { instructions, turns: [...turns, last].map(withNumbers) };
   });
 
-/** The turn with texts that tell its parts apart. */
+/** The turn with a distinct text in each part. */
 function withNumbers(turn: Turn, number: number): Turn {
   const parts = turn.parts.map((part, at) =>
     part.kind.case === "text"

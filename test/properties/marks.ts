@@ -6,7 +6,7 @@ export type Speaker = "S" | "U" | "A" | "T" | "N" | "V" | "R";
 
 const MARK = /(?=⟦[SUATNVR]\d+⟧)/u;
 
-/** What a text begins with so that it can be told apart from all others, wherever a translation puts it. */
+/** What a text begins with so that it is distinct from all others, wherever a translation puts it. */
 export function mark(speaker: Speaker, number: number): string {
   return `⟦${speaker}${number}⟧`;
 }

@@ -16,13 +16,14 @@ import { type Dialect, DIALECTS, translated } from "./dialects.ts";
 import { drawOnce } from "./drawn.ts";
 import { markOf, speakerOf, splitMarked } from "./marks.ts";
 import { losesParameter } from "./parameters.ts";
+import { findFailure } from "../support/errors.ts";
 
 const RUNS = 100;
 const { VIDEO } = Modality;
 const NO_MEDIA = { user: [], assistant: [], result: [] };
 
 const unused = (): never => {
-  throw new Error("nobody is called");
+  throw new Error("no provider is called");
 };
 const IDLE: Provider = { translate: unused, create: unused, stream: unused, close: async () => {} };
 
@@ -205,7 +206,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
       fc.property(seen, (request) => {
         const videos = listVideos(request);
         const refuse = (): unknown => dialect.translate(request, blind, { mode: "whole" });
-        expect(refusalOf(refuse)?.violations.map(({ field }) => field)).toEqual(
+        expect(findFailure(refuse)?.violations.map(({ field }) => field)).toEqual(
           videos.length === 0 ? undefined : [videos[0]],
         );
       }),
@@ -319,16 +320,6 @@ function listCited(request: CompletionRequest): string[] {
 /** Paths of the videos of a request. */
 function listVideos(request: CompletionRequest): string[] {
   return listParts(request).flatMap(({ part: { kind }, path }) => (kind.case === "video" ? [path] : []));
-}
-
-function refusalOf(refuse: () => unknown): Failure | undefined {
-  try {
-    refuse();
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  return undefined;
 }
 
 function listCalls({ messages }: CompletionRequest): ToolCall[] {

@@ -196,7 +196,7 @@ describe.each(Object.entries(CONNECTORS))("a call in the dialect %s", (name, con
   const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
 
   it.each(["create", "stream"] as const)(
-    "takes its time limits and whose turn it is to the wire: %s",
+    "passes its time limits and its key for scheduling to the transport: %s",
     async (method) => {
       const posted: UpstreamRequest[] = [];
       const upstream: Upstream = {

@@ -152,9 +152,9 @@ def test_raises_an_error_in_the_middle_of_a_stream_that_breaks_off(client, diale
 
 
 def test_raises_authentication_error_for_an_unknown_key(dialect_model):
-    with OpenAI(base_url=BASE_URL, api_key="sk_parley_wrong", max_retries=0) as stranger:
+    with OpenAI(base_url=BASE_URL, api_key="sk_parley_wrong", max_retries=0) as refused:
         with pytest.raises(openai.AuthenticationError):
-            stranger.chat.completions.create(model=dialect_model, messages=ask("Hello"))
+            refused.chat.completions.create(model=dialect_model, messages=ask("Hello"))
 
 
 def test_raises_rate_limit_error_for_a_spent_budget():

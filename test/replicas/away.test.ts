@@ -10,6 +10,7 @@ import { startRedis } from "../support/redis.ts";
 import { MODEL } from "./support/deployment.ts";
 import { countOutcomes, latencies, type Seen, spread } from "./support/traffic.ts";
 import { BURST, SCARCE_RPM, startWatchedFleet, type WatchedFleet, type Window } from "./support/watched-fleet.ts";
+import { postChat } from "../support/post-json.ts";
 
 const REPLICAS = 3;
 /** Enough connections for all replicas, few enough for the test to occupy. */
@@ -32,7 +33,7 @@ const HEALTH_MS = 250;
 const HEALTH_EVERY_MS = 5;
 const HOLD_LOCK = join(import.meta.dirname, "../store/hold-lock.ts");
 
-const CALLERS = ["plain", "budget", "scarce", "stranger"] as const;
+const CALLERS = ["plain", "budget", "scarce", "unknown"] as const;
 const EVER: Window = { sinceMs: 0, untilMs: Infinity };
 
 let server: PostgresServer;
@@ -191,7 +192,7 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   // Before and after the fault there are no failures.
   for (const window of [before, after]) {
     expect(outcomesOf(fleet.within("budget", window))).toEqual(["200"]);
-    expect(outcomesOf(fleet.within("stranger", window))).toEqual(["401"]);
+    expect(outcomesOf(fleet.within("unknown", window))).toEqual(["401"]);
   }
   expect(latencies(plain(EVER)).max).toBeLessThan(FIRST_WAIT_MS);
   expect(latencies(plain(settled)).p99).toBeLessThan(KNOWN_WAIT_MS);
@@ -235,9 +236,9 @@ describe("three replicas without PostgreSQL", () => {
       await expectPromises(`PostgreSQL ${name}`, fleet, phases);
 
       expect(outcomesOf(fleet.within("budget", phases.away))).toEqual(["503"]);
-      expect(outcomesOf(fleet.within("stranger", phases.away))).toEqual(["503"]);
+      expect(outcomesOf(fleet.within("unknown", phases.away))).toEqual(["503"]);
       expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200", "503"]);
-      expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401", "503"]);
+      expect(outcomesOf(fleet.began("unknown", EVER))).toEqual(["401", "503"]);
 
       await expectSpentAsWritten(fleet, databaseUrl);
       expectOncePerReplica(fleet, "the ledger cannot be written; entries are kept in files of data_dir");
@@ -261,11 +262,7 @@ function expectOncePerReplica(fleet: WatchedFleet, message: string): void {
 }
 
 async function askOnce(url: string, key: string): Promise<number> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model: MODEL });
   await response.body?.cancel();
   return response.status;
 }
@@ -322,7 +319,7 @@ describe("three replicas without Redis", () => {
     await expectPromises(`Redis ${how}`, fleet, phases);
     // Only rates depend on Redis.
     expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200"]);
-    expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401"]);
+    expect(outcomesOf(fleet.began("unknown", EVER))).toEqual(["401"]);
     expect(latencies(fleet.began("plain", EVER)).max).toBeLessThan(REDIS_WAIT_MS);
     expectOncePerReplica(fleet, "rates cannot be counted together; this replica allows its share");
     expectOncePerReplica(fleet, "rates are counted together again");
@@ -375,7 +372,7 @@ describe("a process whose SQLite file is locked by another for two seconds", () 
     expect(outcomesOf(fleet.began("plain", EVER))).toEqual(["200"]);
     expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200"]);
     expect(outcomesOf(fleet.began("scarce", EVER))).toEqual(["200", "429"]);
-    expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401"]);
+    expect(outcomesOf(fleet.began("unknown", EVER))).toEqual(["401"]);
     expect(locked.p99).toBeLessThan(HEALTH_MS);
     expect(latencies(fleet.began("plain", locking)).max).toBeGreaterThan(LOCK_MS / 2);
   });

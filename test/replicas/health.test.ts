@@ -7,6 +7,7 @@ import { createDatabase } from "../support/postgres.ts";
 import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { startRedis } from "../support/redis.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
+import { postChat } from "../support/post-json.ts";
 
 /** A time in which all processes have exchanged their notes. */
 const EXCHANGED_MS = 4_500;
@@ -115,12 +116,7 @@ it("a replica whose own network is broken takes no target from the others", asyn
   onTestFinished(() => first.close());
   const here = await start({ ...configOf({ failing: first.url, working: working.url }), database: { url } });
   const cutOff = await start({ ...configOf({ failing: nowhere, working: nowhere }), database: { url } });
-  for (let count = 0; count < 6; count++)
-    await fetch(`${cutOff.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${here.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "name", messages: [{ role: "user", content: "hi" }] }),
-    }).then((response) => response.text());
+  for (let count = 0; count < 6; count++) await (await postChat(cutOff.url, here.firstKey, { model: "name" })).text();
   await pass(EXCHANGED_MS);
   for (let count = 0; count < 5; count++) await ask(here, here.firstKey);
   expect([first.exchanges.length, working.exchanges.length]).toEqual([5, 0]);

@@ -8,6 +8,7 @@ import { NO_LIMITS } from "../../src/core/principal.ts";
 import { createDatabase, queryPostgres } from "../support/postgres.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { MAX_TOKENS, MODEL, startDeployment, WORST_CASE_MICRO_USD } from "./support/deployment.ts";
+import { postChat } from "../support/post-json.ts";
 
 const CALLERS = 24;
 /** A lease, and the time in which others renew theirs and settle. */
@@ -17,11 +18,7 @@ const LATENCY_MS = 150;
 /** Sends one completion after the other until the replica is gone. */
 async function callUntilGone(url: string, key: string, ended: string[]): Promise<void> {
   for (;;) {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: MODEL, max_tokens: MAX_TOKENS, messages: [{ role: "user", content: "hi" }] }),
-    });
+    const response = await postChat(url, key, { model: MODEL, max_tokens: MAX_TOKENS });
     if (response.status !== 200) throw new Error(`status ${response.status}: ${await response.text()}`);
     ended.push(((await response.json()) as { id: string }).id);
   }

@@ -10,6 +10,7 @@ import { createDatabase } from "../support/postgres.ts";
 import { MAIN, makeHome, type Product, startProduct } from "../support/product.ts";
 import { startRedis } from "../support/redis.ts";
 import { says, startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { postChat } from "../support/post-json.ts";
 
 const MODEL = "words";
 /** Longer than the intervals of health, lists and exports that start at once. */
@@ -43,18 +44,14 @@ function addressesIn(log: string): Set<string> {
 }
 
 async function use({ url, operationsUrl }: Product, key: string, model: string): Promise<void> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model });
   expect(response.status, await response.text()).toBe(200);
   for (const address of [`${url}/`, `${url}/v1/models`, `${url}/openapi.json`, `${operationsUrl}/metrics`])
     await (await fetch(address)).text();
   await delay(WATCHED_MS);
 }
 
-it("a process with the defaults calls nobody but its own simulator", async () => {
+it("a process with the defaults connects to nothing but its own simulator", async () => {
   const { product, addresses } = await startWatched({ simulator: { first_token_ms: 0 } });
   await use(product, product.firstKey, "alpha-haiku-4.5");
   const others = [...addresses()].filter((address) => !address.startsWith("127.0.0.1:"));
@@ -62,7 +59,7 @@ it("a process with the defaults calls nobody but its own simulator", async () =>
   expect(addresses().size).toBe(1);
 });
 
-it("a process calls its database, Redis, provider and collector, and nobody else", async () => {
+it("a process connects to its database, Redis, provider and collector, and to nothing else", async () => {
   const collector = createServer((request, response) => {
     request.resume().on("end", () => response.end());
   }).listen(0, "127.0.0.1");

@@ -9,6 +9,7 @@ import { openStore, type Store } from "../../src/store/store.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { createDatabase, queryPostgres } from "../support/postgres.ts";
 import { type Product, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 const REPLICAS = 3;
 const CHANGES = 10;
@@ -44,10 +45,9 @@ afterAll(async () => {
 
 /** The credential that a replica uses for the first key. */
 async function usedBy({ url }: Product): Promise<string | undefined> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${products[0]!.firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: url }] }),
+  const response = await postChat(url, products[0]!.firstKey, {
+    model: "local/test",
+    messages: [{ role: "user", content: url }],
   });
   expect(response.status).toBe(200);
   await response.body?.cancel();

@@ -5,12 +5,13 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { hashApiKey } from "../../src/access/api-key.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { connectRanking } from "../../src/store/database.ts";
+import { connect, connectRanking } from "../../src/store/database.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { PostgresConnections } from "../../src/store/postgres/pool.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { EXACT, raceForBudget } from "../store/budget-race.ts";
 import { migrateOldEntries, migrateOldKey, migrateOldRoles, OLD_KEY, OLD_ROLES } from "../store/old-database.ts";
+import { demand } from "../store/contracts/demands.ts";
 import { entry, NOON } from "../store/contracts/entries.ts";
 import { createDatabase, PASSWORD, queryPostgres } from "../support/postgres.ts";
 import { startProcess } from "../support/processes.ts";
@@ -46,6 +47,32 @@ it("a statement that takes too long says so, and keeps its connection", async ()
   await expect(client.query("select pg_sleep(2)", [])).rejects.toMatchObject({ code: "57014", isTimeLimit: true });
   expect(await client.query("select 1 as one", [])).toMatchObject({ rows: [{ one: 1 }] });
   client.release();
+});
+
+it("a process that stops within a transaction keeps its locks for seconds, and what it began is undone", async () => {
+  const databaseUrl = await freshDatabase();
+  const store = await open(databaseUrl);
+  const hold = () =>
+    store.budgets.hold(demand({ amountMicroUsd: 1 })).then(
+      ({ admitted }) => admitted,
+      () => false,
+    );
+  expect(await hold()).toBe(true);
+  const other = await connect({ dataDir: "/nowhere", databaseUrl });
+  onTestFinished(() => other.close());
+  const [locked, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const stopped = other.transaction(async (transaction) => {
+    await sql`update spending set spent_micro_usd = 1000 where subject = 'key:k'`.execute(transaction);
+    locked.resolve();
+    await goesOn.promise;
+  });
+  await locked.promise;
+  expect(await hold()).toBe(false);
+  await expect.poll(hold, { timeout: 30_000 }).toBe(true);
+  goesOn.resolve();
+  await expect(stopped).rejects.toMatchObject({ name: "StoreError" });
+  // The next transaction has a connection of its own.
+  await other.transaction((transaction) => sql`update spending set spent_micro_usd = 0`.execute(transaction));
 });
 
 describe("migration of PostgreSQL", () => {

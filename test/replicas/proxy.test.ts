@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { localhost } from "../providers/transport/localhost-certificate.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { type Product, startProduct } from "../support/product.ts";
+import { postChat } from "../support/post-json.ts";
 
 /** A company's proxy (tinyproxy of Debian), with a user and a password, before a provider with a certificate of its own authority. */
 let proxy: ChildProcess;
@@ -57,11 +58,7 @@ afterAll(async () => {
 });
 
 async function complete(model: string) {
-  const response = await fetch(`${product.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(product.url, product.firstKey, { model });
   return { status: response.status, text: await response.text() };
 }
 

@@ -58,7 +58,7 @@ it("lists of requests are read from a standby, which may be five seconds behind"
   await untilRead();
 }, 60_000);
 
-it("lists are read from the primary while the standby is away", async () => {
+it("lists are read from the primary while the standby is unavailable", async () => {
   await untilRead();
   const known = await count();
   await standby.halt();

@@ -47,7 +47,7 @@ async function expectPromises(name: string, fleet: WatchedFleet): Promise<void> 
   const seconds = (performance.now() - fleet.traffic.seen[0]!.beganMs) / 1_000;
   const of = (caller: string) => fleet.began(caller, { sinceMs: 0, untilMs: Infinity });
   const outcomes = Object.fromEntries(
-    ["plain", "budget", "scarce", "stranger"].map((caller) => [caller, countOutcomes(of(caller))]),
+    ["plain", "budget", "scarce", "unknown"].map((caller) => [caller, countOutcomes(of(caller))]),
   );
   const lost = await fleet.findLost();
   const local = await localDecisions(fleet);
@@ -55,7 +55,7 @@ async function expectPromises(name: string, fleet: WatchedFleet): Promise<void> 
   expect(lost).toEqual([]);
   expect(Object.keys(outcomes["plain"]!)).toEqual(["200"]);
   expect(Object.keys(outcomes["budget"]!)).toEqual(["200"]);
-  expect(Object.keys(outcomes["stranger"]!)).toEqual(["401"]);
+  expect(Object.keys(outcomes["unknown"]!)).toEqual(["401"]);
   expect(Object.keys(outcomes["scarce"]!).toSorted()).toEqual(["200", "429"]);
   // The burst, once more as shares, the refill of that time, and a request of each replica at both ends of the gap.
   const most = 2 * BURST + Math.ceil((seconds * SCARCE_RPM) / 60) + 2 * REPLICAS;

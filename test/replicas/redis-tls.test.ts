@@ -17,7 +17,7 @@ const authority = new CertificateAuthority();
 const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 const caFile = folder.write("ca.pem", authority.cert);
-const strangerCa = folder.write("stranger.pem", new CertificateAuthority("stranger").cert);
+const foreignCa = folder.write("foreign.pem", new CertificateAuthority("foreign").cert);
 const toFiles = ({ cert_file: certFile, key_file: keyFile }: ReturnType<typeof folder.writePair>) => ({
   certFile,
   keyFile,
@@ -85,7 +85,7 @@ describe("Redis Sentinel with TLS", () => {
   );
 
   it.each<[string, TlsFiles]>([
-    ["another authority", { caFile: strangerCa, ...own }],
+    ["another authority", { caFile: foreignCa, ...own }],
     ["no certificate", { caFile }],
   ])("is not used with %s", async (_, files) => {
     const rates = await open(servers.url, servers.place, { files });
@@ -131,7 +131,7 @@ describe("Redis Cluster with TLS", () => {
   );
 
   it("is not used with another authority", async () => {
-    const rates = await open(cluster.url, { mode: "cluster" }, { files: { caFile: strangerCa, ...own } });
+    const rates = await open(cluster.url, { mode: "cluster" }, { files: { caFile: foreignCa, ...own } });
     expect(await take(rates)).not.toBe("taken");
   });
 });

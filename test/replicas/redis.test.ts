@@ -70,7 +70,7 @@ describe("notes about upstream models in Redis", () => {
 });
 
 describe("changed keys in Redis", () => {
-  it("are told page by page since a time, and forgotten after 25 hours", async () => {
+  it("are listed page by page since a time, and forgotten after 25 hours", async () => {
     const redis = await startRedis();
     let nowMs = 1_700_000_000_000;
     const rates = await open(redis.url, { nowMs: () => nowMs });

@@ -6,6 +6,7 @@ import { expect, inject, it, onTestFinished } from "vitest";
 import { createDatabase } from "../support/postgres.ts";
 import { makeHome, runProduct, startProduct } from "../support/product.ts";
 import { startRedis } from "../support/redis.ts";
+import { postChat } from "../support/post-json.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -28,10 +29,9 @@ it("an unpacked release without further packages serves with PostgreSQL and Redi
   try {
     const created = runProduct(["keys", "create", "--name", "a"], { home, program, env });
     expect(await created.ending).toEqual({ code: 0, signal: null });
-    const answer = await fetch(`${product.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${created.output.stdout.trim()}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello" }] }),
+    const answer = await postChat(product.url, created.output.stdout.trim(), {
+      model: "alpha-haiku-4.5",
+      messages: [{ role: "user", content: "Hello" }],
     });
     expect(answer.status).toBe(200);
     await answer.text();

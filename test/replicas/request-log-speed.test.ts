@@ -22,8 +22,8 @@ describe.each(DATABASES)("the log of 50,000 requests on %s", (database, open) =>
 
   beforeAll(async () => {
     opened = await open();
-    const { ledger, refusals } = opened.store;
-    site = await startConsole({ signUp: "open", ledger, refusals });
+    const { ledger } = opened.store;
+    site = await startConsole({ signUp: "open", store: opened.store });
     [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
     await writeHistory(ledger, { untilMs: UNTIL_MS, accountIds: [ada.id, bob.id] });
     await ledger.flush();

@@ -46,7 +46,7 @@ it.each<readonly [string, (home: string) => Promise<CopyTarget>]>([
     const beginning = await load();
     // SIGKILL of the server alone: the copy goes on with the next one.
     await deployment.restart(0);
-    // The copying program is away meanwhile.
+    // The copying program does not run meanwhile.
     await litestream.kill();
     const first = [...beginning, ...(await load())];
     litestream.replicate();

@@ -13,6 +13,7 @@ import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { says, type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { HeldCalls } from "./support/held-calls.ts";
+import { postChat } from "../support/post-json.ts";
 
 const CHANGES = 10;
 const SECRET = "the-credential-of-the-provider";
@@ -69,11 +70,7 @@ const model = (name: string, upstreamModel: string): Partial<EntryChange> => ({
 });
 
 async function ask({ url }: Product, key: string, name: string): Promise<number> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: name, max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model: name, max_tokens: 10 });
   await response.body?.cancel();
   return response.status;
 }

@@ -17,16 +17,16 @@ import { createDatabase, type PostgresServer, startPostgres } from "../support/p
 import { launchRedis, type RedisServer } from "../support/redis.ts";
 
 const authority = new CertificateAuthority();
-const stranger = new CertificateAuthority("stranger");
+const foreign = new CertificateAuthority("foreign");
 const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 
 const server = folder.writePair("server", authority.issue({ names: LOCAL_NAMES }));
 const client = authority.issue({ names: ["DNS:parley.example.org"] });
 const own = folder.writePair("client", client);
-const others = folder.writePair("stranger", stranger.issue());
+const others = folder.writePair("foreign", foreign.issue());
 const ca = folder.write("ca.pem", authority.cert);
-const strangerCa = folder.write("stranger-ca.pem", stranger.cert);
+const foreignCa = folder.write("foreign-ca.pem", foreign.cert);
 
 describe("PostgreSQL with TLS", () => {
   let postgres: PostgresServer;
@@ -74,12 +74,12 @@ describe("PostgreSQL with TLS", () => {
   });
 
   it.each<[string, Record<string, string>, RegExp]>([
-    ["another authority", { ...verified, ...shown, sslrootcert: strangerCa }, /trusted authority; .*sslrootcert=FILE/],
+    ["another authority", { ...verified, ...shown, sslrootcert: foreignCa }, /trusted authority; .*sslrootcert=FILE/],
     ["no authority", { ...shown, sslmode: "verify-full" }, /trusted authority; .*sslrootcert=FILE/],
     ["a file that does not exist", { ...verified, sslrootcert: "/nowhere.pem" }, /does not exist/],
     ["no certificate of ours", verified, /refuses this user or host; check its pg_hba\.conf/],
     [
-      "a stranger's certificate",
+      "a certificate of another authority",
       { ...verified, sslcert: others.cert_file, sslkey: others.key_file },
       /^PostgreSQL at localhost/,
     ],
@@ -147,7 +147,7 @@ describe("Redis with TLS", () => {
   );
 
   it.each<[string, TlsFiles, RegExp]>([
-    ["another authority", { caFile: strangerCa, ...pair }, /not connected \((SELF_SIGNED|UNABLE)\w+\)/],
+    ["another authority", { caFile: foreignCa, ...pair }, /not connected \((SELF_SIGNED|UNABLE)\w+\)/],
     ["no authority", pair, /not connected \((SELF_SIGNED|UNABLE)\w+\)/],
     [
       "a certificate that it does not accept",
@@ -221,7 +221,7 @@ describe("a front and its core with TLS", () => {
     const bad = [
       { ca_file: ca },
       { ca_file: ca, ...others },
-      { ca_file: strangerCa, ...own },
+      { ca_file: foreignCa, ...own },
       { ca_file: ca, ...own, server_name: "parley.example" },
     ];
     const asked = bad.map(async (tls) => complete(await startFront(tls)));

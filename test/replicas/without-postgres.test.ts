@@ -14,6 +14,7 @@ import { says, type ScriptedUpstream, startScriptedUpstream } from "../support/s
 import { UNLIMITED } from "../support/unlimited.ts";
 import { openTcpLink } from "./support/tcp-link.ts";
 import { idsIn } from "./support/written-ids.ts";
+import { postChat } from "../support/post-json.ts";
 
 const MODEL = "held";
 const REVOKED_MS = 5_000;
@@ -106,11 +107,7 @@ interface Told {
 }
 
 async function ask({ url }: Product, key: string): Promise<Told> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: MODEL, max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model: MODEL, max_tokens: 10 });
   const body = (await response.json()) as { id?: string; error?: { message: string } };
   return { status: response.status, id: body.id, message: body.error?.message };
 }
@@ -129,7 +126,7 @@ async function readinessOf({ operationsUrl }: Product): Promise<Readiness> {
   return (await (await fetch(`${operationsUrl}/readyz`)).json()) as Readiness;
 }
 
-describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 }, () => {
+describe("a replica that starts while PostgreSQL is unavailable", { timeout: 180_000 }, () => {
   it("serves the keys that it knew, and books each completion once, through kills and the return", async () => {
     const replica = new Replica();
     const [plain, budget, late] = [await make(), await make({ monthlyBudgetMicroUsd: 1_000_000_000 }), await make()];
@@ -225,7 +222,7 @@ describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 },
   });
 });
 
-describe("keys under a budget while PostgreSQL is away", { timeout: 180_000 }, () => {
+describe("keys under a budget while PostgreSQL is unavailable", { timeout: 180_000 }, () => {
   it("are served by two replicas up to what each holds, and are booked within the budget", async () => {
     const config = { outage: { budget_percent: 10 } };
     const replicas = [new Replica({ config }), new Replica({ config })] as const;

@@ -119,7 +119,7 @@ describe("an open breaker", () => {
     expect(breaker.state).toBe("closed");
   });
 
-  it("lets one probe through afterwards, and no other until that one has ended", () => {
+  it("permits one probe afterwards, and no other until that one has ended", () => {
     clock.advance(999);
     expect(breaker.state).toBe("open");
     clock.advance(1);
@@ -131,7 +131,7 @@ describe("an open breaker", () => {
     attempt("++");
   });
 
-  it("lets another probe through when the first was abandoned or refused for the caller's fault", () => {
+  it("permits another probe when the first was abandoned or refused for the caller's fault", () => {
     clock.advance(1_000);
     admitted().abandoned();
     admitted().failed(new Failure("upstream_rejected", "Bad request."));
@@ -279,7 +279,7 @@ describe("failures of several accounts", () => {
     expect(breaker.admit("d")).toBeInstanceOf(Failure);
   });
 
-  it("leave a probe that was replaced no say", () => {
+  it("ignore the result of a probe that was replaced", () => {
     clock.advance(1_000);
     const slow = admitted("d");
     clock.advance(5_000);
@@ -334,7 +334,7 @@ describe("failures of one account", () => {
     expect(breaker.state).toBe("open");
   });
 
-  it("open it for all together with those of another account, when nobody else is answered", () => {
+  it("open it for all together with those of another account, when no other account is answered", () => {
     attempt("+", "c");
     clock.advance(3_001);
     attempt("---");
@@ -356,7 +356,7 @@ describe("failures of one account", () => {
     }
   });
 
-  it("keep nobody out for long, with those of another one, who asks rarely", () => {
+  it("open it for no other account for long, with those of another one, which asks rarely", () => {
     let refused = 0;
     for (let ms = 0; ms < 300_000; ms += 100) {
       for (const account of ["a", "b"]) {
@@ -389,13 +389,13 @@ describe("failures of one account", () => {
     expect(breaker.state).toBe("open");
   });
 
-  it("are no matter of another one, not even when it has never worked", () => {
+  it("do not concern another one, not even when it has never worked", () => {
     attempt("-----");
     attempt("+", "b");
     expect(breaker.state).toBe("closed");
   });
 
-  it("end its rest early once the model works for another one", () => {
+  it("end its open period early once the model works for another one", () => {
     attempt("-----");
     expect(breaker.admit("a")).toBeInstanceOf(Failure);
     clock.advance(1);

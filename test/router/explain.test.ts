@@ -93,7 +93,7 @@ describe("the work of an explanation", () => {
   });
 });
 
-it("tells an account the number of its own calls in flight, and operators that of all accounts", async () => {
+it("shows an account the number of its own calls in flight, and operators that of all accounts", async () => {
   const { completions, ports, call, request } = manyKinds();
   for (const accountId of ["acct_1", "acct_2", "acct_2"]) {
     const plan = ports.router.plan({ ...request }, [ports.router.find("pool0")!], { mode: "stream", rules: NO_RULES });
@@ -106,7 +106,7 @@ it("tells an account the number of its own calls in flight, and operators that o
 });
 
 describe("an explanation", () => {
-  it("tells an account how long the breaker is open for it, not for another one", async () => {
+  it("shows an account how long the breaker is open for it, not for another one", async () => {
     const refused = (seconds: number): Script =>
       fails(new Failure("upstream_rate_limited", "Slower.", { retryAfterMs: seconds * 1_000 }));
     const world = createWorld({ scripts: { a: [refused(50), refused(20)] } });

@@ -15,7 +15,7 @@ async function check(world: World, reason?: Failure): Promise<boolean | undefine
 }
 
 describe("a check", () => {
-  it("is due when nobody has called the model for a time", async () => {
+  it("is due when the model was not called for a time", async () => {
     const world = createWorld({ scripts: { a: [serves("hi")] } });
     expect(await check(world)).toBe(true);
     expect(await check(world)).toBeUndefined();

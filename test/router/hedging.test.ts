@@ -83,7 +83,9 @@ describe("a second attempt", () => {
     const world = hedgedWorld({ a: [after(1_200)], b: [after(5_000)] });
     const call = newCall();
     expect((await ask(world, call)).outcomes).toEqual(["b:cancelled", "a:served"]);
-    expect(call.billable).toMatchObject([{ model: { id: "b" }, committed: false, elapsedMs: 200, rest: undefined }]);
+    expect(call.billable).toMatchObject([
+      { model: { id: "b" }, committed: false, elapsedMs: 200, remainder: undefined },
+    ]);
     expect(world.router.hedges().get("name")).toEqual({ started: 1, won: 0, refused: 0 });
   });
 
@@ -109,7 +111,7 @@ describe("a second attempt", () => {
     expect((await ask(world)).outcomes).toEqual(["a:upstream_unavailable", "b:served"]);
   });
 
-  it("is followed by the remaining targets when both fail, of which the first's failure is told", async () => {
+  it("is followed by the remaining targets when both fail, of which the first's failure is returned", async () => {
     const failing = { ending: new Failure("upstream_rejected", "Not b."), pauseMs: 100 };
     const world = hedgedWorld({
       a: [{ ending: unavailable, pauseMs: 2_000 }],
@@ -134,7 +136,7 @@ describe("a second attempt", () => {
     const call = newCall();
     world.clock.after(1_500, () => call.caller.abort(new Failure("cancelled", "Left.")));
     expect((await ask(world, call)).outcomes).toEqual(["a:cancelled", "b:cancelled"]);
-    expect(call.billable.map(({ model, rest }) => [model.id, rest !== undefined])).toEqual([
+    expect(call.billable.map(({ model, remainder }) => [model.id, remainder !== undefined])).toEqual([
       ["a", true],
       ["b", true],
     ]);

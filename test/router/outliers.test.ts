@@ -128,7 +128,7 @@ describe("a record", () => {
 });
 
 describe("a slow start", () => {
-  it("gives a tenth of the requests back at once, and all after the time of the absence, at most 30 s", () => {
+  it("returns a tenth of the requests at once, and all after the time of the absence, at most 30 s", () => {
     const shares = (lastedMs: number): number[] =>
       [-1, 0, 5_000, 10_000, 30_000].map((afterMs) => shareAfter({ sinceMs: -lastedMs, untilMs: 0 }, afterMs));
     expect(shares(10_000)).toEqual([0, 0.1, 0.55, 1, 1]);
@@ -174,7 +174,7 @@ describe("a route", () => {
     expect(shares.at(-1)).toBeGreaterThan(0.25);
   });
 
-  it("gives a target with a closed breaker its requests back over as long as that was open", () => {
+  it("returns the requests of a target with a closed breaker over as long as that was open", () => {
     const shares = sharesOf((ms) => ms < 20_000, { affinity: true });
     expect(Math.max(...shares.slice(1, 4))).toBeLessThan(0.02);
     const returned = shares.findIndex((share, at) => at > 3 && share > 0.02);

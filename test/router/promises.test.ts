@@ -27,7 +27,7 @@ import { createWorld, say, stop, stream, type World } from "./routed.ts";
 interface Candidate {
   /** The first and the second call. */
   readonly scripts: readonly [Script, Script];
-  readonly health: "well" | "resting" | "cannot take it";
+  readonly health: "well" | "down" | "cannot take it";
 }
 
 /** Behaviour of the caller: reads everything, only a number of batches, or leaves after a time. */
@@ -96,7 +96,7 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
       scripts: fc.tuple(anyScript, anyScript),
       health: fc.oneof(
         { weight: 5, arbitrary: fc.constant("well" as const) },
-        { weight: 1, arbitrary: fc.constantFrom("resting" as const, "cannot take it" as const) },
+        { weight: 1, arbitrary: fc.constantFrom("down" as const, "cannot take it" as const) },
       ),
     }),
     { minLength: 1, maxLength: 4 },
@@ -159,7 +159,7 @@ async function run({ candidates, route, hedgeMs, caller }: Case, mode: "stream" 
   const hedge = hedgeMs === undefined ? undefined : { after: { ms: hedgeMs }, budget: 1 };
   const world = createWorld({
     scripts: Object.fromEntries(
-      well.map(({ scripts, health }, index) => [id(index), health === "resting" ? [...warmUp, ...scripts] : scripts]),
+      well.map(({ scripts, health }, index) => [id(index), health === "down" ? [...warmUp, ...scripts] : scripts]),
     ),
     translations: Object.fromEntries(
       well.flatMap(({ health }, index) =>
@@ -174,7 +174,7 @@ async function run({ candidates, route, hedgeMs, caller }: Case, mode: "stream" 
     breaker: { failures: WARM_UP, openMs: 50_000 },
   });
   for (const [index, { health }] of well.entries()) {
-    const failures = health === "resting" ? WARM_UP : 0;
+    const failures = health === "down" ? WARM_UP : 0;
     for (let count = 0; count < failures; count++) await stream({ ...world, models: [world.models[index]!] });
   }
   const { clock, router, models, provider } = world;
@@ -388,14 +388,14 @@ function expectOneAtATime({ records, calls, reserved }: Seen, { hedgeMs = Infini
   }
 }
 
-/** All candidates are planned: as they are listed, or a name's in an order whose first one can take the request and is not resting. */
+/** All candidates are planned: as they are listed, or a name's in an order whose first one can take the request and whose breaker is not open. */
 function expectGoodOrder({ order, world: { models } }: Seen, { candidates, route }: Case): void {
   const places = order.map((model) => models.indexOf(model));
   const listed = [...models.keys()];
   expect(new Set(places)).toEqual(new Set(listed));
   // The first candidate takes every request.
   const takes = listed.filter((place) => place === 0 || candidates[place]!.health !== "cannot take it");
-  const good = takes.filter((place) => candidates[place]!.health !== "resting");
+  const good = takes.filter((place) => candidates[place]!.health !== "down");
   const mayBeFirst = good.length > 0 ? good : takes;
   const sorted = route?.policy === "ordered" ? mayBeFirst.slice(0, 1) : mayBeFirst;
   expect(route === undefined ? [0] : sorted).toContain(places[0]);

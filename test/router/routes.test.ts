@@ -21,11 +21,11 @@ describe("rendezvous", () => {
   const firsts = (of: typeof members): string[] =>
     Array.from({ length: 5_000 }, (_, key) => byRendezvous(of, hashOf(`key ${key}`))[0]!.name);
 
-  it("moves only the keys of a member that goes", () => {
+  it("moves only the keys of a member that is removed", () => {
     const before = firsts(members);
     const after = firsts(members.filter(({ name }) => name !== "c"));
     expect(after.filter((name, key) => name !== before[key] && before[key] !== "c")).toEqual([]);
-    // The keys of the one that went are spread over the others.
+    // The keys of the removed one are spread over the others.
     const moved = after.filter((_, key) => before[key] === "c");
     expect(new Set(moved)).toEqual(new Set(["a", "b", "d", "e"]));
   });
@@ -330,14 +330,14 @@ describe("a plan for a route", () => {
     expect(firstFor(requestOf({ strict: true }))).toBe("a");
   });
 
-  it("has fields that nobody knows in no target's disfavour", () => {
+  it("does not count unknown fields against a target", () => {
     const unknown = omitting.omitted;
     const world = createWorld({ scripts });
     const plan = world.router.plan(requestOf({}), [poolOf(world)], { mode: "stream", rules: NO_RULES, unknown });
     expect(plan.candidates[0]!.id).toBe("a");
   });
 
-  it("prefers a target that sends the caller's own body, with the fields that nobody knows", () => {
+  it("prefers a target that sends the caller's own body, with its unknown fields", () => {
     const unknown = omitting.omitted;
     const world = createWorld({ scripts, translations: { c: { isCallers: true } } });
     const models = world.models.map((model, index) => ({

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { CompletionRecord } from "../../src/core/ledger.ts";
-import type { Model } from "../../src/core/model.ts";
+import { type Model, upstreamKey } from "../../src/core/model.ts";
 import { createHealthRecorder, type HealthRecorder } from "../../src/router/upstream-health.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -14,6 +14,7 @@ let clock: FakeClock;
 let health: HealthRecorder;
 let model: Model;
 let twin: Model;
+let noted: unknown[];
 
 beforeEach(() => {
   clock = new FakeClock();
@@ -22,7 +23,9 @@ beforeEach(() => {
   // Another ID with the same upstream model.
   twin = { ...model, id: "words-latest" };
   const models = [model, twin];
-  health = createHealthRecorder({ find: (id) => models.find((each) => each.id === id) }, clock);
+  noted = [];
+  const find = (id: string) => models.find((each) => each.id === id);
+  health = createHealthRecorder({ find }, clock, (upstream, outcome, times) => noted.push([upstream, outcome, times]));
 });
 
 const attempt = (outcome: Attempt["outcome"], facts: Partial<Attempt> = {}): Attempt =>
@@ -104,6 +107,17 @@ describe("the health of an upstream model", () => {
     record([attempt("upstream_timeout", { durationMs: 60_000 }), attempt("served")], { firstContentMs: 60_010 });
     expect(health.of(model).firstContent).toBeUndefined();
     expect(health.of(model).duration).toEqual({ count: 1, p50Ms: 10, p95Ms: 10 });
+  });
+
+  it("is noted with each attempt that is counted", () => {
+    record([attempt("served", { durationMs: 90 })], { firstContentMs: 30 });
+    record([attempt("upstream_timeout", { durationMs: 60_000 }), attempt("served")], { firstContentMs: 60_010 });
+    const upstream = upstreamKey(model);
+    expect(noted).toEqual([
+      [upstream, "served", { firstContentMs: 30, durationMs: 90 }],
+      [upstream, "upstream_timeout", { firstContentMs: undefined, durationMs: undefined }],
+      [upstream, "served", { firstContentMs: undefined, durationMs: 10 }],
+    ]);
   });
 
   it("keeps the latest 64 durations of a minute, and counts all", () => {

@@ -35,7 +35,7 @@ describe("the expected time", () => {
     expect([load.expectedMs("stream", "a"), load.expectedMs("whole", "a")]).toEqual([100, 5_000]);
   });
 
-  it("grows while calls wait longer than that, and nobody is answered", () => {
+  it("grows while calls wait longer than that, and none is answered", () => {
     const { clock, load } = loadOf(100);
     const [first, second] = [load.begin("stream", "a"), load.begin("stream", "a")];
     clock.advance(90);

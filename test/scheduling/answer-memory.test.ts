@@ -61,7 +61,7 @@ describe("the memory of large answers", () => {
     expect([memory.bytes, memory.waiting]).toEqual([10 * MIB, 0]);
   });
 
-  it("gives as much as the limit of a key in a turn, and takes back what was not needed", async () => {
+  it("gives as much as the limit of a key in a turn, and frees what was not needed", async () => {
     const first = open("a1", 11);
     const hold = open("a1");
     const second = ask(hold, 4);
@@ -88,7 +88,7 @@ describe("the memory of large answers", () => {
     expect(ask(open(key, 0, from), 1).isThere).toBe(false);
   });
 
-  it("holds no more than the limit of the process and one answer, whoever asks", () => {
+  it("holds no more than the limit of the process and one answer, whichever keys ask", () => {
     memory = new AnswerMemory(LIMITS, clock);
     for (const account of ["a", "b", "c", "d"])
       for (const key of [1, 2, 3, 4]) {
@@ -132,7 +132,7 @@ describe("the memory of large answers", () => {
     expect(order).toEqual(["d3", "e1", "d1 first", "d2", "d1 second"]);
   });
 
-  it("lets the last one that exceeded a limit go on, whatever waits before it", async () => {
+  it("continues the last one that exceeded a limit, whatever waits before it", async () => {
     const [large, small] = [open("a1", 8), open("a1", 2)];
     const waiting = ask(small, 4);
     expect(ask(large, 20).isThere).toBe(true);
@@ -210,7 +210,7 @@ describe("the memory of large answers", () => {
     expect(kept.bytes).toBe(0);
   });
 
-  it("counts what is read for a caller that is gone", () => {
+  it("counts what is read for a caller that has left", () => {
     const hold = open("a1", 3);
     hold.sent();
     expect(memory.bytes).toBe(3 * MIB);
@@ -296,7 +296,7 @@ describe("a large answer that is late", () => {
     expect(ends).toEqual(["a1 abandoned"]);
   });
 
-  it("goes on while only answers of its key and provider wait", () => {
+  it("continues while only answers of its key and provider wait", () => {
     open("a1", 60);
     void ask(open("a1"), 8);
     clock.advance(60_000);
@@ -305,7 +305,7 @@ describe("a large answer that is late", () => {
     expect(ends).toEqual(["a1 abandoned"]);
   });
 
-  it("goes on at a tenth of its bytes in a second, and ends below", () => {
+  it("continues at a tenth of its bytes in a second, and ends below", () => {
     const hold = open("a1", 41);
     hold.read();
     void ask(open("b1"), 8);

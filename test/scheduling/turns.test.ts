@@ -8,7 +8,7 @@ interface NotedWork {
   readonly end: () => void;
 }
 
-/** Work that notes its name when it begins, and ends when it is told to. */
+/** Work that notes its name when it begins, and that the test ends. */
 function notedWork(began: string[]): (name: string) => NotedWork {
   return (name) => {
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -36,7 +36,7 @@ describe("turns", () => {
     expect(began).toEqual(["a1", "a2", "b1", "a3"]);
   });
 
-  it("run as many pieces of work at a time as they are told, for the keys in turn", async () => {
+  it("run the configured number of pieces of work at a time, for the keys in turn", async () => {
     const began: string[] = [];
     const turns = new Turns(2);
     const works = ["a1", "a2", "a3", "a4", "b1"].map(notedWork(began));
@@ -51,7 +51,7 @@ describe("turns", () => {
     expect(began.at(-1)).toBe("a4");
   });
 
-  it("run no more pieces of work of a key than they are told, and others meanwhile", async () => {
+  it("run no more pieces of work of a key than configured, and others meanwhile", async () => {
     const began: string[] = [];
     const turns = new Turns(3, { ofKey: 1 });
     const works = ["a1", "a2", "a3", "b1", "b2", "c1", "d1"].map(notedWork(began));

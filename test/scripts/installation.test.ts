@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 const root = join(import.meta.dirname, "../..");
 let folder: string;
 
-/** A checkout with the real scripts, and a program that says when it holds the lock and when it gives it back. */
+/** A checkout with the real scripts, and a program that says when it holds the lock and when it releases it. */
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "parley-lock-"));
   for (const path of ["scripts", "package.json"]) cpSync(join(root, path), join(folder, path), { recursive: true });
@@ -37,7 +37,7 @@ it("an installation or a build waits for those of other processes", async () => 
   expect(existsSync(join(folder, ".bootstrap.lock"))).toBe(false);
 });
 
-it("an installation does not wait for a process that is gone", async () => {
+it("an installation does not wait for a process that has ended", async () => {
   const { pid } = spawnSync(process.execPath, ["-e", ""]);
   writeFileSync(join(folder, ".bootstrap.lock"), String(pid));
   expect(await change()).toBe(0);

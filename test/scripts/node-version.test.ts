@@ -22,7 +22,7 @@ const NONE = ">=99.0.0";
 let folder: string;
 /** A Node of its own, where npm would have put it. */
 let packaged: string;
-/** Where the machine's Node is first in PATH, as it is for who types `npm start`. */
+/** Where the machine's Node is first in PATH, as for somebody who types `npm start`. */
 let path: string;
 
 /** A checkout with the real scripts, a packaged Node, and a program that says which Node runs it. */

@@ -107,6 +107,16 @@ describe("a batcher", () => {
     expect(late).toHaveLength(1);
   });
 
+  it("takes the demand by which onLate undoes a late answer", async () => {
+    const undone: Promise<string>[] = [];
+    const { batcher, batches } = createControlled(50, () => void undone.push(batcher.ask(-1)));
+    await expect(batcher.ask(1)).rejects.toThrow("does not answer in time");
+    batches[0]!.decide();
+    await expect.poll(() => batches.length).toBe(2);
+    batches[1]!.decide();
+    expect(await undone[0]).toBe("n-1");
+  });
+
   it("accepts an answer that arrived while the process was busy", async () => {
     const { batcher, batches } = createControlled(20);
     const asked = batcher.ask(1);

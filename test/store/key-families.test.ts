@@ -1,11 +1,9 @@
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/store.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 /** Rotations that a developer can make in some days. */
 const ROTATIONS = 30_000;
@@ -13,12 +11,7 @@ const ROTATIONS = 30_000;
 const LIMIT_MS = 1_000;
 
 it("a key that was rotated thousands of times is revoked as fast as others", { timeout: 60_000 }, async () => {
-  const dataDir = await makeDataDir("parley-keys-");
-  const store = await openStore({ dataDir, databaseUrl: undefined });
-  onTestFinished(async () => {
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  const { store, dataDir } = await openTestStore();
   const keys = { store: store.keys, clock: systemClock };
   const first = await createKey(keys, { name: "a" });
   const latest = await rotateKey(keys, first.record.id, { grace: "0" });

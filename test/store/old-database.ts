@@ -87,7 +87,7 @@ export const OLD_ROLES = {
 } as const;
 
 /**
- * Makes a database of the version before owners, with these accounts beside the default one, which nobody has taken over, and returns the
+ * Makes a database of the version before owners, with these accounts beside the default one, which no person has claimed, and returns the
  * kinds and roles that this version reads.
  */
 export async function migrateOldRoles(

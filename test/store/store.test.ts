@@ -100,7 +100,7 @@ describe("the database", () => {
     expect(query("select version from parley_schema")).toEqual({ version: 99 });
   });
 
-  it("of a newer program is used and left as it is when its migrations took nothing away", async () => {
+  it("of a newer program is used and left as it is when its migrations removed nothing", async () => {
     await (await openStore({ dataDir, databaseUrl: undefined })).close();
     query(`update parley_schema set version = 99, usable_from = ${MIGRATIONS.length} returning version`);
     expect((await open()).versions()).toEqual({ before: 99, after: 99 });

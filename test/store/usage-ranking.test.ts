@@ -1,24 +1,18 @@
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it, onTestFinished } from "vitest";
 import { STEP_MS } from "../../src/ledger/usage-store.ts";
-import { openStore, type Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { entry, NOON } from "./contracts/entries.ts";
-import { makeDataDir } from "../support/data-dir.ts";
+import { openTestStore } from "../support/test-store.ts";
 
 const DAYS = [0, 1, 2].map((day) => Math.floor(NOON / STEP_MS.day) * STEP_MS.day + day * STEP_MS.day);
 const SPAN = { sinceMs: DAYS[0]!, untilMs: DAYS[2]! + STEP_MS.day };
 
 async function openWithDays(): Promise<{ readonly store: Store; readonly direct: DatabaseSync }> {
-  const dataDir = await makeDataDir("parley-ranking-");
-  const store = await openStore({ dataDir, databaseUrl: undefined });
+  const { store, dataDir } = await openTestStore();
   const direct = new DatabaseSync(join(dataDir, "parley.db"));
-  onTestFinished(async () => {
-    direct.close();
-    await store.close();
-    rmSync(dataDir, { recursive: true });
-  });
+  onTestFinished(() => direct.close());
   await store.ledger.insert(DAYS.map((startedAtMs) => entry({ startedAtMs })));
   return { store, direct };
 }

@@ -12,7 +12,7 @@ export const MAY_MOUNT = process.getuid?.() === 0 || process.env["CI"] !== undef
 export interface SmallDisk {
   /** Takes all of its free space. */
   fill(): void;
-  /** Gives back what `fill` has taken. */
+  /** Frees what `fill` has taken. */
   free(): void;
   unmount(): void;
 }

@@ -45,7 +45,7 @@ it("counts money and tokens at the target that served, whichever attempt ended l
   expect(text).not.toMatch(/parley_attempt_seconds_count\{target="north"/);
 });
 
-it("counts what a completion without any attempt cost nobody", async () => {
+it("counts no cost for a completion without any attempt", async () => {
   const metrics = createMetrics(QUIET);
   metrics.completion(completionSample({ outcome: "budget_spent", attempts: [], promptTokens: 0, completionTokens: 0 }));
   const text = await metrics.text();

@@ -79,7 +79,7 @@ describe("the markdown of an answer", () => {
     );
   });
 
-  it("has links of the web that tell the other page nothing", () => {
+  it("has links of the web without a referrer", () => {
     const html = render("[docs](https://example.com/a?b=1&c=2) and https://example.org");
     expect(html).toContain('href="https://example.com/a?b=1&amp;c=2"');
     expect(html).toContain('href="https://example.org"');

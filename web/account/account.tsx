@@ -3,70 +3,89 @@ import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
 import { factorsQuery } from "../api/factors.ts";
 import { askForPasskey } from "../api/passkeys.ts";
-import { enter, mayWrite, openSessionsQuery, sessionQuery, sessions, useAccount, useRoleName } from "../api/session.ts";
+import {
+  enter,
+  mayWrite,
+  openSessionsQuery,
+  sessionQuery,
+  sessions,
+  useAccount,
+  useRoleName,
+  useTeams,
+} from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { spendingQuery } from "../api/usage.ts";
 import { Button } from "../components/button.tsx";
+import { Fact } from "../components/fact.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
 import { notify } from "../components/notify.ts";
-import { Page } from "../components/page.tsx";
-import { Panel } from "../components/panel.tsx";
+import { Loading, Page } from "../components/page.tsx";
+import { Panel, type PanelProps } from "../components/panel.tsx";
+import { Sections } from "../components/sections.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
-import { Factors } from "./factors.tsx";
+import { useFactorPanels } from "./factors.tsx";
 import { OwnTeams } from "./own-teams.tsx";
-import { Routing } from "./routing.tsx";
+import { useRoutingPanels } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
 
 /** Page of the signed-in account. */
 export default function Account() {
-  const account = useAccount();
+  return (
+    <Page title="Account" description={useAccount().email}>
+      <Panels />
+    </Page>
+  );
+}
+
+function Panels() {
   const known = useQuery(sessionQuery).data;
   const hasPassword = known?.acceptsPasswords === true && known.session?.byProvider === false;
+  const teams = useTeams();
+  const factors = useFactorPanels();
+  const routing = useRoutingPanels();
+  if (factors === undefined || routing === undefined) return <Loading what="your account" shape="tiles" />;
+  const panels: readonly PanelProps[] = [
+    { title: "Profile", children: <Profile /> },
+    ...(hasPassword ? [PASSWORD] : []),
+    ...factors,
+    { title: "Sessions", description: "Where you are signed in.", children: <Sessions /> },
+    ...(teams.length > 0 ? [{ ...TEAMS, children: <OwnTeams teams={teams} /> }] : []),
+    ...routing,
+  ];
+  return (
+    <Sections titles={panels.map(({ title }) => title)}>
+      {panels.map((panel) => (
+        <Panel key={panel.title} {...panel} />
+      ))}
+    </Sections>
+  );
+}
+
+const TEAMS = { title: "Teams", description: "You also see their keys, usage and requests." };
+
+function Profile() {
+  const account = useAccount();
   const settings = useQuery(settingsQuery);
   const limits = limitsInForce(account.limits, settings.data?.accountLimits);
   const spending = useQuery(spendingQuery);
   return (
-    <Page title="Account" description={account.email}>
-      <div className="space-y-6">
-        <Panel title="Profile">
-          {mayWrite(account) && (
-            <div className="mb-6 border-b border-line pb-6">
-              <NameForm name={account.name} id={account.id} />
-            </div>
-          )}
-          <dl className="grid gap-4 text-sm sm:grid-cols-2">
-            <div>
-              <dt className="text-muted">Role</dt>
-              <dd className="mt-0.5">{useRoleName()}</dd>
-            </div>
-            <div>
-              <dt className="text-muted">Account limits</dt>
-              <dd className="mt-0.5">{describeLimits(limits).join(", ") || "None"}</dd>
-            </div>
-            <div>
-              <dt className="text-muted">Spent this month (all keys)</dt>
-              <dd className="mt-0.5">
-                <Spent micro={spending.data?.spentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
-              </dd>
-            </div>
-          </dl>
-        </Panel>
-        {hasPassword && (
-          <Panel title="Password" description="Changing your password signs out all other browsers.">
-            <PasswordForm />
-          </Panel>
-        )}
-        <Factors />
-        <OwnTeams />
-        {mayWrite(account) && <Routing />}
-        <Panel title="Sessions" description="Where you are signed in.">
-          <Sessions />
-        </Panel>
-      </div>
-    </Page>
+    <>
+      {mayWrite(account) && (
+        <div className="mb-6 border-b border-line pb-6">
+          <NameForm name={account.name} id={account.id} />
+        </div>
+      )}
+      <dl className="grid gap-4 text-sm sm:grid-cols-2">
+        <Fact name="Role">{useRoleName()}</Fact>
+        <Fact name="Account limits">{describeLimits(limits).join(", ") || "None"}</Fact>
+        <Fact name="Spent this month (all keys)">
+          <Spent micro={spending.data?.spentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
+        </Fact>
+      </dl>
+    </>
   );
 }
 
@@ -148,3 +167,9 @@ function PasswordForm() {
     </Form>
   );
 }
+
+const PASSWORD: PanelProps = {
+  title: "Password",
+  description: "Changing your password signs out all other browsers.",
+  children: <PasswordForm />,
+};

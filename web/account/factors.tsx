@@ -10,36 +10,40 @@ import { Button } from "../components/button.tsx";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
-import { Loading } from "../components/page.tsx";
-import { Panel } from "../components/panel.tsx";
+import type { PanelProps } from "../components/panel.tsx";
 import { RelativeTime } from "../components/relative-time.tsx";
 
 const SetUpTotp = lazy(() => import("./set-up-totp.tsx"));
 const RecoveryCodes = lazy(() => import("./recovery-codes.tsx"));
 
-/** Passkeys and authenticator app of the signed-in account. Renders nothing if the OpenID provider checks second factors. */
-export function Factors() {
+/** Panels of the signed-in account's second factors: undefined while loading, none if the OpenID provider checks them. */
+export function useFactorPanels(): readonly PanelProps[] | undefined {
   const list = useQuery(factorsQuery);
   const acceptsPasskeys = useQuery(sessionQuery).data?.acceptsPasskeys === true;
-  if (list.isPending) return <Loading what="your second factors" shape="lines" />;
-  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  if (list.isPending) return undefined;
+  if (list.isLoadingError)
+    return [
+      {
+        title: "Second factors",
+        children: <Unavailable error={list.error} onRetry={() => void list.refetch()} />,
+      },
+    ];
   const { passkeys, totpTime, recoveryCodes, available } = list.data;
-  if (!available) return null;
-  return (
-    <>
-      {(acceptsPasskeys || passkeys.length > 0) && (
-        <Panel
-          title="Passkeys"
-          description="Sign in, and confirm that it is you, with a device, a security key or a password manager."
-        >
-          <Passkeys passkeys={passkeys} mayAdd={acceptsPasskeys} />
-        </Panel>
-      )}
-      <Panel title="Authenticator app" description="A code from an app, asked for after your password.">
-        <Totp isOn={totpTime !== undefined} codes={recoveryCodes} />
-      </Panel>
-    </>
-  );
+  if (!available) return [];
+  const app: PanelProps = {
+    title: "Authenticator app",
+    description: "A code from an app, asked for after your password.",
+    children: <Totp isOn={totpTime !== undefined} codes={recoveryCodes} />,
+  };
+  if (!acceptsPasskeys && passkeys.length === 0) return [app];
+  return [
+    {
+      title: "Passkeys",
+      description: "Sign in, and confirm that it is you, with a device, a security key or a password manager.",
+      children: <Passkeys passkeys={passkeys} mayAdd={acceptsPasskeys} />,
+    },
+    app,
+  ];
 }
 
 function Passkeys({ passkeys, mayAdd }: { readonly passkeys: readonly Passkey[]; readonly mayAdd: boolean }) {

@@ -1,22 +1,19 @@
 import { lazy, Suspense, useState } from "react";
 import type { TeamMembership } from "../../gen/parley/console/v1/team_pb.js";
 import { TeamRole } from "../../gen/parley/console/v1/team_role_pb.js";
-import { mayWrite, useAccount, useTeams } from "../api/session.ts";
+import { mayWrite, useAccount } from "../api/session.ts";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
-import { Panel } from "../components/panel.tsx";
 import { teamRoleName } from "../format/team-roles.ts";
 
 const Members = lazy(() => import("../teams/members.tsx"));
 
-/** Panel of the teams of the signed-in account. Renders nothing without a team. */
-export function OwnTeams() {
-  const teams = useTeams();
+/** The teams of the signed-in account. */
+export function OwnTeams({ teams }: { readonly teams: readonly TeamMembership[] }) {
   const account = useAccount();
   const [shown, setShown] = useState<{ readonly team: TeamMembership; readonly isOpen: boolean }>();
-  if (teams.length === 0) return null;
   return (
-    <Panel title="Teams" description="You also see their keys, usage and requests.">
+    <>
       <ul aria-label="Teams" className="divide-y divide-line">
         {teams.map((team) => (
           <li key={team.accountId} className="flex flex-wrap items-center justify-between gap-x-4 gap-y-2 py-2">
@@ -46,6 +43,6 @@ export function OwnTeams() {
           />
         </Suspense>
       )}
-    </Panel>
+    </>
   );
 }

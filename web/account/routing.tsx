@@ -3,44 +3,54 @@ import { useRef, useState } from "react";
 import type { AccountAlias, OwnCredential } from "../../gen/parley/console/v1/routing_pb.js";
 import { readFailure } from "../api/failure.ts";
 import { refreshRouting, routing, routingQuery } from "../api/routing.ts";
-import { useAccount } from "../api/session.ts";
+import { mayWrite, useAccount } from "../api/session.ts";
 import { Alert, Unavailable } from "../components/alert.tsx";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { SelectField, TextAreaField, TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
-import { Panel } from "../components/panel.tsx";
+import type { PanelProps } from "../components/panel.tsx";
 import { notify } from "../components/notify.ts";
 import { RelativeTime } from "../components/relative-time.tsx";
 
-/** Panels of the account's own credentials, where the operator allows any, and of its aliases. */
-export function Routing() {
-  const found = useQuery(routingQuery);
-  if (found.isPending) return null;
+/**
+ * Panels of the account's own credentials, where the operator allows any, and of its aliases: undefined while loading, none
+ * for an account that cannot change them.
+ */
+export function useRoutingPanels(): readonly PanelProps[] | undefined {
+  const isWritable = mayWrite(useAccount());
+  const found = useQuery({ ...routingQuery, enabled: isWritable });
+  if (!isWritable) return [];
+  if (found.isPending) return undefined;
   if (found.isLoadingError)
-    return (
-      <Panel title="Provider credentials">
-        <Unavailable error={found.error} onRetry={() => void found.refetch()} />
-      </Panel>
-    );
+    return [
+      {
+        title: "Provider credentials",
+        children: <Unavailable error={found.error} onRetry={() => void found.refetch()} />,
+      },
+    ];
   const { credentials, providers, aliases } = found.data;
-  return (
-    <>
-      {(providers.length > 0 || credentials.length > 0) && (
-        <Panel
-          title="Provider credentials"
-          description="Used in place of the operator's for all keys of this account, and billed to you by the provider. Never shown again."
-        >
+  const others: PanelProps = {
+    title: "Aliases",
+    description: "Other names of models, for the keys of this account.",
+    children: <AliasForm aliases={aliases} />,
+  };
+  if (providers.length === 0 && credentials.length === 0) return [others];
+  return [
+    {
+      title: "Provider credentials",
+      description:
+        "Used in place of the operator's for all keys of this account, and billed to you by the provider. Never shown again.",
+      children: (
+        <>
           <Credentials credentials={credentials} />
           {providers.length > 0 && <CredentialForm providers={providers} />}
-        </Panel>
-      )}
-      <Panel title="Aliases" description="Other names of models, for the keys of this account.">
-        <AliasForm aliases={aliases} />
-      </Panel>
-    </>
-  );
+        </>
+      ),
+    },
+    others,
+  ];
 }
 
 function Credentials({ credentials }: { readonly credentials: readonly OwnCredential[] }) {

@@ -1,5 +1,6 @@
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useId, useState } from "react";
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { Pencil, Trash2 } from "lucide-react";
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import type { CustomRole } from "../../gen/parley/console/v1/role_pb.js";
 import { refreshRoles, roles, rolesQuery } from "../api/roles.ts";
@@ -7,7 +8,11 @@ import { useMay } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { ConfirmDialog } from "../components/confirm-dialog.tsx";
+import { Fact } from "../components/fact.tsx";
 import { Empty, Loading } from "../components/page.tsx";
+import { ActionsHead, RowActions } from "../components/row-actions.tsx";
+import { DetailRow, RowOpener } from "../components/row-details.tsx";
+import { Cell, Table } from "../components/table.tsx";
 import { Administration } from "./administration.tsx";
 
 const EditRole = lazy(() => import("./edit-role.tsx"));
@@ -61,47 +66,87 @@ export default function Roles() {
 }
 
 /** `onAct`: undefined for accounts that cannot change roles. */
-function RoleList({ onAct }: { readonly onAct: ((what: Act["what"], target: CustomRole) => void) | undefined }) {
+type OnAct = ((what: Act["what"], target: CustomRole) => void) | undefined;
+
+function RoleList({ onAct }: { readonly onAct: OnAct }) {
   const list = useQuery(rolesQuery);
   if (list.isPending) return <Loading what="the roles" />;
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   if (list.data.roles.length === 0)
     return <Empty title="No custom roles">A custom role allows its accounts the permissions that you choose.</Empty>;
   return (
-    <ul aria-label="Custom roles" className="divide-y divide-line rounded-xl border border-line bg-surface">
+    <Table label="Custom roles" head={<RoleHead />}>
       {list.data.roles.map((role) => (
-        <li
-          key={role.id}
-          className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 px-5 py-4 sm:flex-nowrap"
-        >
-          <div className="min-w-0">
-            <h2 className="text-base font-semibold">
-              <bdi className="wrap-anywhere">{role.name}</bdi>
-            </h2>
-            <p className="mt-0.5 text-sm wrap-anywhere">{role.permissions.join(", ")}</p>
-            <p className="mt-0.5 text-sm text-muted">
-              {role.base === AccountRole.VIEWER ? "A viewer" : "A developer"} in the own account and in teams.{" "}
-              <code className="font-mono">{role.id}</code>
-            </p>
-          </div>
-          {onAct !== undefined && (
-            <div className="-mx-3 flex shrink-0 sm:mx-0" role="group" aria-label={`Role ${role.name}`}>
-              <Button look="quiet" size="small" aria-label={`Edit ${role.name}`} onClick={() => onAct("edit", role)}>
-                Edit
-              </Button>
-              <Button
-                look="quiet danger"
-                size="small"
-                aria-label={`Remove ${role.name}`}
-                onClick={() => onAct("remove", role)}
-              >
-                Remove
-              </Button>
-            </div>
-          )}
-        </li>
+        <RoleRow key={role.id} role={role} onAct={onAct} />
       ))}
-    </ul>
+    </Table>
+  );
+}
+
+/** Grid columns on wide screens, where a role is one line. On phones it has two. */
+const GRID =
+  "grid grid-cols-[minmax(0,1fr)_auto_1.5rem] gap-x-3 px-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)_10rem_9rem_1.5rem] lg:gap-x-4 lg:px-5 wide:grid-cols-[minmax(0,1fr)_minmax(0,2fr)_10rem_9rem_4rem]";
+
+const COLUMNS = ["Role", "Permissions", "Own account, teams", "ID", "Actions"] as const;
+
+function RoleHead() {
+  return (
+    <div role="row" className={`${GRID} py-1.5`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader">
+          {column === "Actions" ? <ActionsHead /> : column}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function RoleRow({ role, onAct }: { readonly role: CustomRole; readonly onAct: OnAct }) {
+  const { id, name, base } = role;
+  const [isOpen, setOpen] = useState(false);
+  const details = useId();
+  const permissions = role.permissions.join(", ");
+  return (
+    <>
+      <div role="row" className={`${GRID} py-1.5 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+        <Cell className="flex items-center">
+          <RowOpener isOpen={isOpen} details={details} title={name} onToggle={() => setOpen(!isOpen)}>
+            <bdi className="font-medium">{name}</bdi>
+          </RowOpener>
+        </Cell>
+        <Cell
+          className="truncate max-lg:order-3 max-lg:col-span-2 max-lg:text-xs max-lg:text-muted"
+          title={permissions}
+        >
+          {permissions}
+        </Cell>
+        <Cell className="self-center truncate">{base === AccountRole.VIEWER ? "Viewer" : "Developer"}</Cell>
+        <Cell className="truncate text-xs text-muted max-lg:hidden" title={id}>
+          <code className="font-mono">{id}</code>
+        </Cell>
+        <Cell className="max-lg:order-2 max-lg:row-span-2 max-lg:self-center">
+          {onAct && (
+            <RowActions
+              of={name}
+              actions={[
+                { verb: "Edit", Icon: Pencil, onClick: () => onAct("edit", role) },
+                { verb: "Remove", Icon: Trash2, onClick: () => onAct("remove", role) },
+              ]}
+            />
+          )}
+        </Cell>
+      </div>
+      {isOpen && (
+        <DetailRow id={details} columns={COLUMNS.length}>
+          <dl className="grid gap-x-8 gap-y-2 lg:grid-cols-[2fr_1fr]">
+            <Fact name="In all accounts, and for the installation">{permissions}</Fact>
+            <Fact name="ID">
+              <code className="font-mono">{id}</code>
+            </Fact>
+          </dl>
+        </DetailRow>
+      )}
+    </>
   );
 }
 

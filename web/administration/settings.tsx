@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from "react";
+import { useMemo } from "react";
 import { useQuery } from "@tanstack/react-query";
 import type { GetConfigurationResponse, ReplicaSettings } from "../../gen/parley/console/v1/settings_pb.js";
 import { configurationQuery } from "../api/settings.ts";
@@ -6,12 +6,12 @@ import { Unavailable } from "../components/alert.tsx";
 import { Badge } from "../components/badge.tsx";
 import { SearchField } from "../components/field.tsx";
 import { Loading } from "../components/page.tsx";
-import { Panel } from "../components/panel.tsx";
+import { ANCHOR, Panel } from "../components/panel.tsx";
+import { Sections } from "../components/sections.tsx";
 import { useFind } from "../components/use-find.ts";
 import { hasWords } from "../format/search.ts";
 import { Administration } from "./administration.tsx";
 import { processName } from "./process-name.ts";
-import { anchorOf, SectionLinks } from "./section-links.tsx";
 import { describeValue, NOT_SET, SETTING_GROUPS, settingName } from "./setting-names.ts";
 
 /** Read-only page of the configuration, for administrators. */
@@ -45,10 +45,10 @@ function Configuration() {
   if (configuration.isLoadingError) {
     return <Unavailable error={configuration.error} onRetry={() => void configuration.refetch()} />;
   }
-  return <Sections of={configuration.data} />;
+  return <AllSettings of={configuration.data} />;
 }
 
-function Sections({ of }: { readonly of: GetConfigurationResponse }) {
+function AllSettings({ of }: { readonly of: GetConfigurationResponse }) {
   const [searchText, setSearchText] = useFind();
   const all = useMemo(() => sectionsOf(of), [of]);
   const found = all.flatMap(({ title, settings }) => {
@@ -60,49 +60,37 @@ function Sections({ of }: { readonly of: GetConfigurationResponse }) {
   const providers = of.providers.filter(({ name, dialect }) => hasWords(`Providers ${name} ${dialect}`, searchText));
   const titles = found.map(({ title }) => title);
   if (providers.length > 0) titles.splice(titles[0] === INSTALLATION ? 1 : 0, 0, PROVIDERS);
-  // The browser goes to the anchor of an address before the settings are there.
-  useEffect(() => {
-    if (location.hash !== "") location.replace(location.hash);
-  }, []);
   return (
-    <div className="gap-8 lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] lg:items-start">
-      <div className="sticky top-0 z-10 -mx-4 bg-canvas px-4 py-2 sm:-mx-8 sm:px-8 lg:top-4 lg:mx-0 lg:p-0">
-        <SearchField label="Find a setting" value={searchText} onChange={setSearchText} />
-        <SectionLinks titles={titles} />
-      </div>
-      <div className="min-w-0 space-y-5 max-lg:mt-3">
-        <Restarts replicas={of.replicas} />
-        <p role="status" className={titles.length === 0 ? "py-8 text-muted" : "sr-only"}>
-          {titles.length === 0 ? "No setting matches." : describeFound(found, all)}
-        </p>
-        {titles.map((title) => (
-          <div key={title} id={anchorOf(title)} className={ANCHOR}>
-            <Panel title={title} {...(title === PROVIDERS && { description: PROVIDERS_NOTE })}>
-              {title === PROVIDERS ? (
-                <ProviderList providers={providers} />
-              ) : (
-                <dl className="divide-y divide-line text-sm">
-                  {found
-                    .find((section) => section.title === title)!
-                    .settings.map((setting) => (
-                      <Row key={setting.key ?? setting.name} setting={setting} />
-                    ))}
-                </dl>
-              )}
-            </Panel>
-          </div>
-        ))}
-      </div>
-    </div>
+    <Sections
+      titles={titles}
+      search={<SearchField label="Find a setting" value={searchText} onChange={setSearchText} />}
+    >
+      <Restarts replicas={of.replicas} />
+      <p role="status" className={titles.length === 0 ? "py-8 text-muted" : "sr-only"}>
+        {titles.length === 0 ? "No setting matches." : describeFound(found, all)}
+      </p>
+      {titles.map((title) => (
+        <Panel key={title} title={title} {...(title === PROVIDERS && { description: PROVIDERS_NOTE })}>
+          {title === PROVIDERS ? (
+            <ProviderList providers={providers} />
+          ) : (
+            <dl className="divide-y divide-line text-sm">
+              {found
+                .find((section) => section.title === title)!
+                .settings.map((setting) => (
+                  <Row key={setting.key ?? setting.name} setting={setting} />
+                ))}
+            </dl>
+          )}
+        </Panel>
+      ))}
+    </Sections>
   );
 }
 
 const INSTALLATION = "Installation";
 const PROVIDERS = "Providers";
 const PROVIDERS_NOTE = "Providers in use. URLs and credentials are never shown.";
-
-/** Classes of an element that an address leads to: below what stays at the top of a phone's screen. */
-const ANCHOR = "scroll-mt-28 lg:scroll-mt-4";
 
 function describeFound(found: readonly Section[], all: readonly Section[]): string {
   const count = (sections: readonly Section[]): number => sections.flatMap(({ settings }) => settings).length;

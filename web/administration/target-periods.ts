@@ -1,10 +1,12 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   BreakerState,
+  type Latency,
   type ListTargetHistoryResponse,
   type TargetPeriod,
 } from "../../gen/parley/console/v1/model_pb.js";
 import type { TargetNames } from "../api/models.ts";
+import { formatDuration } from "../format/duration.ts";
 import { type Health, healthOf } from "../format/health.ts";
 import { formatCount, formatPercent } from "../format/number.ts";
 import { outcomeOf } from "../format/outcomes.ts";
@@ -18,6 +20,9 @@ export interface Cell {
   readonly health: Health | undefined;
   /** What happened, in words: `Nov 29, 10:30: 25 attempts, 3 failed (12%)`. */
   readonly text: string;
+  /** Undefined without measured attempts. */
+  readonly firstContent: Latency | undefined;
+  readonly duration: Latency | undefined;
 }
 
 /** The cells of a strip, of which the first and the last step are given. */
@@ -45,14 +50,34 @@ export function stripOf(
 function toCell(startMs: number, period: TargetPeriod | undefined, lengthMs: number): Cell {
   const start = fullStep(startMs, { lengthMs });
   if (period === undefined || period.attempts === 0n)
-    return { startMs, health: undefined, text: `${start}: no attempts` };
-  const { attempts, failures, outcomes } = period;
+    return {
+      startMs,
+      health: undefined,
+      text: `${start}: no attempts`,
+      firstContent: undefined,
+      duration: undefined,
+    };
+  const { attempts, failures, outcomes, firstContent, duration } = period;
   const codes = outcomes
     .filter(({ outcome }) => outcome !== "served")
     .map(({ outcome, count }) => `${outcomeOf(outcome).label} (${formatCount(count)})`);
   const failed = failures === 0n ? "none failed" : `${formatCount(failures)} failed (${share(period)})`;
   const text = `${start}: ${countOf(attempts)}, ${failed}${codes.length === 0 ? "" : `: ${codes.join(", ")}`}`;
-  return { startMs, health: healthOf({ attempts, failures, breaker: CLOSED }), text };
+  const health = healthOf({ attempts, failures, breaker: CLOSED });
+  const times = LATENCIES.flatMap(([of, name]) =>
+    period[of] === undefined ? [] : `${name.toLowerCase()} ${describeLatency(period[of])}`,
+  );
+  return { startMs, health, text: [text, ...times].join("; "), firstContent, duration };
+}
+
+/** Measured latencies, with their names. */
+export const LATENCIES = [
+  ["firstContent", "Time to first token"],
+  ["duration", "Total"],
+] as const;
+
+function describeLatency({ p50Ms, p95Ms }: Latency): string {
+  return `p50 ${formatDuration(p50Ms)}, p95 ${formatDuration(p95Ms)}`;
 }
 
 /** A past has no circuit, so its health is that of its error rate. */

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { ChevronRight, PlugZap } from "lucide-react";
-import { type ReactNode, useId, useState } from "react";
+import { PlugZap } from "lucide-react";
+import { useId, useState } from "react";
 import {
   type Breaker,
   BreakerState,
@@ -15,10 +15,12 @@ import { readFailure } from "../api/failure.ts";
 import { dayHistoryQuery, monthHistoryQuery, testModel } from "../api/models.ts";
 import { Fact } from "../components/fact.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
+import { useIsWide } from "../components/media.ts";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { DetailRow, RowOpener } from "../components/row-details.tsx";
 import { APART, SortedHead, type SortedColumn } from "../components/sorted-head.tsx";
 import type { Sorting, SortValues } from "../components/sorting.ts";
-import { Cell, ICON_BUTTON, None } from "../components/table.tsx";
+import { Cell, ICON_BUTTON, None, OnPhones } from "../components/table.tsx";
 import { TextLink } from "../components/text-link.tsx";
 import { formatDuration } from "../format/duration.ts";
 import { formatShare, type Health, healthOf } from "../format/health.ts";
@@ -33,9 +35,9 @@ import { stripOf } from "./target-periods.ts";
 /** Columns by which targets are sorted. */
 export type UpstreamColumn = "target" | "health" | "attempts" | "errors" | "ttft" | "duration";
 
-/** Grid columns on wide screens, where a target is one line. On phones it is a card. */
+/** Grid columns on wide screens, where a target is one line. On phones it has two. */
 const GRID =
-  "grid grid-cols-2 gap-x-4 gap-y-3 px-5 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] lg:gap-y-0 xl:grid-cols-[minmax(0,1fr)_8rem_7rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
+  "grid grid-cols-[minmax(0,1fr)_auto_2rem] gap-x-3 px-4 lg:gap-x-4 lg:px-5 lg:grid-cols-[minmax(0,1fr)_7.5rem_4.5rem_4rem_8.5rem_7rem] xl:grid-cols-[minmax(0,1fr)_8rem_7rem_4.75rem_4.25rem_8.25rem_8.25rem_8.5rem]";
 
 /** Classes of a column without room on narrow windows. */
 const ROOMY = "lg:max-xl:hidden";
@@ -107,49 +109,41 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
   const details = useId();
   const target = `${provider} / ${name}`;
   const hasOtherIds = modelIds.length !== 1 || modelIds[0] !== name;
+  const isWide = useIsWide();
+  const errorRate = formatPercent(Number(failures) / Number(attempts));
   const hasProblem = test.isError || test.data?.failure !== undefined;
   return (
     <>
-      <div role="row" className={`${GRID} py-3 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
+      <div role="row" className={`${GRID} py-1.5 hover:bg-sunken lg:min-h-7.5 lg:items-center lg:py-0`}>
         <Cell className="max-lg:col-span-2">
-          <button
-            type="button"
-            aria-expanded={isOpen}
-            aria-controls={isOpen ? details : undefined}
+          <RowOpener
+            isOpen={isOpen}
+            details={details}
             title={hasOtherIds ? `${target}, requested as ${modelIds.join(", ")}` : target}
-            onClick={() => setOpen(!isOpen)}
-            className="-ml-1 flex min-h-7 max-w-full items-center gap-1 rounded-md text-left"
+            onToggle={() => setOpen(!isOpen)}
           >
-            <ChevronRight
-              aria-hidden
-              className={`size-4 shrink-0 text-muted ${isOpen ? "rotate-90" : "transition-transform"}`}
-            />
-            <span className="wrap-anywhere lg:truncate">
-              <bdi className="text-muted">{provider}</bdi> <span className="text-muted">/</span>{" "}
-              <code className="font-mono font-medium">{name}</code>
-              {hasOtherIds && <span className="text-muted"> as {modelIds.join(", ")}</span>}
-            </span>
-          </button>
+            <bdi className="text-muted">{provider}</bdi> <span className="text-muted">/</span>{" "}
+            <code className="font-mono font-medium">{name}</code>
+            {hasOtherIds && <span className="text-muted"> as {modelIds.join(", ")}</span>}
+          </RowOpener>
         </Cell>
-        <Cell label="Health">
+        <Cell className="max-lg:order-3">
           <HealthBadge of={upstream} isShort />
         </Cell>
-        <Cell label="Last 24 hours" className={`max-lg:col-span-2 ${ROOMY}`}>
-          {strip && <HealthStrip strip={strip} label="Last 24 hours" />}
+        <Cell className="max-xl:hidden">{strip && <HealthStrip strip={strip} label="Last 24 hours" />}</Cell>
+        <Cell className="truncate max-lg:order-2 max-lg:text-xs max-lg:text-muted lg:text-right">
+          {attempts === 0n ? isWide ? <None /> : "No recent traffic" : formatCount(attempts)}
+          <OnPhones>
+            {attempts > 0n &&
+              `${attempts === 1n ? " attempt" : " attempts"} · ${errorRate} errors · TTFT ${describeLatency(upstream.firstContent)}`}
+          </OnPhones>
         </Cell>
-        <Cell label="Attempts" className="lg:text-right">
-          {attempts === 0n ? <None /> : formatCount(attempts)}
+        <Cell className="max-lg:hidden lg:text-right">
+          {attempts === 0n ? <None /> : <span title={formatShare(failures, attempts)}>{errorRate}</span>}
         </Cell>
-        <Cell label="Error rate" className="lg:text-right">
-          {attempts === 0n ? (
-            <None />
-          ) : (
-            <span title={formatShare(failures, attempts)}>{formatPercent(Number(failures) / Number(attempts))}</span>
-          )}
-        </Cell>
-        <LatencyCell label="TTFT p50 / p95" of={upstream.firstContent} />
-        <LatencyCell label="Total p50 / p95" of={upstream.duration} className={ROOMY} />
-        <Cell className={`max-lg:col-span-2 ${APART}`}>
+        <LatencyCell of={upstream.firstContent} />
+        <LatencyCell of={upstream.duration} className={ROOMY} />
+        <Cell className={`max-lg:order-1 max-lg:row-span-2 max-lg:self-center ${APART}`}>
           <span className="flex items-center gap-1">
             <button
               type="button"
@@ -162,21 +156,30 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
             >
               <PlugZap aria-hidden className="size-4" />
             </button>
-            <span role="status" className={`min-w-0 text-xs ${hasProblem ? "text-danger" : "text-muted"}`}>
+            <span
+              role="status"
+              className={`min-w-0 text-xs max-lg:sr-only ${hasProblem ? "text-danger" : "text-muted"}`}
+            >
               {test.isPending ? "Testing …" : test.isSuccess ? outcomeOfTest(test.data) : test.isError && "Not tested."}
             </span>
           </span>
         </Cell>
       </div>
-      {hasProblem && (
-        <DetailRow>
+      {(hasProblem || (test.isSuccess && !isWide)) && (
+        <DetailRow columns={COLUMNS.length}>
           <p className="wrap-anywhere">
-            {test.isError ? readFailure(test.error)?.message : <TestProblem failure={test.data?.failure} />}
+            {test.isError ? (
+              readFailure(test.error)?.message
+            ) : hasProblem ? (
+              <TestProblem failure={test.data?.failure} />
+            ) : (
+              outcomeOfTest(test.data!)
+            )}
           </p>
         </DetailRow>
       )}
       {isOpen && (
-        <DetailRow id={details}>
+        <DetailRow id={details} columns={COLUMNS.length}>
           <Details of={upstream} />
         </DetailRow>
       )}
@@ -184,35 +187,28 @@ export function UpstreamRow({ upstream, history }: UpstreamRowProps) {
   );
 }
 
-/** A row below that of the target, with one cell. */
-function DetailRow({ id, children }: { readonly id?: string; readonly children: ReactNode }) {
-  return (
-    <div role="row" id={id}>
-      <div role="cell" aria-colspan={COLUMNS.length} className="bg-sunken px-5 py-3 lg:pl-10">
-        {children}
-      </div>
-    </div>
-  );
-}
-
 interface LatencyCellProps {
-  readonly label: string;
   readonly of: Latency | undefined;
   readonly className?: string;
 }
 
-function LatencyCell({ label, of, className = "" }: LatencyCellProps) {
+function LatencyCell({ of, className = "" }: LatencyCellProps) {
   return (
-    <Cell label={label} className={`whitespace-nowrap lg:text-right ${className}`}>
+    <Cell className={`whitespace-nowrap max-lg:hidden lg:text-right ${className}`}>
       {of === undefined || of.count === 0n ? (
         <None />
       ) : (
         <span title={of.count === 1n ? "Of 1 request" : `Of ${formatCount(of.count)} requests`}>
-          {formatDuration(of.p50Ms)} / {formatDuration(of.p95Ms)}
+          {describeLatency(of)}
         </span>
       )}
     </Cell>
   );
+}
+
+function describeLatency(of: Latency | undefined): string {
+  if (of === undefined || of.count === 0n) return "–";
+  return `${formatDuration(of.p50Ms)} / ${formatDuration(of.p95Ms)}`;
 }
 
 function outcomeOfTest({ durationMs, failure }: TestModelResponse): string {

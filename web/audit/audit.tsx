@@ -62,7 +62,7 @@ function Entries({ conditions, onChange }: EntriesProps) {
   const key = JSON.stringify(conditions);
   return (
     <>
-      <Filters conditions={conditions} accounts={accounts} onChange={onChange} />
+      <Filters conditions={conditions} accounts={accounts} names={names} onChange={onChange} />
       {/* A new instance per filter, so that no state of the previous filter remains. */}
       <EntryTable key={key} name={key} conditions={conditions} names={names} onChange={onChange} />
     </>

@@ -1,29 +1,26 @@
-import { X } from "lucide-react";
 import { ATTRIBUTION_FIELDS, type AttributionField, ATTRIBUTIONS } from "../format/attribution.ts";
 import { Button } from "./button.tsx";
+import { chipOf, type FilterChip } from "./filter-chips.tsx";
 import { SelectField, TextField } from "./field.tsx";
 import { Form } from "./form.tsx";
 
 type Values = Readonly<Partial<Record<AttributionField, string>>>;
 
-interface AttributionFilterProps {
-  readonly values: Values;
-  /** Changes fields; an empty text removes one. */
-  readonly onChange: (changes: Values) => void;
+/** The set filters. */
+export function attributionChips(values: Values, onChange: (changes: Values) => void): readonly FilterChip[] {
+  return ATTRIBUTION_FIELDS.flatMap((field) =>
+    chipOf(ATTRIBUTIONS[field], values[field] ?? "", { onRemove: () => onChange({ [field]: "" }) }),
+  );
 }
 
-/**
- * Fields that filter a page by session, end user, agent or tag, with a button to remove each filter. Collapsed until
- * opened or set.
- */
-export function AttributionFilter({ values, onChange }: AttributionFilterProps) {
-  const set = ATTRIBUTION_FIELDS.filter((field) => (values[field] ?? "") !== "");
+/** Fields that filter a page by session, end user, agent or tag. Collapsed until opened. */
+export function AttributionFilter({ onChange }: { readonly onChange: (changes: Values) => void }) {
   return (
-    <details className="text-sm open:basis-full" open={set.length > 0 || undefined}>
+    <details className="text-sm open:basis-full">
       <summary className="-ml-3 inline-flex min-h-9 items-center rounded-lg px-3 font-medium text-accent hover:bg-accent-soft">
         Session, end user, agent, tag
       </summary>
-      <div className="mt-1 flex flex-wrap items-end gap-3">
+      <div className="mt-1">
         <Form
           fields={["field", "value"]}
           error={null}
@@ -49,18 +46,6 @@ export function AttributionFilter({ values, onChange }: AttributionFilterProps) 
             </>
           )}
         </Form>
-        {set.map((field) => (
-          <Button
-            key={field}
-            look="secondary"
-            size="small"
-            aria-label={`Remove filter: ${ATTRIBUTIONS[field]}`}
-            onClick={() => onChange({ [field]: "" })}
-          >
-            {ATTRIBUTIONS[field]}: <bdi className="max-w-60 truncate">{values[field]}</bdi>
-            <X aria-hidden className="size-4" />
-          </Button>
-        ))}
       </div>
     </details>
   );

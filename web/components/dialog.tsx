@@ -30,9 +30,10 @@ export function Dialog({ open, title, description, onClose, sticky = false, wide
     >
       <Base.Portal>
         <Base.Backdrop className="fixed inset-0 bg-veil transition-opacity duration-150 data-ending-style:opacity-0 data-starting-style:opacity-0" />
+        {/* Centred by margins: moved by a part of a pixel, it would show a line of its content below what stays in view. */}
         <Base.Popup
           onScroll={({ currentTarget }) => setScrolled(currentTarget.scrollTop > 0)}
-          className={`fixed inset-x-0 bottom-0 max-h-[92dvh] scroll-py-24 overflow-y-auto rounded-t-2xl border border-line bg-surface text-ink shadow-2xl transition duration-150 data-ending-style:translate-y-2 data-ending-style:opacity-0 data-starting-style:translate-y-2 data-starting-style:opacity-0 sm:inset-x-auto sm:top-1/2 sm:bottom-auto sm:left-1/2 sm:w-[calc(100%-2rem)] sm:-translate-x-1/2 sm:-translate-y-1/2 sm:rounded-2xl ${wide ? "sm:max-w-2xl" : "sm:max-w-lg"}`}
+          className={`fixed inset-x-0 bottom-0 max-h-[92dvh] scroll-py-24 overflow-y-auto rounded-t-2xl border border-line bg-surface text-ink shadow-2xl transition duration-150 data-ending-style:translate-y-2 data-ending-style:opacity-0 data-starting-style:translate-y-2 data-starting-style:opacity-0 sm:inset-0 sm:m-auto sm:h-fit sm:w-[calc(100%-2rem)] sm:rounded-2xl ${wide ? "sm:max-w-2xl" : "sm:max-w-lg"}`}
         >
           <header
             className={`${STAYS} -top-px border-b px-6 pt-5 pb-4 ${isScrolled ? "border-line" : "border-transparent"}`}

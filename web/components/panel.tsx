@@ -1,6 +1,14 @@
 import { type ReactNode, useId } from "react";
 
-interface PanelProps {
+/** Returns the anchor of a panel: `timeouts-retries-and-overload`. */
+export function anchorOf(title: string): string {
+  return title.toLowerCase().replaceAll(/[^a-z]+/g, "-");
+}
+
+/** Classes of an element that an address leads to: below what stays at the top of a phone's screen. */
+export const ANCHOR = "scroll-mt-28 lg:scroll-mt-4";
+
+export interface PanelProps {
   readonly title: string;
   readonly description?: string;
   /** Buttons beside the heading. */
@@ -8,11 +16,15 @@ interface PanelProps {
   readonly children: ReactNode;
 }
 
-/** Section of a page with a heading. */
+/** Section of a page with a heading, to which an address can lead. */
 export function Panel({ title, description, actions, children }: PanelProps) {
   const id = useId();
   return (
-    <section aria-labelledby={id} className="rounded-xl border border-line bg-surface p-4 sm:p-5">
+    <section
+      id={anchorOf(title)}
+      aria-labelledby={id}
+      className={`rounded-xl border border-line bg-surface p-4 sm:p-5 ${ANCHOR}`}
+    >
       <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2">
         <div className="min-w-0">
           <h2 id={id} className="text-base font-semibold">

@@ -8,7 +8,7 @@ interface TableProps {
   readonly children: ReactNode;
 }
 
-/** A table whose rows are grids: one line on wide screens, two or a card on phones. */
+/** A table whose rows are grids: one line on wide screens, two on phones. */
 export function Table({ label, head, children }: TableProps) {
   return (
     <div role="table" aria-label={label} className="overflow-hidden rounded-xl border border-line bg-surface text-sm">
@@ -23,22 +23,16 @@ export function Table({ label, head, children }: TableProps) {
 }
 
 interface CellProps {
-  /** Shown on phones, which have no column headers. Default: none. */
-  readonly label?: string;
-  /** Second line. */
-  readonly detail?: ReactNode;
   /** Shown on hover: the whole of a text that may be cut. */
   readonly title?: string;
   readonly className?: string;
   readonly children?: ReactNode;
 }
 
-export function Cell({ label, detail, title, className = "", children }: CellProps) {
+export function Cell({ title, className = "", children }: CellProps) {
   return (
     <div role="cell" title={title} className={`min-w-0 tabular-nums ${className}`}>
-      {label !== undefined && <span className="block text-xs text-muted lg:hidden">{label}</span>}
       {children}
-      {detail !== undefined && <span className="block text-xs text-muted">{detail}</span>}
     </div>
   );
 }

@@ -1,3 +1,4 @@
+import { type BudgetAmounts, budgetFormat } from "../../src/core/budget-amounts.ts";
 import { readDecimal, writeDecimal } from "./decimal.ts";
 import { LOCALE } from "./locale.ts";
 import { formatWholePercent } from "./number.ts";
@@ -19,49 +20,8 @@ export function formatMicroUsd(micro: bigint): string {
   return dollars > 0 && dollars < 0.0995 ? FINE.format(dollars) : WHOLE.format(dollars);
 }
 
-/** Exactly, without zeros after the cents. */
-const EXACT = new Intl.NumberFormat(LOCALE, { ...USD, minimumFractionDigits: 2, maximumFractionDigits: 6 });
-/** By the number of digits after the point: a micro-USD has six. */
-const FIXED = Array.from(
-  { length: 7 },
-  (_, digits) =>
-    new Intl.NumberFormat(LOCALE, { ...USD, minimumFractionDigits: digits, maximumFractionDigits: digits }),
-);
-
-interface BudgetAmounts {
-  readonly spent: bigint;
-  readonly held?: bigint;
-  readonly budget: bigint;
-}
-
-/**
- * Formats micro-USD of one budget, which are shown side by side, with as many digits as the smallest part needs:
- * `$0.00015` of `$0.02`, `$0.01985` left. The budget is exact, what is taken is rounded up and what is left down, so that
- * a budget with something left never looks spent.
- */
-export function formatBudget({ spent, held = 0n, budget }: BudgetAmounts) {
-  const rest = budget - spent - held;
-  const digits = Math.max(...[spent, held, rest < 0n ? -rest : rest].map(digitsOf));
-  const step = 10n ** BigInt(6 - digits);
-  const format = (micro: bigint): string => FIXED[digits]!.format(Number(micro * step) / 1e6);
-  const taken = (micro: bigint): string => format((micro + step - 1n) / step);
-  return {
-    spent: taken(spent),
-    held: taken(held),
-    budget: EXACT.format(Number(budget) / 1e6),
-    left: format((rest < 0n ? 0n : rest) / step),
-  } as const;
-}
-
-/** Returns the digits after the point that show the amount exactly, or its first two digits. At least cents. */
-function digitsOf(micro: bigint): number {
-  return (
-    [2, 3, 4, 5].find((digits) => {
-      const step = 10n ** BigInt(6 - digits);
-      return micro % step === 0n || micro >= 10n * step;
-    }) ?? 6
-  );
-}
+/** Formats the amounts of one budget, which are shown side by side. */
+export const formatBudget = budgetFormat(LOCALE);
 
 /** Formats the spent share of a budget in per cent, rounded down: `99%` of a budget with something left. */
 export function formatShareOfBudget({ spent, budget }: BudgetAmounts): string {

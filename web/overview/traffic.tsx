@@ -24,7 +24,9 @@ export function Traffic({ traffic }: { readonly traffic: TrafficOverview }) {
   const stepsBefore = steps.map((atMs) => atMs - DAY_MS);
   const sums = (of: (sums: UsageSums) => bigint) => totalSeries(hours, { steps, of, name: "", colour: 1 }).values;
   const before = (of: (sums: UsageSums) => bigint) =>
-    isCompared ? totalSeries(previousHours, { steps: stepsBefore, of, name: "", colour: 7 }).values : undefined;
+    isCompared && requestsOf(previous) > 0n
+      ? totalSeries(previousHours, { steps: stepsBefore, of, name: "", colour: 7 }).values
+      : undefined;
   const waits = (share: "p50" | "p95") => {
     const of = (point: LatencyPoint) => point.firstContentMs?.[share];
     return latencySeries(latencyHours, { steps, of, name: "", colour: 1 }).values;

@@ -25,21 +25,15 @@ export function sortBy(order: Order, isAscending: boolean): Partial<Record<Param
   return { order: order === "time" ? "" : order, direction: isAscending ? ASCENDING : "" };
 }
 
-/** Query parameters of the page, as in the URL. Empty: not set. */
-export const PARAMETERS = [
-  "account",
-  "key",
-  "model",
-  "outcome",
-  ...ATTRIBUTION_FIELDS,
-  "range",
-  "since",
-  "until",
-  "order",
-  "direction",
-] as const;
+const FILTERS = ["account", "key", "model", "outcome", ...ATTRIBUTION_FIELDS, "range", "since", "until"] as const;
 
-export type Parameter = (typeof PARAMETERS)[number];
+/** Query parameters of the page, as in the URL. Empty: not set. */
+const PARAMETERS = [...FILTERS, "order", "direction"] as const;
+
+type Parameter = (typeof PARAMETERS)[number];
+
+/** Changes that remove all filters, but not the order. */
+export const NO_FILTERS: Partial<Record<Parameter, string>> = Object.fromEntries(FILTERS.map((name) => [name, ""]));
 
 /** Filter and order of the log, as in the URL, so that links can be shared. */
 export interface LogView {

@@ -1,9 +1,11 @@
 import type { ReactNode } from "react";
 import { useScopes } from "../api/scopes.ts";
-import { AttributionFilter } from "../components/attribution-filter.tsx";
-import { Button } from "../components/button.tsx";
+import { AttributionFilter, attributionChips } from "../components/attribution-filter.tsx";
 import { Choose } from "../components/choose.tsx";
-import { type LogView, type Order, ORDERS, PARAMETERS, sortBy } from "./filter.ts";
+import { chipOf, FilterChips } from "../components/filter-chips.tsx";
+import { RANGES } from "../usage/period.ts";
+import { formatMoment, formatSpan } from "../usage/times.ts";
+import { type LogView, NO_FILTERS, type Order, ORDERS, sortBy } from "./filter.ts";
 import { TimeFields } from "./time-fields.tsx";
 
 interface FiltersProps {
@@ -14,11 +16,11 @@ interface FiltersProps {
 
 /** Filter fields of the request log. */
 export function Filters({ view, children }: FiltersProps) {
-  const { filter, order, isAscending, query, change } = view;
+  const { filter, order, isAscending, change } = view;
   const { accountId = "", keyId = "", model = "", outcome = "" } = filter;
   const { models, keys, outcomes, accounts } = useScopes(accountId);
   return (
-    <div className="mb-2 space-y-2">
+    <div className="mb-2 flex flex-col gap-2">
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-[repeat(auto-fit,minmax(9rem,1fr))]">
         <TimeFields {...view} />
         <Choose
@@ -60,20 +62,33 @@ export function Filters({ view, children }: FiltersProps) {
         </div>
       </div>
       <div className="flex flex-wrap items-center gap-2">
-        <AttributionFilter values={filter} onChange={change} />
-        {query !== "" && (
-          <Button look="quiet" size="small" onClick={() => change(NOTHING)}>
-            Clear filters
-          </Button>
-        )}
+        <AttributionFilter onChange={change} />
         {children}
       </div>
+      <FilterChips
+        chips={[
+          ...chipOf("Time", describeTime(view), { onRemove: () => change({ range: "", since: "", until: "" }) }),
+          ...chipOf("Status", outcome, { choices: outcomes, onRemove: () => change({ outcome: "" }) }),
+          ...chipOf("Model", model, { choices: models, onRemove: () => change({ model: "" }) }),
+          ...chipOf("Key", keyId, { choices: keys, onRemove: () => change({ key: "" }) }),
+          ...chipOf("Account", accountId, {
+            choices: accounts?.choices ?? [],
+            onRemove: () => change({ account: "", key: "" }),
+          }),
+          ...attributionChips(filter, change),
+        ]}
+        onClear={() => change(NO_FILTERS)}
+      />
     </div>
   );
 }
 
-/** Changes that remove all parameters. */
-const NOTHING = Object.fromEntries(PARAMETERS.map((name) => [name, ""]));
+function describeTime({ filter: { sinceMs, untilMs }, range }: LogView): string {
+  if (range !== undefined) return `Last ${RANGES[range].text}`;
+  if (sinceMs !== undefined && untilMs !== undefined) return formatSpan({ sinceMs, untilMs });
+  if (sinceMs !== undefined) return `Since ${formatMoment(sinceMs)}`;
+  return untilMs === undefined ? "" : `Until ${formatMoment(untilMs)}`;
+}
 
 const SORTED = [
   ["tokens", "Most tokens first"],

@@ -1,7 +1,8 @@
-import { Factors } from "../account/factors.tsx";
+import { useFactorPanels } from "../account/factors.tsx";
 import { Button } from "../components/button.tsx";
 import { Mark } from "../components/mark.tsx";
-import { Title } from "../components/page.tsx";
+import { Loading, Title } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
 import { PasswordOnDemand } from "../layout/password-on-demand.tsx";
 import { SignOutButton } from "../layout/sign-out-button.tsx";
 
@@ -13,6 +14,7 @@ interface SecondFactorDueProps {
 
 /** Shown in place of all pages until a required second factor is set up. */
 export default function SecondFactorDue({ isDue, onDone }: SecondFactorDueProps) {
+  const panels = useFactorPanels();
   return (
     <main className="mx-auto w-full max-w-2xl px-5 py-10">
       <Mark />
@@ -23,7 +25,10 @@ export default function SecondFactorDue({ isDue, onDone }: SecondFactorDueProps)
           : "From now on, sign in with what you have set up."}
       </p>
       <div className="space-y-6">
-        <Factors />
+        {panels === undefined && <Loading what="your second factors" shape="lines" />}
+        {panels?.map((panel) => (
+          <Panel key={panel.title} {...panel} />
+        ))}
       </div>
       <div className="mt-6 flex flex-wrap gap-3">
         {!isDue && <Button onClick={onDone}>Continue to Parley</Button>}

@@ -1,10 +1,11 @@
 import { useScopes } from "../api/scopes.ts";
-import { AttributionFilter } from "../components/attribution-filter.tsx";
+import { AttributionFilter, attributionChips } from "../components/attribution-filter.tsx";
 import { Choose } from "../components/choose.tsx";
+import { chipOf, FilterChips } from "../components/filter-chips.tsx";
 import { SelectField } from "../components/field.tsx";
 import { GROUPING_NAMES } from "./names.ts";
 import { PeriodFields } from "./period-fields.tsx";
-import type { Grouping, View } from "./view.ts";
+import { type Grouping, NO_FILTERS, type View } from "./view.ts";
 
 interface FiltersProps {
   readonly view: View;
@@ -18,7 +19,7 @@ export function Filters({ view, onChange }: FiltersProps) {
     (each) => isAll || (each !== "account" && each !== "team"),
   );
   return (
-    <div className="mb-5 space-y-2">
+    <div className="mb-5 flex flex-col gap-2">
       <div
         className={`grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}
       >
@@ -59,7 +60,20 @@ export function Filters({ view, onChange }: FiltersProps) {
           />
         )}
       </div>
-      <AttributionFilter values={view} onChange={onChange} />
+      <AttributionFilter onChange={onChange} />
+      <FilterChips
+        chips={[
+          ...chipOf("Status", view.outcome, { choices: outcomes, onRemove: () => onChange({ outcome: "" }) }),
+          ...chipOf("Model", view.model, { choices: models, onRemove: () => onChange({ model: "" }) }),
+          ...chipOf("Key", view.key, { choices: keys, onRemove: () => onChange({ key: "" }) }),
+          ...chipOf("Account", view.account, {
+            choices: accounts?.choices ?? [],
+            onRemove: () => onChange({ account: "", key: "" }),
+          }),
+          ...attributionChips(view, onChange),
+        ]}
+        onClear={() => onChange(NO_FILTERS)}
+      />
     </div>
   );
 }

@@ -47,6 +47,8 @@ function Report({ view, isCompared }: { readonly view: View; readonly isCompared
   if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
   const { asked, total = NOTHING, groups, steps, isChosenByDay, cutSince } = sums.data;
   const { filter, step, grouping, length } = asked;
+  // Without any request before there is nothing to draw.
+  const drawn = previous?.total !== undefined && requestsOf(previous.total) > 0n ? previous : undefined;
   const isNarrowed = [view.account, view.key, view.model, view.outcome].some((value) => value !== "");
   const isOfEntries = isAttribution(view.by) || ATTRIBUTION_FIELDS.some((field) => view[field] !== "");
   return (
@@ -67,7 +69,7 @@ function Report({ view, isCompared }: { readonly view: View; readonly isCompared
               filter={filter}
               step={step}
               by={grouping}
-              previous={previous}
+              previous={drawn}
             />
           ))}
           {grouping !== "none" && (

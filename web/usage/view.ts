@@ -36,11 +36,8 @@ export interface View extends Readonly<Record<AttributionField, string>> {
   readonly outcome: string;
 }
 
-const DEFAULTS: View = {
-  range: "30d",
-  since: "",
-  until: "",
-  by: "model",
+/** Changes that remove all filters, but neither the period nor the grouping. */
+export const NO_FILTERS = {
   account: "",
   key: "",
   model: "",
@@ -49,7 +46,9 @@ const DEFAULTS: View = {
   endUser: "",
   agent: "",
   tag: "",
-};
+} as const satisfies Partial<View>;
+
+const DEFAULTS: View = { range: "30d", since: "", until: "", by: "model", ...NO_FILTERS };
 
 /** Returns the view from the URL, and a function to change it. Default values are omitted from the URL. */
 export function useView(): readonly [view: View, change: (changes: Partial<View>) => void] {

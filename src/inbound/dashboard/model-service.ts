@@ -21,7 +21,7 @@ import type { TargetHistoryStore } from "../../ledger/target-history.ts";
 import { addFields } from "../attribution.ts";
 import { newCompletionId } from "../calls.ts";
 import { unknownFields } from "../unknown-fields.ts";
-import { callOf } from "./call.ts";
+import { accountsInView, callOf, signedInOf } from "./call.ts";
 import { answersInTurn } from "./large-answers.ts";
 import { listTargetHistory } from "./target-history.ts";
 import { findPrincipal } from "./key-principal.ts";
@@ -41,7 +41,7 @@ export interface ModelServicePorts {
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
   /** Attempts at upstream models by time, and the breakers of all processes. */
-  readonly targets: Pick<TargetHistoryStore, "read" | "replicas">;
+  readonly targets: Pick<TargetHistoryStore, "read" | "readLatencies" | "replicas">;
   /** Explains a request without counting it for the key's limits. */
   readonly explain: Completions["explain"];
   readonly keys: Pick<KeyStore, "findWithHash">;
@@ -98,7 +98,8 @@ export function createModelService({
 
     async explainRoute({ keyId, completion, stream }, context) {
       const { requestId, arrivedMs, open } = callOf(context);
-      const principal = await findPrincipal({ keys, clock }, keyId);
+      const owners = accountsInView(signedInOf(context), "keys.read");
+      const principal = await findPrincipal({ keys, clock }, keyId, owners);
       if (completion === undefined) throw invalidField("completion", "is required");
       const call = {
         principal,

@@ -19,7 +19,7 @@ import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import { dayStart, UTC } from "../../ledger/time-zone.ts";
 import { type Span, STEP_MS, totalOf, type UsageStore, type UsageSums, wholeSteps } from "../../ledger/usage-store.ts";
 import { optionalTime } from "./account-messages.ts";
-import { accountInView, signedInOf } from "./call.ts";
+import { accountInView, mayStillRead, signedInOf } from "./call.ts";
 import { type TargetPorts, unhealthyTargets } from "./unhealthy-targets.ts";
 import { readZone, toPointMessage, toRowMessage, toSumsMessage } from "./usage-messages.ts";
 
@@ -63,11 +63,12 @@ export function createOverviewService(ports: OverviewServicePorts): ServiceImpl<
       const accountId = accountInView(signedIn, "usage.read", asked);
       const nowMs = access.clock.now();
       const view = { accountId, nowMs };
+      const mayReadKeys = mayStillRead("keys.read", accountId)(signedIn);
       const mayConfigure = permitsEverywhere(signedIn, "configuration.read");
       const [spending, traffic, keys, checklist] = await Promise.all([
         readSpending(ports, { ...view, timeZone }),
         readTraffic(ports, view),
-        readKeyNotices(ports, view),
+        mayReadKeys ? readKeyNotices(ports, view) : [],
         mayConfigure ? readChecklist(ports, nowMs) : undefined,
       ]);
       return {

@@ -13,6 +13,7 @@ import { MAX_SAVED_FILTERS, type SavedFilters } from "../../access/saved-filters
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { LedgerStore, LogOrder, LogPosition } from "../../ledger/ledger-store.ts";
 import type { RefusalStore } from "../../ledger/refusal-store.ts";
+import { Turns } from "../../scheduling/turns.ts";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { actorOf, mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, writeMoment } from "./list-page.ts";
@@ -62,6 +63,8 @@ const ORDERS: ReadonlyMap<RequestOrder, LogOrder | undefined> = new Map([
 export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
   const { ledger, refusals, feed, streams, reports, savedFilters } = ports;
   const exports = new ConcurrencyLimit(MAX_EXPORTS);
+  /** Streams ask the database one at a time: there may be thousands, and completions wait for it too. */
+  const polls = new Turns(1);
   const viewerOf = (context: Pick<HandlerContext, "values">): Viewer => {
     const isAdministrator = permitsEverywhere(signedInOf(context), "requests.read");
     return { isAdministrator, traceUrl: ports.traceUrl() };
@@ -128,10 +131,12 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       if (filter?.since !== undefined) throw invalidField("filter.since", "is not supported by live updates");
       if (filter?.until !== undefined) throw invalidField("filter.until", "is not supported by live updates");
       const watched = streamedBy(filter, context);
+      const { id } = signedInOf(context).account;
       return streams.run(
         context,
         async function* ({ open: { signal } }) {
-          for await (const { requests, skipped } of watchRequests(ports, watched, signal)) {
+          const inTurn = <T>(read: () => Promise<T>): Promise<T> => polls.run(id, signal, read);
+          for await (const { requests, skipped } of watchRequests(ports, { ...watched, inTurn }, signal)) {
             yield {
               requests: requests.map((each) => toRequestMessage(each, viewerOf(context))),
               skipped: BigInt(skipped),

@@ -28,6 +28,8 @@ export interface WatchPorts extends RequestListPorts {
 interface Watched {
   readonly filter: LogFilter;
   readonly view: AccountView;
+  /** Reads the database when the stream has its turn. May reject when the signal aborts. */
+  readonly inTurn: <T>(read: () => Promise<T>) => Promise<T>;
 }
 
 /** Requests that are sent together, and the number of omitted ones. */
@@ -42,7 +44,7 @@ export interface WatchBatch {
  */
 export async function* watchRequests(
   ports: WatchPorts,
-  { filter, view }: Watched,
+  { filter, view, inTurn }: Watched,
   signal: AbortSignal,
 ): AsyncGenerator<WatchBatch> {
   const { clock, feed } = ports;
@@ -53,7 +55,7 @@ export async function* watchRequests(
   const refused = [...feed.refusedOnes()].filter(({ entry }) => isAskedFor(entry, filter)).slice(-MAX_REFUSED);
   let stopPolling = (): void => undefined;
   try {
-    stopPolling = await startPolling(ports, { filter, view }, unsent);
+    stopPolling = await startPolling(ports, { filter, view, inTurn }, unsent);
     const untilMs = clock.monotonic() + LIFETIME_MS;
     yield { requests: refused, skipped: 0 };
     while (!signal.aborted && clock.monotonic() < untilMs) {
@@ -68,11 +70,16 @@ export async function* watchRequests(
 }
 
 /** Polls the database for requests that were not there at the first query. Returns the function that stops it. */
-async function startPolling(ports: WatchPorts, { filter, view }: Watched, unsent: LiveQueue): Promise<() => void> {
+async function startPolling(
+  ports: WatchPorts,
+  { filter, view, inTurn }: Watched,
+  unsent: LiveQueue,
+): Promise<() => void> {
   const { clock } = ports;
   let isOver = false;
   let cancelTimer = (): void => undefined;
-  const look = () => listRequests(ports, { ...filter, limit: POLL_ROWS, sinceMs: clock.now() - OVERLAP_MS }, view);
+  const read = () => listRequests(ports, { ...filter, limit: POLL_ROWS, sinceMs: clock.now() - OVERLAP_MS }, view);
+  const look = () => inTurn(read);
   const poll = async (): Promise<void> => {
     const { requests, next } = await look();
     const news = requests.filter(({ entry }) => unsent.isNew(entry.completionId));

@@ -11,13 +11,16 @@ const RECHECK_MS = 5_000;
 /** Time that a stream continues while its session cannot be checked. */
 const UNCONFIRMED_MS = 60_000;
 
-/** Open streams per account. */
-const MAX_PER_ACCOUNT = 8;
+/** Open streams. A session has half of its account's, so that its user cannot keep those of other sessions from opening. */
+const MAX_STREAMS = { session: 8, account: 16 } as const;
 
 /** Open streams of the dashboard: limits their number, and ends them with their sessions. */
 export class Streams {
   readonly #clock: Clock;
-  readonly #places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
+  readonly #limits = {
+    session: new ConcurrencyLimit(MAX_STREAMS.session),
+    account: new ConcurrencyLimit(MAX_STREAMS.account),
+  };
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -34,7 +37,7 @@ export class Streams {
     mayGoOn: (now: SignedIn) => boolean,
   ): AsyncGenerator<T> {
     const call = callOf(context);
-    const release = this.#take(signedInOf(context).account.id);
+    const release = this.#take(signedInOf(context));
     const stopWatching = this.#watchSession(call, mayGoOn);
     try {
       for await (const message of source(call)) yield message;
@@ -46,10 +49,24 @@ export class Streams {
     }
   }
 
-  #take(accountId: string): () => void {
-    const release = this.#places.take(accountId);
+  #take({ session, account }: SignedIn): () => void {
+    const ofSession = this.#takeOne("session", session.hash);
+    try {
+      const ofAccount = this.#takeOne("account", account.id);
+      return () => {
+        ofSession();
+        ofAccount();
+      };
+    } catch (reason) {
+      ofSession();
+      throw reason;
+    }
+  }
+
+  #takeOne(kind: keyof typeof MAX_STREAMS, holder: string): () => void {
+    const release = this.#limits[kind].take(holder);
     if (release !== undefined) return release;
-    const what = `This account has reached the maximum of ${MAX_PER_ACCOUNT} live pages and playground responses`;
+    const what = `This ${kind} has reached the maximum of ${MAX_STREAMS[kind]} live pages and playground responses`;
     throw new Failure("rate_limited", `${what}. Close one, or wait for a response to complete.`);
   }
 

@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   BreakerState,
   type BreakerSchema,
+  type LatencySchema,
   type ListTargetHistoryRequest,
   type ListTargetHistoryResponseSchema,
   type ReplicaSchema,
@@ -11,11 +12,13 @@ import {
   type TargetPeriodSchema,
 } from "../../../gen/parley/console/v1/model_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { countOf, type LatencyHistogram, percentileOf } from "../../ledger/latency-histogram.ts";
 import type {
   AttemptCount,
   HistoryStep,
   KnownReplica,
   OpenBreaker,
+  StepLatencies,
   TargetHistoryStore,
 } from "../../ledger/target-history.ts";
 import { dayStart, UTC } from "../../ledger/time-zone.ts";
@@ -34,7 +37,7 @@ const STEPS: Readonly<Record<number, HistoryStep>> = {
 
 /** Attempts at upstream models by time, and the breakers of all processes. */
 export async function listTargetHistory(
-  store: Pick<TargetHistoryStore, "read" | "replicas">,
+  store: Pick<TargetHistoryStore, "read" | "readLatencies" | "replicas">,
   { targets, step: asked, timeZone }: ListTargetHistoryRequest,
   nowMs: number,
 ): Promise<MessageInitShape<typeof ListTargetHistoryResponseSchema>> {
@@ -45,15 +48,18 @@ export async function listTargetHistory(
   const untilMs = step === "day" ? nowMs : Math.floor(nowMs / HALF_HOUR_MS + 1) * HALF_HOUR_MS;
   const sinceMs = step === "day" ? dayStart(nowMs - (DAYS - 1) * STEP_MS.day, offsets) : untilMs - STEP_MS.day;
   const names = targets.map(({ provider, name }) => `${provider}/${name}`);
-  const [counts, replicas] = await Promise.all([
-    store.read({ targets: names, sinceMs, step, offsets }),
+  const query = { targets: names, sinceMs, step, offsets };
+  const [counts, latencies, replicas] = await Promise.all([
+    store.read(query),
+    store.readLatencies(query),
     store.replicas(),
   ]);
   const byTarget = Map.groupBy(counts, ({ target }) => target);
+  const latenciesByTarget = Map.groupBy(latencies, ({ target }) => target);
   return {
     targets: targets.map((target, index): MessageInitShape<typeof TargetHistorySchema> => ({
       target,
-      periods: toPeriods(byTarget.get(names[index]!) ?? []),
+      periods: toPeriods(byTarget.get(names[index]!) ?? [], latenciesByTarget.get(names[index]!) ?? []),
       breakers: replicas.flatMap(({ replica, breakers }) =>
         breakers
           .filter((breaker) => breaker.target === names[index])
@@ -66,7 +72,11 @@ export async function listTargetHistory(
   };
 }
 
-function toPeriods(counts: readonly AttemptCount[]): MessageInitShape<typeof TargetPeriodSchema>[] {
+function toPeriods(
+  counts: readonly AttemptCount[],
+  latencies: readonly StepLatencies[],
+): MessageInitShape<typeof TargetPeriodSchema>[] {
+  const byStart = new Map(latencies.map((each) => [each.atMs, each]));
   return [...Map.groupBy(counts, ({ atMs }) => atMs)].map(([startMs, ofStep]) => {
     const total = (counted: (outcome: string) => boolean): bigint =>
       BigInt(ofStep.reduce((sum, { outcome, attempts }) => (counted(outcome) ? sum + attempts : sum), 0));
@@ -77,8 +87,16 @@ function toPeriods(counts: readonly AttemptCount[]): MessageInitShape<typeof Tar
       outcomes: ofStep
         .toSorted((one, other) => other.attempts - one.attempts)
         .map(({ outcome, attempts }) => ({ outcome, count: BigInt(attempts) })),
+      firstContent: toLatency(byStart.get(startMs)?.firstContent),
+      duration: toLatency(byStart.get(startMs)?.duration),
     };
   });
+}
+
+function toLatency(histogram: LatencyHistogram = []): MessageInitShape<typeof LatencySchema> | undefined {
+  const count = countOf(histogram);
+  if (count === 0) return undefined;
+  return { count: BigInt(count), p50Ms: percentileOf(histogram, 50), p95Ms: percentileOf(histogram, 95) };
 }
 
 function toBreaker({ sinceMs, untilMs, isProbed }: OpenBreaker, nowMs: number): MessageInitShape<typeof BreakerSchema> {

@@ -4,7 +4,7 @@ import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Principal } from "../../core/principal.ts";
 import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES, takesSlot } from "../arrival-limits.ts";
-import { requestIdFrom } from "../calls.ts";
+import { MAX_DEADLINE_MS, requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { ClientCertificate } from "../../net/tls-entrance.ts";
 import type { GuardedStream, StreamFacts } from "../http2/guarded-connection.ts";
@@ -26,6 +26,7 @@ const LINGER_MS = 1000;
 /** Duration below which a reset call counts as a quick reset. */
 const QUICK_MS = 250;
 const ENCODING = "grpc-encoding";
+const TIMEOUT = "grpc-timeout";
 /** Header in which the handler finds the ID of the connection of a client with a certificate. */
 export const CONNECTION_HEADER = "parley-connection";
 /** Reflection streams have no end of the request to wait for. */
@@ -61,6 +62,16 @@ function refuseCompressed(headers: IncomingHttpHeaders): void {
   const encoding = headers[ENCODING];
   if (encoding !== undefined && encoding !== "identity")
     headers[ENCODING] = `${String(encoding)} (send it uncompressed)`;
+}
+
+/** Units of the deadlines that may be later than MAX_DEADLINE_MS with eight digits, in milliseconds. */
+const TIMEOUT_UNITS = { H: 3_600_000, M: 60_000, S: 1_000 } as const;
+
+/** Limits the caller's deadline: the library's 32 bits of milliseconds turn one after 24 days into one that has passed. */
+function limitTimeout(headers: IncomingHttpHeaders): void {
+  const [, digits, unit] = /^(\d{1,8})([HMS])$/.exec(String(headers[TIMEOUT])) ?? [];
+  if (Number(digits) * TIMEOUT_UNITS[unit as keyof typeof TIMEOUT_UNITS] > MAX_DEADLINE_MS)
+    headers[TIMEOUT] = `${MAX_DEADLINE_MS / 1_000}S`;
 }
 
 /**
@@ -149,6 +160,7 @@ export class StreamGuard implements GuardedStream {
     this.#authenticated = authenticated;
     this.#headers = headers;
     refuseCompressed(headers);
+    limitTimeout(headers);
     this.#services = services;
     this.#sinceMs = this.#heardMs = services.clock.monotonic();
     this.#isReflection = this.#arrived = this.#target.startsWith(REFLECTION);

@@ -6,11 +6,11 @@ import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse 
 import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { requireDecodable, requireDecodableJson } from "../arrival-limits.ts";
-import type { OpenCall } from "../calls.ts";
+import { MAX_DEADLINE_MS, type OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
 import { parseBody } from "./exchange.ts";
-import { formOfBody, type MessageForm, readQuery, requireReadableTimeout } from "./protocols.ts";
+import { formOfBody, type MessageForm, readQuery, requireReadableTimeout, timeoutMsOf, TIMEOUTS } from "./protocols.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
@@ -173,9 +173,12 @@ function toUniversalRequest(
   body: CheckedBody,
 ): UniversalServerRequest {
   const header = new Headers();
+  // For a later deadline the library's timer warns on standard error, and ends at once.
+  const isTimed = (timeoutMsOf(request) ?? 0) <= MAX_DEADLINE_MS;
   for (const [name, value] of Object.entries(request.headers)) {
+    if (value === undefined || (!isTimed && TIMEOUTS.has(name))) continue;
     // The body is decompressed.
-    if (value !== undefined && !name.endsWith("content-encoding") && name !== "grpc-encoding")
+    if (!name.endsWith("content-encoding") && name !== "grpc-encoding")
       header.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   if (Buffer.isBuffer(body)) header.set("content-length", String(body.length));

@@ -73,6 +73,9 @@ export function readQuery({ url }: IncomingMessage): MessageForm & { readonly co
 const CONNECT_TIMEOUT = "connect-timeout-ms";
 const GRPC_TIMEOUT = "grpc-timeout";
 
+/** Headers with the deadline of a request. */
+export const TIMEOUTS: ReadonlySet<string> = new Set([CONNECT_TIMEOUT, GRPC_TIMEOUT]);
+
 /** Time to the deadline of a request; undefined without a valid one. */
 export function timeoutMsOf(request: IncomingMessage): number | undefined {
   if (isGrpcWeb(request)) return parseTimeout(single(request, GRPC_TIMEOUT), Infinity).timeoutMs;

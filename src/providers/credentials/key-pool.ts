@@ -5,36 +5,36 @@ import type { ApiKey } from "./api-key.ts";
 import { createMerge } from "./credential.ts";
 
 /** Milliseconds for which a key is not used: without the provider's `retry-after`, and the limit of that. */
-const REST_MS = 10_000;
-const MAX_REST_MS = 60_000;
+const PAUSE_MS = 10_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** A key that is not used for a time, because the provider refused or limited it. */
-export interface KeyRest {
+export interface KeyPause {
   /** Position in the configuration, from 1. */
   readonly key: number;
   readonly status: number;
-  readonly restMs: number;
+  readonly pauseMs: number;
 }
 
 export interface KeyPoolOptions {
   /** At least one. */
   readonly keys: readonly ApiKey[];
-  /** Called at the start of each rest. Default: not called. */
-  readonly onRest?: (rest: KeyRest) => void;
+  /** Called at the start of each pause. Default: not called. */
+  readonly onPause?: (pause: KeyPause) => void;
   /** Milliseconds of a monotonic clock. Default: the process's. */
   readonly now?: () => number;
 }
 
 /**
  * Sends each request with one of several keys. A caller keeps its key, because a provider's prompt cache belongs to an account; the
- * order of keys follows from rendezvous hashing and is the same in all replicas. A key that the provider refuses (401) rests: it is
- * not used for a time. A key that the provider limits (429) rests for the caller's account. It rests for all accounts once two of
+ * order of keys follows from rendezvous hashing and is the same in all replicas. A key that the provider refuses (401) is paused: it is
+ * not used for a time. A key that the provider limits (429) is paused for the caller's account. It is paused for all accounts once two of
  * them were limited without a success in between; otherwise a request that is always too large would block all keys for all callers.
- * The refused request is sent with the next key at once. After the usable keys, the key with the shortest remaining rest is tried.
+ * The refused request is sent with the next key at once. After the usable keys, the key with the shortest remaining pause is tried.
  */
 export function withKeyPool(
   upstream: Upstream,
-  { keys, onRest, now = () => performance.now() }: KeyPoolOptions,
+  { keys, onPause, now = () => performance.now() }: KeyPoolOptions,
 ): Upstream {
   const pool = keys.map((apiKey, index) => new PooledKey(apiKey, index + 1));
   return {
@@ -50,9 +50,9 @@ export function withKeyPool(
           if (status < 400) key.worked(sentMs);
           return response;
         }
-        const restMs = Math.min(readRetryAfterMs(response.headers) ?? REST_MS, MAX_REST_MS);
-        key.letRest(status === 429 ? accountId : undefined, { sinceMs: now(), untilMs: now() + restMs });
-        onRest?.({ key: key.position, status, restMs });
+        const pauseMs = Math.min(readRetryAfterMs(response.headers) ?? PAUSE_MS, MAX_PAUSE_MS);
+        key.pause(status === 429 ? accountId : undefined, { sinceMs: now(), untilMs: now() + pauseMs });
+        onPause?.({ key: key.position, status, pauseMs });
         if (index === usable.length - 1) return response;
         response.abandon();
       }
@@ -62,59 +62,59 @@ export function withKeyPool(
   };
 }
 
-/** The keys that do not rest for the account, in their order, then the key with the shortest remaining rest. */
+/** The keys that are not paused for the account, in their order, then the key with the shortest remaining pause. */
 function usableKeys(
   order: readonly PooledKey[],
   { accountId, nowMs }: { readonly accountId: string; readonly nowMs: number },
 ): readonly PooledKey[] {
-  const awake = order.filter((key) => key.restsUntilMs(accountId) <= nowMs);
-  if (awake.length === order.length) return awake;
-  const resting = order.filter((key) => !awake.includes(key));
-  const [soonest] = resting.toSorted((a, b) => a.restsUntilMs(accountId) - b.restsUntilMs(accountId));
-  return [...awake, soonest!];
+  const usable = order.filter((key) => key.pausedUntilMs(accountId) <= nowMs);
+  if (usable.length === order.length) return usable;
+  const paused = order.filter((key) => !usable.includes(key));
+  const [soonest] = paused.toSorted((a, b) => a.pausedUntilMs(accountId) - b.pausedUntilMs(accountId));
+  return [...usable, soonest!];
 }
 
-/** Limit of accounts whose rests a key keeps; the oldest is evicted. */
+/** Limit of accounts whose pauses a key keeps; the oldest is evicted. */
 const MAX_ACCOUNTS = 100;
 
-interface Rest {
+interface Pause {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
-const NO_REST: Rest = { sinceMs: -Infinity, untilMs: -Infinity };
+const NO_PAUSE: Pause = { sinceMs: -Infinity, untilMs: -Infinity };
 
 class PooledKey {
   readonly apiKey: ApiKey;
   readonly merge = createMerge();
   /** Position in the configuration, from 1. */
   readonly position: number;
-  /** Rests of accounts that were limited since the last success. */
-  readonly #limited = new Map<string, Rest>();
-  #ofAll = NO_REST;
+  /** Pauses of accounts that were limited since the last success. */
+  readonly #limited = new Map<string, Pause>();
+  #ofAll = NO_PAUSE;
 
   constructor(apiKey: ApiKey, position: number) {
     this.apiKey = apiKey;
     this.position = position;
   }
 
-  restsUntilMs(accountId: string): number {
+  pausedUntilMs(accountId: string): number {
     return Math.max(this.#ofAll.untilMs, this.#limited.get(accountId)?.untilMs ?? -Infinity);
   }
 
-  /** `accountId`: undefined when the key rests for all. */
-  letRest(accountId: string | undefined, { sinceMs, untilMs }: Rest): void {
-    const rest = (before = NO_REST): Rest => ({ sinceMs, untilMs: Math.max(before.untilMs, untilMs) });
+  /** `accountId`: undefined for all accounts. */
+  pause(accountId: string | undefined, { sinceMs, untilMs }: Pause): void {
+    const extended = (before = NO_PAUSE): Pause => ({ sinceMs, untilMs: Math.max(before.untilMs, untilMs) });
     const limitsOthers = [...this.#limited].some(([other, each]) => other !== accountId && each.untilMs > sinceMs);
-    if (accountId === undefined || limitsOthers) this.#ofAll = rest(this.#ofAll);
+    if (accountId === undefined || limitsOthers) this.#ofAll = extended(this.#ofAll);
     if (accountId === undefined) return;
-    this.#limited.set(accountId, rest(this.#limited.get(accountId)));
+    this.#limited.set(accountId, extended(this.#limited.get(accountId)));
     if (this.#limited.size > MAX_ACCOUNTS) this.#limited.delete(this.#limited.keys().next().value!);
   }
 
-  /** Notes that the provider has accepted a request that was sent at `sentMs`: ends the rests that began before. */
+  /** Notes that the provider has accepted a request that was sent at `sentMs`: ends the pauses that began before. */
   worked(sentMs: number): void {
-    if (this.#ofAll.sinceMs <= sentMs) this.#ofAll = NO_REST;
+    if (this.#ofAll.sinceMs <= sentMs) this.#ofAll = NO_PAUSE;
     for (const [accountId, { sinceMs }] of this.#limited) if (sinceMs <= sentMs) this.#limited.delete(accountId);
   }
 }

@@ -13,7 +13,7 @@ import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
  * A provider that speaks OpenAI's Responses API: `/responses` is appended to the base URL, which usually ends in `/v1`. HOPS_HEADER is
  * not replaced by the service's headers.
  */
-export function openaiResponses({ upstream, headers: extra, redact }: Service): Provider {
+export function openaiResponses({ upstream, headers: extra, redact, billsRefusals }: Service): Provider {
   // The number of gateways is not configurable: a wrong value could let requests loop between them.
   const headers = Object.freeze({ ...JSON_HEADERS, ...extra, [HOPS_HEADER]: "1" });
 
@@ -21,7 +21,7 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
     toDialectCall(call, {
       path: "/responses",
       headers: withHops(headers, call),
-      toFailure: (refusal) => toFailure(refusal, redact, call.translation),
+      toFailure: (refusal) => toFailure(refusal, redact, { verbatim: call.translation.verbatim, billsRefusals }),
     });
 
   const createOnce = (call: UpstreamCall): Promise<Answer> =>

@@ -32,7 +32,7 @@ export function azureDeployments(apiVersion: string): OpenAiPaths {
  * the base URL, which usually ends in `/v1`. HOPS_HEADER is not replaced by the service's headers.
  */
 export function openai(
-  { upstream, headers: extra, redact }: Service,
+  { upstream, headers: extra, redact, billsRefusals }: Service,
   toPath: OpenAiPaths = (method) => method,
 ): Provider {
   // The number of gateways is not configurable: a wrong value could let requests loop between them.
@@ -42,7 +42,7 @@ export function openai(
     toDialectCall(call, {
       path: toPath(method, call.model.name),
       headers: withHops(headers, call),
-      toFailure: (refusal) => toFailure(refusal, redact, call.translation),
+      toFailure: (refusal) => toFailure(refusal, redact, { verbatim: call.translation.verbatim, billsRefusals }),
     });
 
   return {

@@ -107,8 +107,9 @@ export class AnswerStream implements StreamReader {
       if (this.#choices.size >= MAX_CHOICES) throw tooManyChoices();
       this.#choices.set(index, (choice = new ChoiceReader(index, this.#budget, this.#form)));
     }
-    if (entry.error) throw this.#toFailure(entry.error);
     choice.read(entry, out);
+    // After its content, which may be billed.
+    if (entry.error) throw this.#toFailure(entry.error);
     if (isBroken(string(entry.finish_reason))) throw this.#toFailure(undefined);
     this.#usage = readUsage(entry.usage) ?? this.#usage;
   }
@@ -127,7 +128,8 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
 /** Reads a whole completion into chunks. */
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
-  if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });
+  // Choices beside an error are an answer that broke off, which may be billed.
+  if (error !== undefined) throw toInBandFailure(error, { begun: array(object(json).choices).length > 0, redact });
   const reader = new AnswerStream(redact, "message");
   const out: CompletionChunk[] = [];
   reader.readObject(json, out);

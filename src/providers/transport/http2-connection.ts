@@ -40,6 +40,11 @@ const PIECE_BYTES = 64;
 const REQUEST_BYTES = 64 * 1024 + STREAM_WINDOW_BYTES;
 /** Allowance of bytes for all other frames of a connection, at its start and in each second: some 20,000 frames. */
 const FRAME_BYTES = 256 * 1024;
+/**
+ * Largest allowance that has not been used: that of as many responses as there are at once, whose unread and dropped bytes are no more
+ * than the connection's window. Otherwise a server could save it up in thousands of responses, and then send frames for as long.
+ */
+const MAX_ALLOWANCE = MAX_STREAMS * REQUEST_BYTES + FRAME_BYTES;
 
 /** One HTTP/2 connection to a provider, over TLS. It connects at once and carries several requests at a time. */
 export class Http2Connection {
@@ -64,8 +69,9 @@ export class Http2Connection {
   readonly #tiny = new SmallPieces(TINY);
   readonly #small = new SmallPieces(SMALL);
   #notices = 0;
-  /** Received bytes that pieces of bodies explain. */
-  #bodyBytes = 0;
+  /** Largest number of bytes that an honest server has sent. Bounds frames such as WINDOW_UPDATE and PING, which nothing else counts. */
+  #mostBytes = FRAME_BYTES;
+  #sweptAtMs = this.#openedAtMs;
 
   constructor(dialer: Dialer, pool: string, owner: Http2ConnectionOwner) {
     this.pool = pool;
@@ -98,6 +104,7 @@ export class Http2Connection {
     const exchange = new Http2Exchange(request, listener, this);
     listener.connection = exchange;
     this.#requests += 1;
+    this.#mostBytes += REQUEST_BYTES;
     this.#exchanges.add(exchange);
     if (this.#maxStreams !== undefined) exchange.start(this.#session!);
   }
@@ -114,7 +121,10 @@ export class Http2Connection {
       this.#heardAtMs = nowMs;
       this.#pingedAtMs = undefined;
     }
-    if (heardBytes > this.#mostBytes(nowMs))
+    this.#mostBytes += (FRAME_BYTES * (nowMs - this.#sweptAtMs)) / 1000;
+    this.#mostBytes = Math.min(this.#mostBytes, heardBytes + MAX_ALLOWANCE);
+    this.#sweptAtMs = nowMs;
+    if (heardBytes > this.#mostBytes)
       return this.#break(new ResponseError("The frames of the connection are more than its answers account for."));
     if (this.#maxStreams === undefined || this.isFree) return;
     if (this.#pingedAtMs === undefined && nowMs - this.#heardAtMs > this.#owner.connectMs) {
@@ -138,7 +148,7 @@ export class Http2Connection {
   }
 
   onPiece(bytes: number): void {
-    this.#bodyBytes += bytes + PIECE_BYTES;
+    this.#mostBytes += bytes + PIECE_BYTES;
     try {
       this.#tiny.add(bytes);
       this.#small.add(bytes);
@@ -194,12 +204,6 @@ export class Http2Connection {
   #notice(): void {
     if (++this.#notices > MAX_NOTICES)
       this.#break(new ResponseError(`There are more than ${MAX_NOTICES} GOAWAY, ALTSVC and ORIGIN frames.`));
-  }
-
-  /** Largest number of bytes that an honest server has sent. Bounds frames such as WINDOW_UPDATE and PING, which nothing else counts. */
-  #mostBytes(nowMs: number): number {
-    const seconds = (nowMs - this.#openedAtMs) / 1000;
-    return this.#bodyBytes + this.#requests * REQUEST_BYTES + (1 + seconds) * FRAME_BYTES;
   }
 
   /** Notes that the server takes no further request. Requests in flight end on this connection. */

@@ -119,13 +119,23 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
   ],
 ];
 
+/** Facts about a refused request that its response does not have. */
+interface RefusedRequest {
+  /** `UpstreamError.verbatim`. */
+  readonly verbatim: boolean;
+  /** `Service.billsRefusals`. */
+  readonly billsRefusals?: boolean | undefined;
+}
+
 /** Maps a refusal to a Failure: by status and structured fields, then by message text. Never throws. */
 export function toFailure(
   { status, headers, body }: Refusal,
   redact = keepAll,
-  { verbatim }: { readonly verbatim: boolean } = { verbatim: false },
+  { verbatim, billsRefusals = false }: RefusedRequest = { verbatim: false },
 ): Failure {
-  return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status, verbatim }, redact);
+  const error = toError(readErrorBody(body));
+  const billed = billsRefusals && (error.subject === "content" || error.subject === "context");
+  return toStatusFailure({ ...error, ...readRetryAdvice(headers), status, verbatim, billed }, redact);
 }
 
 /** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */

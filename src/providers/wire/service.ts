@@ -9,6 +9,8 @@ export interface Service {
   readonly headers?: Readonly<Record<string, string>>;
   /** Removes the service's credentials from its texts. Default: it has none. */
   readonly redact?: Redact;
+  /** Whether the service bills prompts that it refuses for their content or their length. Default: no. */
+  readonly billsRefusals?: boolean | undefined;
 }
 
 /** Headers of every request. Compression would delay a stream until a block is full. */

@@ -34,6 +34,8 @@ export interface UpstreamError {
   readonly final?: boolean;
   /** Whether the request contained the caller's own JSON; then a `translation` error is attributed to that. Default: no. */
   readonly verbatim?: boolean;
+  /** Whether the upstream bills requests that it refuses for this reason. Default: no. */
+  readonly billed?: boolean;
 }
 
 /** Position of an error inside a 2xx response, and its redaction. */
@@ -43,6 +45,9 @@ export interface InBand {
   /** Redacts the provider's credentials. Default: none. */
   readonly redact?: Redact;
 }
+
+/** Statuses of servers and proxies that stopped waiting for an answer, which may have been generated. The last one is Cloudflare's. */
+const TIMEOUTS: ReadonlySet<number> = new Set([408, 504, 524]);
 
 /** Retry delay in ms after a limit that a short wait does not lift. */
 const LASTING_RETRY_MS = 30_000;
@@ -56,7 +61,7 @@ const NOT_ALLOWED = "The upstream provider does not let this gateway's account d
 
 /** Maps a response with an error status to a Failure. All dialects share this classification. */
 export function toStatusFailure(error: UpstreamError, redact: Redact = keepAll): Failure {
-  return toFailure(error, { upstreamStatus: error.status, refused: true }, redact);
+  return toFailure(error, { upstreamStatus: error.status, refused: isUnbilled(error) }, redact);
 }
 
 /**
@@ -64,7 +69,7 @@ export function toStatusFailure(error: UpstreamError, redact: Redact = keepAll):
  * content has `begun`, the message only says that generating failed.
  */
 export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }: InBand): Failure {
-  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: true }, redact);
+  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: isUnbilled(error) }, redact);
   const failure = toFailure(error, { upstreamStatus: 200 }, redact);
   const { code, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = failure;
   // A rejection has the upstream's words as its message.
@@ -80,6 +85,11 @@ export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }
     ...(upstreamStatus !== undefined && { upstreamStatus }),
     ...(providerError !== undefined && { providerError }),
   });
+}
+
+/** Whether the upstream refused the request at no cost. */
+function isUnbilled({ status, billed = false }: UpstreamError): boolean {
+  return !billed && !TIMEOUTS.has(status);
 }
 
 function toFailure(

@@ -1,13 +1,20 @@
-import { type AttemptCount, type ReplicaState, STATE_LASTS_MS } from "../../ledger/target-history.ts";
+import {
+  addLatencies,
+  type AttemptCount,
+  type ReplicaState,
+  STATE_LASTS_MS,
+  type StepLatencies,
+} from "../../ledger/target-history.ts";
 import { STEP_MS } from "../../ledger/usage-store.ts";
 import { compare } from "../limits/spending.ts";
-import type { TargetAttemptsRow } from "../schema.ts";
+import type { TargetAttemptsRow, TargetLatenciesRow } from "../schema.ts";
 import { forUpdate, insertRows, nowMs, type Statements } from "../statements.ts";
+import { HALF_HOUR_MS, LATENCY_COLUMNS, toLatenciesRow } from "./latency-columns.ts";
 
 /** Limit of a target's name in a row: PostgreSQL refuses keys that are too long for an index page. */
 const MAX_TARGET_LENGTH = 500;
 
-/** Adds counts of attempts to their minutes and hours, replaces the state of a process, and removes those of processes that have ended. */
+/** Adds counts of attempts to their minutes and hours, and their latencies to their half hours, replaces the state of a process, and removes those of processes that have ended. */
 export async function writeTargets(
   statements: Statements,
   { counts, state }: { readonly counts: readonly AttemptCount[]; readonly state: ReplicaState },
@@ -18,6 +25,12 @@ export async function writeTargets(
     rows: sumUp(counts),
     ending: `on conflict (step_ms, target, start_ms, outcome) do update
       set attempts = target_attempts.attempts + excluded.attempts`,
+  });
+  await insertRows(statements, {
+    into: "target_latencies",
+    rows: latenciesOf(counts),
+    ending: `on conflict (target, start_ms) do update
+      set ${LATENCY_COLUMNS.map((column) => `${column} = target_latencies.${column} + excluded.${column}`).join(", ")}`,
   });
   const writtenAtMs = await nowMs(statements);
   await insertRows(statements, {
@@ -41,6 +54,19 @@ function sumUp(counts: readonly AttemptCount[]): TargetAttemptsRow[] {
       rows.set(key, { step_ms: stepMs, target, start_ms: startMs, outcome, attempts: sum });
     }
   return [...rows].toSorted(([left], [right]) => compare(left, right)).map(([, row]) => row);
+}
+
+/** The rows of half hours, in the same order in all processes. */
+function latenciesOf(counts: readonly AttemptCount[]): TargetLatenciesRow[] {
+  const sums = new Map<string, StepLatencies>();
+  for (const { atMs: exactMs, target: name, latencies } of counts) {
+    if (latencies === undefined) continue;
+    const atMs = exactMs - (exactMs % HALF_HOUR_MS);
+    const target = storedTarget(name);
+    const key = `${target} ${atMs}`;
+    sums.set(key, { atMs, target, ...addLatencies(sums.get(key), latencies)! });
+  }
+  return [...sums].toSorted(([left], [right]) => compare(left, right)).map(([, sum]) => toLatenciesRow(sum));
 }
 
 function storedTarget(name: string): string {

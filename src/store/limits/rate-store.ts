@@ -1,5 +1,5 @@
 import { type Kysely, sql } from "kysely";
-import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../limits/memory.ts";
+import { type BookOf, returnTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../limits/memory.ts";
 import { PROCESS_LEASE_MS } from "../../ledger/ledger-store.ts";
 import {
   type RateDecision,
@@ -111,7 +111,7 @@ function toRelease(release: RateRelease): Step {
   return {
     subjects: release.subjects.map(({ subject }) => subject),
     apply(bookOf, moment): undefined {
-      giveBackTo(bookOf, release, moment);
+      returnTo(bookOf, release, moment);
     },
   };
 }

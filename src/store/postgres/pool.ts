@@ -1,7 +1,8 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
-import { StoreError, UnreachableError } from "../store-error.ts";
+import type { StoreError } from "../store-error.ts";
 import { HostChoice, parseHosts } from "./host-choice.ts";
+import { isConnectionError, isTooLong, POOL_FULL, READ_ONLY, toStoreError } from "./postgres-error.ts";
 
 const CONNECT_MS = 2_000;
 /** Limit for a statement, unless it is given another one. */
@@ -11,6 +12,14 @@ export const QUERY_MS = 2_000;
  * servers.
  */
 const STATEMENT_SHARE = 0.9;
+/**
+ * Longest pause within a transaction, of connections with a limit. PostgreSQL then ends it, and its locks: those of a process that
+ * hangs, or whose machine or network was lost, would last until the server finds the connection dead, by default after two hours.
+ */
+const IDLE_MS = 5_000;
+/** Kysely's start of a transaction, and ours. A setting of the transaction, because poolers refuse one of the connection. */
+const BEGIN = "begin";
+const LIMITED_BEGIN = `begin; set local idle_in_transaction_session_timeout = ${IDLE_MS}`;
 const CLOSING_MS = 2_000;
 /** PostgreSQL types parsed as numbers: bigint and numeric. As texts they would be concatenated instead of added. */
 const AS_NUMBERS: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
@@ -58,10 +67,12 @@ export class PostgresConnections implements PostgresPool {
   readonly #hosts: HostChoice;
   readonly #clients = new Set<pg.PoolClient>();
   readonly #closedBy: NonNullable<PoolOptions["closedBy"]>;
+  readonly #begin: string;
   #isUp = true;
 
   constructor({ connections, closedBy = () => undefined, ...options }: PoolOptions) {
     this.#closedBy = closedBy;
+    this.#begin = options.limitMs === undefined ? BEGIN : LIMITED_BEGIN;
     this.#where = describePostgresUrl(options.url);
     const hosts = new HostChoice(options.url);
     this.#hosts = hosts;
@@ -131,7 +142,7 @@ export class PostgresConnections implements PostgresPool {
       // The rollback of a transaction whose connection is lost.
       if (lost !== undefined) throw lost;
       try {
-        const result = await client.query(sql, [...parameters]);
+        const result = await client.query(sql === BEGIN ? this.#begin : sql, [...parameters]);
         this.#isUp = true;
         return result;
       } catch (error) {
@@ -166,130 +177,9 @@ function requireWritable(client: pg.Client, done: (error?: Error) => void): void
   });
 }
 
-const READ_ONLY = "it takes no writes: it is a standby, or set to be read-only";
-
 /** Describes the address without secrets: `PostgreSQL at host:5432/parley`. Throws a StoreError for an invalid one. */
 export function describePostgresUrl(text: string): string {
   const urls = parseHosts(text).urls.map((url) => new URL(url));
   const hosts = urls.map(({ hostname, port }) => `${hostname || "localhost"}:${port || "5432"}`);
   return `PostgreSQL at ${hosts.join(", ")}${urls[0]!.pathname}`;
-}
-
-const UNTRUSTED =
-  "its certificate is not of a trusted authority; name the file of that authority in database.url: &sslrootcert=FILE";
-
-/** Reasons and remedies for an operator, by SQLSTATE or system error code. */
-const REMEDIES: Readonly<Record<string, string>> = {
-  "28P01": "it does not take our password; correct database.url",
-  "28000": "it refuses this user or host; check its pg_hba.conf and database.url",
-  "3D000": "there is no database of this name; create it, or correct database.url",
-  "42501": "this user may not do that; grant it the right to create tables in the schema",
-  "53300": "it has no connection left; raise its max_connections, or run fewer replicas",
-  "57P03": "it is starting or stopping",
-  ECONNREFUSED: "nothing listens there",
-  ECONNRESET: "it has closed the connection",
-  ENOTFOUND: "this host name does not exist",
-  EAI_AGAIN: "the host's name cannot be looked up at the moment",
-  ETIMEDOUT: "it cannot be reached",
-  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
-  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name than that in database.url",
-  CERT_HAS_EXPIRED: "its certificate has expired",
-  ENOENT: "a file that database.url names (sslrootcert, sslcert, sslkey) does not exist",
-  "25006": READ_ONLY,
-  "57014": "a statement took too long",
-  "55P03": "a lock is held for too long",
-};
-
-/** Message of pg-pool when no connection becomes free within CONNECT_MS; it has no code. */
-const POOL_FULL = "timeout exceeded when trying to connect";
-
-/** Messages of the driver's own time limits, which have no code. */
-const DRIVER_TIMEOUTS: ReadonlySet<string> = new Set([
-  "Query read timeout",
-  "timeout expired",
-  "Connection terminated due to connection timeout",
-]);
-/** SQLSTATE of a protocol violation; a pooler uses it for a startup setting that it does not support. */
-const PROTOCOL_VIOLATION = "08P01";
-const POOLER =
-  "a pooler such as PgBouncer refuses our settings; set its ignore_startup_parameters = statement_timeout and its pool_mode = session";
-
-const CONNECTION_CLASS = "08";
-/** SQLSTATE classes after which a connection is useless: connection, server resources, operator intervention. */
-const LOST_CLASSES = new Set([CONNECTION_CLASS, "53", "57"]);
-const STATEMENT_TOO_LONG = "57014";
-/** The server was a primary when the connection was made, and is none now. */
-const READ_ONLY_TRANSACTION = "25006";
-
-/**
- * Errors that pass by themselves: the server is down, starts, is slow or full, or has become a standby, or the network to it
- * is down.
- */
-const PASSING: ReadonlySet<string> = new Set([
-  STATEMENT_TOO_LONG,
-  "53300",
-  "57P01",
-  "57P02",
-  "57P03",
-  READ_ONLY_TRANSACTION,
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EPIPE",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENETDOWN",
-]);
-const PASSING_MESSAGES: ReadonlySet<string> = new Set([
-  ...DRIVER_TIMEOUTS,
-  POOL_FULL,
-  READ_ONLY,
-  "Connection terminated unexpectedly",
-]);
-
-function isTooLong(error: unknown): error is Error {
-  return error instanceof Error && (error as { code?: unknown }).code === STATEMENT_TOO_LONG;
-}
-
-/** Whether the connection, rather than the statement, has failed. */
-function isConnectionError(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown };
-  // The driver's own errors, such as time limits, have no code; system errors have names, not five characters.
-  if (typeof code !== "string" || code.length !== 5) return true;
-  return (code !== STATEMENT_TOO_LONG && LOST_CLASSES.has(code.slice(0, 2))) || code === READ_ONLY_TRANSACTION;
-}
-
-/** Converts an error into one with a message for the operator. PostgreSQL's messages hold no password. */
-function toStoreError(where: string, error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new (isPassing(error) ? UnreachableError : StoreError)(`${where}: ${reason(error)}.`, { cause: error });
-}
-
-/** Whether the failure passes by itself, without a change of the configuration. */
-export function isPassing(error: unknown): boolean {
-  const { code, message } = (error ?? {}) as { code?: string; message?: string };
-  if (code === undefined) return PASSING_MESSAGES.has(message ?? "");
-  // Poolers answer with codes of this class while their server is down.
-  if (code.startsWith(CONNECTION_CLASS)) return !refusesSettings(error);
-  return PASSING.has(code);
-}
-
-function refusesSettings(error: unknown): boolean {
-  const { code, message } = (error ?? {}) as { code?: string; message?: string };
-  return code === PROTOCOL_VIOLATION && message?.includes("startup parameter") === true;
-}
-
-function reason(error: unknown): string {
-  const { code, message } = (error ?? {}) as { code?: string; message?: string };
-  const remedy = REMEDIES[code ?? ""];
-  if (remedy !== undefined) return remedy;
-  if (refusesSettings(error)) return `${POOLER} (${message})`;
-  if (message === POOL_FULL) return "all connections to it are in use by statements that take long";
-  if (code === undefined && DRIVER_TIMEOUTS.has(message ?? "")) return "it does not answer in time";
-  return message || code || "unknown reason";
 }

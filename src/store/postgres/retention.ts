@@ -23,6 +23,7 @@ export async function removeOld(
 ): Promise<number> {
   // Detaching is more than one transaction, so the lock is held by another connection.
   return database.query.transaction().execute(async (guard) => {
+    await sql`set local idle_in_transaction_session_timeout = 0`.execute(guard);
     const lock = sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(LOCK_NUMBER)}) as taken`;
     if (!(await lock.execute(guard)).rows[0]!.taken) return 0;
     const beforeMs = Math.min(options.beforeMs, await database.nowMs(guard));

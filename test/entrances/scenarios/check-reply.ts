@@ -139,6 +139,6 @@ function countTriedModels({ attempts = [] }: ExpectedFailure): number {
 }
 
 function lookOf({ failure }: ExpectedFailure): (typeof LOOKS)[keyof typeof LOOKS] {
-  if (failure === "cancelled") throw new RangeError("nobody sees a cancelled call");
+  if (failure === "cancelled") throw new RangeError("no caller sees a cancelled call");
   return LOOKS[failure];
 }

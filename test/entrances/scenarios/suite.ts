@@ -9,7 +9,7 @@ import { LEAVING } from "./leaving.ts";
 import { PICTURES } from "./pictures.ts";
 import { playScenario } from "./play.ts";
 import { REFUSING } from "./refusing.ts";
-import { RESTING } from "./resting.ts";
+import { OPEN_BREAKER } from "./open-breaker.ts";
 import { nameOf, PATIENCE, serviceOf, type Way } from "./run.ts";
 import { LIMITING } from "./limiting.ts";
 import type { Expected, Scenario } from "./scenario.ts";
@@ -27,7 +27,7 @@ export const TABLE: readonly Scenario[] = [
   ...FAILING,
   ...BREAKING,
   ...FALLING_BACK,
-  ...RESTING,
+  ...OPEN_BREAKER,
   ...LEAVING,
   ...LIMITING,
 ];

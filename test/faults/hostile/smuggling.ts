@@ -114,7 +114,7 @@ export const AMBIGUITIES: readonly Ambiguity[] = [
     valid: true,
   },
   { name: "an unknown path with a body", bytes: (headers) => rawRequest("POST /no", headers, SMUGGLED), valid: true },
-  { name: "a stranger's body", bytes: () => rawRequest(CHAT, ["host: parley.example"], SMUGGLED), valid: true },
+  { name: "a body of another caller", bytes: () => rawRequest(CHAT, ["host: parley.example"], SMUGGLED), valid: true },
   { name: "an extension of a chunk", bytes: chat(`2;a=b;c="d"\r\n{}\r\n0\r\n\r\n`, CHUNKED), valid: true },
   {
     name: "trailers that would change the request",

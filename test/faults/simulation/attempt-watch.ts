@@ -13,9 +13,9 @@ interface Health {
   readonly latest: Map<string, readonly boolean[]>;
   /** When each account was last answered. */
   readonly answeredMs: Map<string, number>;
-  /** Ends of rests by account. */
-  readonly rests: Map<string, { sinceMs: number; untilMs: number }>;
-  /** The running probe of each account that rested. */
+  /** Ends of the open periods of accounts. */
+  readonly openPeriods: Map<string, { sinceMs: number; untilMs: number }>;
+  /** The running probe of each account with an open period. */
   readonly probes: Map<string, UpstreamRecord>;
 }
 
@@ -55,7 +55,7 @@ export class AttemptWatch implements CallWatch {
   began(call: UpstreamRecord, journey: Journey): void {
     this.#journeyOf.set(call, journey);
     this.#expectPlanned(call, journey);
-    this.#expectAwake(call, journey);
+    this.#expectNotOpen(call, journey);
     this.#expectAffordable(call, journey);
   }
 
@@ -93,8 +93,8 @@ export class AttemptWatch implements CallWatch {
     if (open > 1) this.#ports.watch.breach("attempts", `${open} calls are open at once`, number);
   }
 
-  /** Expects no call of an account that rests, and one probe of it at a time. */
-  #expectAwake(call: UpstreamRecord, { number, key: { grant } }: Journey): void {
+  /** Expects no call of an account during its open period, and one probe of it at a time. */
+  #expectNotOpen(call: UpstreamRecord, { number, key: { grant } }: Journey): void {
     const { accountId } = grant.record;
     const { watch, nowMs } = this.#ports;
     const key = upstreamKey(call.model);
@@ -102,13 +102,19 @@ export class AttemptWatch implements CallWatch {
     if (health === undefined)
       this.#healths.set(
         key,
-        (health = { failed: new Map(), latest: new Map(), answeredMs: new Map(), rests: new Map(), probes: new Map() }),
+        (health = {
+          failed: new Map(),
+          latest: new Map(),
+          answeredMs: new Map(),
+          openPeriods: new Map(),
+          probes: new Map(),
+        }),
       );
     this.#healthOf.set(call, health);
-    const rest = health.rests.get(accountId);
-    if (rest === undefined) return;
-    if (rest.untilMs > nowMs() && !worksForOthers(health, accountId, rest.sinceMs))
-      watch.breach("attempts", `${key} was called, but its breaker is open until ${rest.untilMs}`, number);
+    const period = health.openPeriods.get(accountId);
+    if (period === undefined) return;
+    if (period.untilMs > nowMs() && !worksForOthers(health, accountId, period.sinceMs))
+      watch.breach("attempts", `${key} was called, but its breaker is open until ${period.untilMs}`, number);
     watch.count("probes");
     const probe = health.probes.get(accountId);
     if (probe !== undefined && !this.#isStopped(probe))
@@ -153,7 +159,7 @@ export class AttemptWatch implements CallWatch {
     const latest = [...(health.latest.get(accountId) ?? []), failure !== undefined].slice(-WINDOW);
     health.latest.set(accountId, latest);
     if (failure === undefined) {
-      if (isProbe) health.rests.delete(accountId);
+      if (isProbe) health.openPeriods.delete(accountId);
       health.failed.delete(accountId);
       health.answeredMs.set(accountId, this.#ports.nowMs());
       return;
@@ -161,19 +167,20 @@ export class AttemptWatch implements CallWatch {
     if (!(failure instanceof Failure)) return;
     const { breaker, nowMs } = this.#ports;
     const works = worksForOthers(health, accountId, nowMs() - OTHERS_MS);
-    const letRest = (restMs: number): void => {
-      const before = health.rests.get(accountId)?.untilMs ?? 0;
-      health.rests.set(accountId, { sinceMs: nowMs(), untilMs: Math.max(before, nowMs() + restMs) });
+    const open = (openMs: number): void => {
+      const before = health.openPeriods.get(accountId)?.untilMs ?? 0;
+      health.openPeriods.set(accountId, { sinceMs: nowMs(), untilMs: Math.max(before, nowMs() + openMs) });
       this.#ports.watch.count("circuit breakers opened");
     };
     if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined && !works)
-      letRest(Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_MS));
+      open(Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_MS));
     if (!COUNTED.has(failure.code) || failure.requestBound) return;
     const inARow = (health.failed.get(accountId) ?? 0) + 1;
     health.failed.set(accountId, inARow);
-    // It may rest since before, by its latest attempts or as a probe for all: neither is known here.
-    const mayRest = latest.filter((failed) => failed).length > WINDOW / 2 || health.failed.size > 1;
-    if (isProbe || (inARow >= breaker.failures && !mayRest && !health.rests.has(accountId))) letRest(breaker.openMs);
+    // Its open period may have begun before, by its latest attempts or as a probe for all: neither is known here.
+    const mayBeOpen = latest.filter((failed) => failed).length > WINDOW / 2 || health.failed.size > 1;
+    if (isProbe || (inARow >= breaker.failures && !mayBeOpen && !health.openPeriods.has(accountId)))
+      open(breaker.openMs);
   }
 
   #answered(call: UpstreamRecord, health: Health): void {
@@ -184,7 +191,7 @@ export class AttemptWatch implements CallWatch {
     health.failed.delete(accountId);
     if (health.probes.get(accountId) !== call) return;
     health.probes.delete(accountId);
-    health.rests.delete(accountId);
+    health.openPeriods.delete(accountId);
   }
 }
 

@@ -54,7 +54,7 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
         watch.note("admitted", number);
       },
     };
-    // Core releases the request; the judge needs a copy.
+    // Core releases the request; the checks need a copy.
     const request = { ...journey.request };
     if (journey.isStream)
       await process.completions.stream(request, call, reading(journey, { ...ports, open, process }));

@@ -13,7 +13,7 @@ import {
   UPSTREAMS,
 } from "./draw.ts";
 import { answer } from "./entrance.ts";
-import { happen, type Restart } from "./happenings.ts";
+import { type Restart, triggerEvent } from "./events.ts";
 import { Journey } from "./journey.ts";
 import { judgeEnd, judgeEntry } from "./judge.ts";
 import { KeyDirectory } from "./key-directory.ts";
@@ -82,7 +82,7 @@ export class World {
     this.#start();
     const meanMs = this.#chance.pick([3, 15, 40, 120, 400]);
     this.#expectCaller(meanMs);
-    this.#expectHappening(Math.min(10 * meanMs, 2_000));
+    this.#expectEvent(Math.min(10 * meanMs, 2_000));
     await this.#until(
       () => this.#toCome === 0 && this.#open.size === 0 && this.#ending === 0 && this.#front !== undefined,
     );
@@ -193,14 +193,14 @@ export class World {
     );
   }
 
-  #expectHappening(meanMs: number): void {
+  #expectEvent(meanMs: number): void {
     this.#clock.after(this.#chance.between(0, 2 * meanMs), () => {
       if (this.#isCalm || this.#toCome === 0) return;
       const { bank, keys } = this.#around;
       const [clock, chance, watch, weather] = [this.#clock, this.#chance, this.journal, this.#weather];
       const reload = (): void => this.#reload();
-      happen({ clock, chance, watch, bank, keys, weather, reload, restart: (kind) => this.#restart(kind) });
-      this.#expectHappening(meanMs);
+      triggerEvent({ clock, chance, watch, bank, keys, weather, reload, restart: (kind) => this.#restart(kind) });
+      this.#expectEvent(meanMs);
     });
   }
 

@@ -17,7 +17,7 @@ export async function findDifferences(dataDir: string, seen: readonly SeenComple
   });
   const asked = new Set(seen.map(({ requestId }) => requestId));
   const foreign = [...entries.keys()].filter((requestId) => !asked.has(requestId));
-  return [...differences, ...foreign.map((requestId) => `${requestId}: nobody asked for it`)];
+  return [...differences, ...foreign.map((requestId) => `${requestId}: no caller asked for it`)];
 }
 
 function differ({ left, reply }: SeenCompletion, entries: readonly LedgerEntry[]): string | undefined {
@@ -29,9 +29,9 @@ function differ({ left, reply }: SeenCompletion, entries: readonly LedgerEntry[]
   const served = reply?.complete === true;
   if (served !== (entry.outcome === "served"))
     return `${entry.outcome}, and its caller saw ${served ? "its end" : "none"}`;
-  // The caller is told about the serving attempt only; earlier ones are billed too.
+  // The caller gets the counts of the serving attempt only; earlier ones are billed too.
   const isSum = entry.attempts > 1;
   return served && reply.usage !== entry.usage && !isSum
-    ? `${entry.usage} tokens, and its caller was told ${reply.usage}`
+    ? `${entry.usage} tokens, and its caller got ${reply.usage}`
     : undefined;
 }

@@ -9,7 +9,7 @@ import { type CallerPlan, CLIENTS, DEAD_MODEL, MODELS, plainCaller, SPARE_MODEL,
 import { type Case, type Difference, judge } from "./judge.ts";
 import { auditEntry, type Books, MAX_OUTPUT_TOKENS, PRICE, readBooks } from "./ledger.ts";
 import { requestIdOf } from "./http-callers.ts";
-import { type Asked, openSwarm } from "./swarm.ts";
+import { type Asked, openClients } from "./clients.ts";
 
 /** Requests from this number on have no faults. */
 const GOOD = 1_000_000_000;
@@ -121,15 +121,15 @@ function configOf(url: string, deadPort: number): object {
 
 /** Warms up the process, so that its permanent resources are open. */
 async function warmUp(product: Product, upstream: FaultServer, seed: number): Promise<void> {
-  const swarm = openSwarm(product, upstream);
+  const clients = openClients(product, upstream);
   let request = GOOD + PLACES;
   for (const client of CLIENTS) {
     for (const streamed of [false, true]) {
-      const { reply } = await swarm.ask({ ...plainCaller(seed, request++), client, streamed });
+      const { reply } = await clients.ask({ ...plainCaller(seed, request++), client, streamed });
       expect(reply).toMatchObject({ end: "complete", breaches: [] });
     }
   }
-  await swarm.close();
+  await clients.close();
   upstream.closeIdle();
   await expect.poll(() => upstream.openSockets, TIMEOUT).toBe(0);
   // Callers' connections close with a delay.
@@ -152,29 +152,29 @@ async function askAll(
   upstream: FaultServer,
   { callers, atOnce }: Pick<SocketRun, "callers" | "atOnce">,
 ): Promise<Asked[]> {
-  const swarm = openSwarm(product, upstream);
+  const clients = openClients(product, upstream);
   const asked: Asked[] = [];
   const rest = callers.values();
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
-      for (const plan of rest) asked.push(await swarm.ask(plan));
+      for (const plan of rest) asked.push(await clients.ask(plan));
     }),
   );
-  await swarm.close();
+  await clients.close();
   return asked;
 }
 
 /** Checks that the whole concurrency limit is available: no slot has leaked. One more request is refused. */
 async function findLeakedPlaces(product: Product, upstream: FaultServer, seed: number): Promise<void> {
-  const swarm = openSwarm(product, upstream);
+  const clients = openClients(product, upstream);
   await expect.poll(() => upstream.openCalls, TIMEOUT).toBe(0);
   const plans = Array.from({ length: PLACES }, (_, index) => plainCaller(seed, GOOD + index));
-  const all = Promise.all(plans.map((plan) => swarm.ask(plan)));
+  const all = Promise.all(plans.map((plan) => clients.ask(plan)));
   await Promise.race([all, Promise.all(plans.map(({ request }) => upstream.called(request)))]);
-  const { reply } = await swarm.ask({ ...plainCaller(seed, GOOD + PLACES + 100), client: "raw" });
+  const { reply } = await clients.ask({ ...plainCaller(seed, GOOD + PLACES + 100), client: "raw" });
   expect((await all).map((each) => each.reply)).toEqual(plans.map(() => expect.objectContaining({ end: "complete" })));
   expect(reply).toMatchObject({ end: "failed", failure: { http: 429 } });
-  await swarm.close();
+  await clients.close();
 }
 
 async function settle(product: Product, upstream: FaultServer, descriptors: number): Promise<void> {
@@ -198,7 +198,7 @@ function auditAll(cases: readonly Case[], { entries, spent, holds, costMicroUsd 
   const each = cases.flatMap((seen) => auditEntry(seen, entries.get(requestIdOf(seen.plan.request)) ?? []));
   const all: string[] = [];
   if (holds > 0) all.push(`${holds} holds of budgets are left`);
-  if (spent.length === 0) all.push("nobody has spent anything");
+  if (spent.length === 0) all.push("no subject has spent anything");
   for (const { subject, spentMicroUsd, heldMicroUsd } of spent) {
     if (heldMicroUsd !== 0) all.push(`${heldMicroUsd} are still held of ${subject}`);
     if (spentMicroUsd !== costMicroUsd) all.push(`${subject} has spent ${spentMicroUsd}, its entries ${costMicroUsd}`);

@@ -5,7 +5,7 @@ import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../../src/core/validate.ts";
 import { type ReadRequest, readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
 import { writeState } from "../../../src/formats/anthropic/state.ts";
-import { failureOf } from "../../support/failure-of.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const HELLO = { role: "user", content: "Hi" };
 
@@ -640,7 +640,7 @@ describe("a request of a wrong shape", () => {
     expect(failure.message).toBe("system.0.text: is required.");
   });
 
-  it("is told in twenty violations at most", () => {
+  it("has at most twenty violations", () => {
     expect(wrong({ messages: Array.from({ length: 5000 }, () => 1) })).toHaveLength(20);
   });
 

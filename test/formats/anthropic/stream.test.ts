@@ -89,7 +89,7 @@ describe("a stream", () => {
     });
   });
 
-  it("tells the lifetimes of cache writes and searches where the provider does", () => {
+  it("has the lifetimes of cache writes, and searches, where the provider has them", () => {
     const counts = { inputTokens: 16, outputTokens: 3, cacheWriteInputTokens: 5, cacheWriteHourInputTokens: 2 };
     const counted = create(UsageSchema, { ...counts, webSearches: 1 });
     expect(eventsOf(streamOf([...TEXT, usageChunk(counted)])).at(-2)).toMatchObject({

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { EmbeddingsSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import { readBatchEmbedContents, readEmbedContent } from "../../../src/formats/gemini/embeddings.ts";
-import { failureOf } from "../../support/failure-of.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const ANSWER = create(EmbeddingsSchema, {
   model: "fx-e",

@@ -3,10 +3,10 @@ import {
   DELIVERIES,
   formatFixtureModels,
   type FormatScenario,
-  type Json,
   readFormatScenarios,
   serveScenario,
 } from "../../product/support/format-fixtures.ts";
+import type { Json } from "../../product/support/fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "../../product/support/upstream.ts";
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
 import { withoutSeals } from "../../support/seals.ts";

@@ -4,7 +4,7 @@ import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import type { Failure } from "../../../src/core/failure.ts";
 import { readCountRequest, readGeminiRequest, type ReadRequest } from "../../../src/formats/gemini/request.ts";
-import { failureOf } from "../../support/failure-of.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const HI = [{ parts: [{ text: "Hi" }] }];
 

@@ -3,18 +3,11 @@ import { describe, expect, it } from "vitest";
 import { CacheMarkSchema, ImageDetail, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const read = (message: unknown): Message => readChatRequest({ model: "a", messages: [message] }).request.messages[0]!;
 
-function failureOf(message: unknown): Failure {
-  try {
-    read(message);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the message was taken");
-}
+const refusalOf = (message: unknown): Failure => failureOf(() => read(message));
 
 const user = (...parts: readonly object[]): object => ({ role: "user", content: parts });
 const assistant = (more: object): object => ({ role: "assistant", ...more });
@@ -275,7 +268,7 @@ describe("what is wrong with a message is named", () => {
       "messages[0].content[1].cache_control.ttl",
     ],
   ])("%j", (message, param) => {
-    expect(failureOf(message)).toMatchObject({ code: "invalid_request", violations: [{ field: param }] });
+    expect(refusalOf(message)).toMatchObject({ code: "invalid_request", violations: [{ field: param }] });
   });
 
   it("at its place among the messages", () => {

@@ -5,21 +5,14 @@ import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { type ReadRequest, readChatRequest } from "../../../src/formats/openai-chat/request.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const MINIMAL = { model: "a", messages: [{ role: "user", content: "hi" }] };
 
 const read = (more: object): ReadRequest => readChatRequest({ ...MINIMAL, ...more });
 const requestOf = (more: object): CompletionRequest => read(more).request;
 
-function failureOf(json: unknown): Failure {
-  try {
-    readChatRequest(json);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the request was taken");
-}
+const refusalOf = (json: unknown): Failure => failureOf(() => readChatRequest(json));
 
 const tool = (more: object): object => ({ tools: [{ type: "function", function: { name: "f", ...more } }] });
 const custom = (more: object): object => ({ tools: [{ type: "custom", custom: { name: "g", ...more } }] });
@@ -295,7 +288,7 @@ describe("a wrong type is refused and named", () => {
     ["parley", { strict: "yes" }, "parley.strict"],
     ["parley", true, "parley"],
   ])("%s: %j", (field, value, param) => {
-    const failure = failureOf({ ...MINIMAL, [field]: value });
+    const failure = refusalOf({ ...MINIMAL, [field]: value });
     expect(failure.code).toBe("invalid_request");
     expect(failure.param).toBe(param);
     expect(failure.message).toMatch(new RegExp(`^${param.replaceAll(/[.[\]]/g, "\\$&")}: .`));
@@ -304,7 +297,7 @@ describe("a wrong type is refused and named", () => {
   it.each([{}, { logprobs: false }, { logprobs: null }])(
     "and so are alternatives without log probabilities: %j",
     (more) => {
-      const failure = failureOf({ ...MINIMAL, ...more, top_logprobs: 2 });
+      const failure = refusalOf({ ...MINIMAL, ...more, top_logprobs: 2 });
       expect(failure.violations).toEqual([{ field: "top_logprobs", description: "needs logprobs to be true" }]);
     },
   );
@@ -313,25 +306,25 @@ describe("a wrong type is refused and named", () => {
     "and so is a cache mark's time of %j",
     (ttl) => {
       const tools = [{ type: "function", function: { name: "f" }, cache_control: { type: "ephemeral", ttl } }];
-      expect(failureOf({ ...MINIMAL, tools }).violations).toEqual([
+      expect(refusalOf({ ...MINIMAL, tools }).violations).toEqual([
         { field: "tools[0].cache_control.ttl", description: "must be a time such as 5m or 1h" },
       ]);
     },
   );
 
   it.each(["model", "messages"])("and so is a missing %s", (field) => {
-    expect(failureOf({ ...MINIMAL, [field]: undefined }).param).toBe(field);
+    expect(refusalOf({ ...MINIMAL, [field]: undefined }).param).toBe(field);
   });
 
   it("in every place at once, twenty at most", () => {
-    const { violations } = failureOf({ ...MINIMAL, temperature: "x", top_p: "y" });
+    const { violations } = refusalOf({ ...MINIMAL, temperature: "x", top_p: "y" });
     expect(violations.map((violation) => violation.field)).toEqual(["temperature", "top_p"]);
-    const many = failureOf({ ...MINIMAL, messages: Array.from({ length: 2_000 }, () => 7) });
+    const many = refusalOf({ ...MINIMAL, messages: Array.from({ length: 2_000 }, () => 7) });
     expect(many.violations).toHaveLength(20);
   });
 
   it("without repeating what was sent", () => {
-    const failure = failureOf({ ...MINIMAL, user: { secret: "s3cret" }, temperature: "s3cret" });
+    const failure = refusalOf({ ...MINIMAL, user: { secret: "s3cret" }, temperature: "s3cret" });
     expect(JSON.stringify([failure.message, failure.violations])).not.toContain("s3cret");
   });
 });
@@ -384,7 +377,7 @@ describe("unknown fields", () => {
 });
 
 it.each([[null], [[]], ["text"], [7]])("a body that is %j is not a request", (json) => {
-  expect(failureOf(json)).toMatchObject({
+  expect(refusalOf(json)).toMatchObject({
     code: "invalid_request",
     message: expect.stringMatching(/^The request body /),
     violations: [],

@@ -40,7 +40,7 @@ describe("the shape of a request", () => {
 
   it.each([
     ["plain", { role: "assistant", content: null, tool_calls: CALLS }],
-    ["with keys that nobody knows", { role: "user", content: "Hi", weight: 1, toString: 2 }],
+    ["with unknown keys", { role: "user", content: "Hi", weight: 1, toString: 2 }],
     ["with a field of another role", { role: "user", content: "Hi", tool_calls: CALLS, thinking_blocks: [] }],
     ["with two wrong fields", { role: "nobody", content: 7 }],
     ["with wrong fields, known and less known", { role: "nobody", name: 7, content: [{ type: "text" }] }],
@@ -66,7 +66,7 @@ describe("the shape of a request", () => {
     ["a tool without a function", { tools: [{ type: "function" }] }],
     ["a tool that is none", { tools: [tool, 7, null] }],
     ["a tool of no kind", { tools: [{ ...tool, type: "toString" }] }],
-    ["a tool with keys that nobody knows", { tools: [{ ...tool, weight: 1 }] }],
+    ["a tool with unknown keys", { tools: [{ ...tool, weight: 1 }] }],
     ["a tool with fields that are null", { tools: [{ type: "function", function: { name: "f", parameters: null } }] }],
     ["a tool with a cache mark", { tools: [{ ...tool, cache_control: { type: "ephemeral" } }] }],
     ["parameters that are a list", { tools: [{ type: "function", function: { name: "f", parameters: [] } }] }],

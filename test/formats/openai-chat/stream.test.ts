@@ -183,7 +183,7 @@ describe("any stream", () => {
     );
   });
 
-  it("gives its text back to a client that joins the pieces", () => {
+  it("has the whole text for a client that joins the pieces", () => {
     fc.assert(
       fc.property(anyStream, ({ chunks, choices }) => {
         const events = readStream(write(chunks));

@@ -5,17 +5,11 @@ import { EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readEmbeddingRequest } from "../../../src/formats/openai-embeddings/request.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const read = (json: object) => readEmbeddingRequest({ json });
 
-function failureOf(json: object): Failure {
-  try {
-    read(json);
-  } catch (reason) {
-    return Failure.from(reason);
-  }
-  throw new Error("the request was read");
-}
+const refusalOf = (json: object): Failure => failureOf(() => read(json));
 
 describe("an embedding request", () => {
   it("has all its fields in the contract", () => {
@@ -66,7 +60,7 @@ describe("an embedding request", () => {
     [{ model: "m", input: "a", dimensions: 1.5 }, "dimensions: must be a whole number."],
     [{ model: "m", input: "a", dimensions: 2 ** 40 }, "dimensions: is out of range."],
   ])("is refused: %j", (json, message) => {
-    expect(failureOf(json)).toMatchObject({ code: "invalid_request", message });
+    expect(refusalOf(json)).toMatchObject({ code: "invalid_request", message });
   });
 
   it("keeps no more texts than are needed to refuse it", () => {

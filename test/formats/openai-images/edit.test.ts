@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
-import { Failure } from "../../../src/core/failure.ts";
 import type { FormField } from "../../../src/formats/format.ts";
 import { readImageEdit } from "../../../src/formats/openai-images/edit.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const PNG = Buffer.from("\x89PNG\r\n\x1a\n...", "latin1");
 const DATA_URL = `data:image/png;base64,${PNG.toString("base64")}`;
@@ -16,15 +16,6 @@ const file = (name: string, data = PNG, mediaType = "application/octet-stream"):
 const TEXTS = [text("model", "m"), text("prompt", "Remove it")];
 
 const ofForm = (...form: FormField[]) => readImageEdit({ json: undefined, form });
-
-function failureOf(read: () => unknown): Failure {
-  try {
-    read();
-  } catch (reason) {
-    return Failure.from(reason);
-  }
-  throw new Error("the request was read");
-}
 
 /** The message of an edit with these pictures. */
 const shown = (...pictures: object[]) => [{ parts: [...pictures, { kind: { case: "text", value: "Remove it" } }] }];

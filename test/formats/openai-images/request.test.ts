@@ -3,15 +3,9 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readImageRequest } from "../../../src/formats/openai-images/request.ts";
 import { toImageOptions } from "../../../src/formats/openai-images/size.ts";
+import { failureOf } from "../../support/errors.ts";
 
-function failureOf(json: object): Failure {
-  try {
-    readImageRequest({ json });
-  } catch (reason) {
-    return Failure.from(reason);
-  }
-  throw new Error("the request was read");
-}
+const refusalOf = (json: object): Failure => failureOf(() => readImageRequest({ json }));
 
 describe("a request for pictures", () => {
   it("is one user message whose answer has pictures", () => {
@@ -43,7 +37,7 @@ describe("a request for pictures", () => {
       "response_format: must be b64_json: Parley keeps no pictures that an address could point to.",
     ],
   ])("is refused: %j", (json, message) => {
-    expect(failureOf(json)).toMatchObject({ code: "invalid_request", message });
+    expect(refusalOf(json)).toMatchObject({ code: "invalid_request", message });
   });
 
   it.each([

@@ -18,6 +18,7 @@ import {
 import { compareCpuMs } from "../../support/cpu-time.ts";
 import { REPORT, startOf } from "../openai-chat/scenarios.ts";
 import { ASKED, completionOf, eventsOf, type Json, streamOf, wholeOf } from "./support.ts";
+import { failureOf } from "../../support/errors.ts";
 
 /*
  * Traps of the Responses API, by the numbers of the list that the format was made by. 9 (content indexes), 10 (numbers) and 16 (`error`
@@ -42,15 +43,7 @@ const hello = chunks((writer, out) => writer.text({ case: "text", value: "Hello"
 const types = (list: readonly CompletionChunk[]): unknown[] => eventsOf(streamOf(list)).map(({ type }) => type);
 
 /** The message of a failure. */
-function refusal(asked: object): Failure {
-  try {
-    readResponsesRequest({ ...ASKED, ...asked });
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("it was read");
-}
+const refusal = (asked: object): Failure => failureOf(() => readResponsesRequest({ ...ASKED, ...asked }));
 
 const read = (asked: object): ReturnType<typeof readResponsesRequest> => readResponsesRequest({ ...ASKED, ...asked });
 const tool = (name: string): object => ({ type: "function", name });

@@ -99,6 +99,13 @@ describe("an administration key", () => {
     );
   });
 
+  it("explains routes for keys only that it may read", async () => {
+    const keyId = (await ada.key.create({ name: "of ada" })).key!.id;
+    const asked = { keyId, completion: { model: "gpt-5" } };
+    expect(await fieldOf((await program(["models.test"])).model.explainRoute(asked))).toBe("key_id");
+    expect(await fieldOf((await program(["models.test", "keys.read"])).model.explainRoute(asked))).not.toBe("key_id");
+  });
+
   it("cannot have what its maker does not have, what needs a page, and unknown permissions", async () => {
     const bob = await site.signedUp("bob");
     await ada.account.update({ id: bob.id, role: AccountRole.ADMINISTRATOR });
@@ -215,7 +222,7 @@ describe("an administration key", () => {
     expect((await list(`${secret}x`, { cookie: ada.cookie() })).status).toBe(401);
   });
 
-  it("is told from a key for completions, on both sides", async () => {
+  it("is distinguished from a key for completions, on both sides", async () => {
     const { secret } = await program(["accounts.read"]);
     const { secret: apiKey } = await ada.key.create({ name: "for completions" });
     expect(await list(apiKey)).toMatchObject({

@@ -12,7 +12,7 @@ import type { Completions } from "../../../src/core/completions.ts";
 export class AnsweredCall {
   readonly request: CompletionRequest;
   readonly call: Call;
-  /** Whether whoever reads it has had its end, or has left. */
+  /** Whether its reader has got its end, or has left. */
   isOver = false;
   readonly #texts: string[] = [];
   #next = Promise.withResolvers<void>();

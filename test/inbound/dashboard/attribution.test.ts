@@ -1,33 +1,25 @@
-import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { BudgetHolder } from "../../../gen/parley/console/v1/attribution_pb.js";
 import { BudgetPeriod, RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
 type Person = Browser & { readonly id: string };
 
-let store: Store;
-let dataDir: string;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let [ada, bob]: Person[] = [];
 /** A key of Bob's, with 0.30 USD a month for each end user. */
 let keyId: string;
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-attribution-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", store });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
   const attributionLimits = { endUserBudgetMicroUsd: 300_000n, endUserBudgetPeriod: BudgetPeriod.MONTH };
   keyId = (await bob.key.create({ name: "app", attributionLimits })).key!.id;
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 const ANN = { holder: BudgetHolder.END_USER, name: "ann@example.com" };
 
@@ -119,7 +111,7 @@ it("refuses a key that has expired after its rotation: its successor, locked sin
 it("an account's lists are read one after the other, as reports are", async () => {
   let began = 0;
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-  const list: Store["attributedBudgets"]["list"] = async () => {
+  const list: MemoryStores["attributedBudgets"]["list"] = async () => {
     began += 1;
     await ended;
     return { budgets: [], count: 0 };

@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { AlertRule, AlertSeverity, ChannelKind } from "../../../gen/parley/console/v1/alert_pb.js";
@@ -6,11 +5,10 @@ import { AuditExportFormat } from "../../../gen/parley/console/v1/audit_pb.js";
 import { parseConfig } from "../../../src/config/parse.ts";
 import { credentialCipherOf } from "../../../src/gateway/account-credentials.ts";
 import { alertPortsOf } from "../../../src/gateway/alerts.ts";
-import { openStore } from "../../../src/store/store.ts";
 import { findingOf } from "../../store/contracts/alert-store.ts";
 import { errorOf, fieldOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import { openTestStore } from "../../support/test-store.ts";
 
 let site: ConsoleUnderTest;
 beforeEach(async () => {
@@ -48,18 +46,13 @@ describe("an entry of the audit log", () => {
   });
 
   it("has changes of channels, thresholds and muted alerts, without addresses", async () => {
-    const dataDir = await makeDataDir("parley-audit-alerts-");
-    const store = await openStore({ dataDir, databaseUrl: undefined });
+    const { store, dataDir } = await openTestStore();
     const credentials = credentialCipherOf({ accountCredentials: {}, dataDir, providers: [] });
     const config = parseConfig({ file: undefined, text: "", env: {} });
     const alerts = (access: ConsoleUnderTest["access"]) =>
       alertPortsOf({ store, credentials, inForce: () => config }, access);
     const withAlerts = await startConsole({ alerts });
-    onTestFinished(async () => {
-      withAlerts.close();
-      await store.close();
-      rmSync(dataDir, { recursive: true });
-    });
+    onTestFinished(() => withAlerts.close());
     const ada = await withAlerts.signedUp("ada");
     const open = [{ finding: findingOf(), receivers: [] }];
     await store.alerts.apply({ nowMs: withAlerts.access.clock.now(), seen: [], open, resolve: [] });
@@ -108,7 +101,7 @@ describe("an entry of the audit log", () => {
       },
       { action: "alert_channel_created", object, afterJson: fields("all", "warning") },
     ]);
-    expect(JSON.stringify(withAlerts.access.audit.entries)).not.toContain("example.com");
+    expect(JSON.stringify(withAlerts.access.stores.entries())).not.toContain("example.com");
   });
 });
 
@@ -150,7 +143,11 @@ describe("an export of the audit log", () => {
     for await (const { text } of ada.audit.export({})) sizes.push(text.split("\n").length - 1);
     expect(sizes).toEqual([100, 100, 100, 100, 100, 100, 2]);
     const { audit } = site.access;
-    const [list, asked, answer] = [audit.list, Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [list, asked, answer] = [
+      audit.list.bind(audit),
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+    ];
     let waiting = 0;
     audit.list = async (query) => {
       waiting += 1;

@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => site.close());
 
-it("an account has at most 32 calls under way, half of them in one session, and others have theirs", async () => {
+it("an account has at most 32 calls in flight, half of them in one session, and others have theirs", async () => {
   const ada = await site.signedUp("ada");
   const bob = await site.signedUp("bob");
   const again = site.browser();
@@ -44,7 +44,7 @@ it("an account has at most 32 calls under way, half of them in one session, and 
     "This account has reached the maximum of 32 concurrent dashboard calls. Try again when one completes.",
   );
   expect(await bob.key.list({})).toBeDefined();
-  // What anybody may call: signing out above all.
+  // Calls without a session: signing out above all.
   expect((await ada.session.getSession({})).session?.account?.id).toBe(ada.id);
   answer();
   await Promise.all(reports);

@@ -35,8 +35,8 @@ describe("a call from a page", () => {
     ["of another port", { origin: "http://127.0.0.1:1" }, 403],
     ["of a sandboxed frame", { origin: "null" }, 403],
     ["with an empty Origin", { origin: "" }, 403],
-    ["at a stranger's name for this address", { host: "evil.example" }, 403],
-    ["at a stranger's name that looks like ours", { host: "127.0.0.1.evil.example" }, 403],
+    ["at another host's name for this address", { host: "evil.example" }, 403],
+    ["at another host's name that looks like ours", { host: "127.0.0.1.evil.example" }, 403],
     ["at localhost", { host: "localhost:8080", origin: "http://localhost:8080" }, 200],
     ["at an IPv6 address", { host: "[::1]:8080", origin: "http://[::1]:8080" }, 200],
     ["behind a proxy with TLS", { host: "10.0.0.1", origin: "https://10.0.0.1" }, 200],
@@ -47,13 +47,14 @@ describe("a call from a page", () => {
     ["with two content types", { "content-type": "text/plain, application/json" }, 400],
     ["with a streaming content type", { "content-type": "application/connect+json" }, 400],
   ])("%s is answered with the right status: %o, %i", async (_, given, status) => {
-    const before = site.access.store.sessions.size;
+    const sessions = (): number => site.access.stores.rows("sessions").length;
+    const before = sessions();
     const headers = Object.fromEntries(
       Object.entries({ ...JSON_TYPE, ...given }).map(([name, value]) => [name, value === "own" ? ownOrigin() : value]),
     );
     const answer = await site.send(SIGN_IN, { headers, body: CREDENTIALS });
     expect(answer.status).toBe(status);
-    expect(site.access.store.sessions.size - before).toBe(status === 200 ? 1 : 0);
+    expect(sessions() - before).toBe(status === 200 ? 1 : 0);
     await site.access.store.removeSessions("acct_default");
     site.access.clock.advance(60_000);
   });
@@ -63,7 +64,7 @@ describe("a call from a page", () => {
     ["of this origin, in bytes", { "content-type": "application/connect+proto" }, 200, "unauthenticated"],
     ["of another site", { "sec-fetch-site": "cross-site" }, 403, "permission_denied"],
     ["of another origin", { origin: "http://evil.example" }, 403, "permission_denied"],
-    ["at a stranger's name for this address", { host: "evil.example" }, 403, "permission_denied"],
+    ["at another host's name for this address", { host: "evil.example" }, 403, "permission_denied"],
     ["with a form's content type", { "content-type": "application/x-www-form-urlencoded" }, 400, "invalid_argument"],
     ["with a plain text", { "content-type": "text/plain" }, 400, "invalid_argument"],
     ["with another kind of call's content type", { "content-type": "application/json" }, 400, "invalid_argument"],
@@ -93,7 +94,7 @@ describe("a call from a page", () => {
     const query = `?connect=v1&encoding=json&message=${encodeURIComponent(CREDENTIALS)}`;
     const answer = await site.send(SIGN_IN + query, { method, headers: JSON_TYPE });
     expect(answer.status).toBe(400);
-    expect(site.access.store.sessions.size).toBe(0);
+    expect(site.access.stores.rows("sessions")).toEqual([]);
   });
 
   it("gets no permission for other origins, even where /v1 gives it", async () => {
@@ -157,7 +158,7 @@ describe("every answer", () => {
     expect(JSON.parse(answer.text)).toMatchObject({ code: "unimplemented" });
   });
 
-  it("demands TLS from then on when that is in front", async () => {
+  it("requires TLS from then on behind a listener with TLS", async () => {
     const secure = await startConsole({ publicUrl: "https://parley.example" });
     const answer = await secure.send(GET_SESSION, { headers: { ...JSON_TYPE, host: "parley.example" }, body: "{}" });
     expect(answer.headers).toMatchObject({ ...EXPECTED, "strict-transport-security": "max-age=31536000" });
@@ -295,7 +296,7 @@ describe("who may call what", () => {
     return ["owner", "administrator", "developer", "viewer"];
   }
 
-  /** What a stream that would go on for ever is asked for, so that it ends. */
+  /** A request of an endless stream with which it ends. */
   const ENDING: Readonly<Record<string, string>> = { "RequestService/Watch": '{"filter":{"outcome":"none"}}' };
 
   const all = SERVICES.flatMap(({ typeName, methods }) =>
@@ -308,7 +309,7 @@ describe("who may call what", () => {
     expect([...POLICIES.keys()].toSorted()).toEqual(all.map((path) => `/parley.console.v1.${path}`).toSorted());
   });
 
-  // What goes on as long as somebody looks has no answer to wait for: request-watch.test.ts.
+  // An endless stream has no answer to wait for: watch.test.ts.
   const answered = all.filter((path) => path !== "RequestService/Watch");
   it.each(answered)("%s: nobody, API key, every role, each fresh and not", async (path) => {
     const own = await startConsole();
@@ -402,7 +403,7 @@ describe("the caller's network", () => {
     expect(find({ remoteAddress, forwardedFor })).toBe(network);
   });
 
-  it("is told of once when it is hidden behind a proxy that nobody trusts", () => {
+  it("is reported once when a proxy that is not trusted hides it", () => {
     let told = 0;
     const findBehind = createNetworkFinder({ trustedProxies: [], onUntrusted: () => (told += 1) });
     findBehind({ remoteAddress: "127.0.0.1", forwardedFor: undefined });

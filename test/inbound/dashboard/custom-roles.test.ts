@@ -50,7 +50,7 @@ describe("a custom role", () => {
     await bob.team.setMember({ teamId: team, accountId: ada.id, role: TeamRole.VIEWER });
   });
 
-  it("changes at once for those who have it, and is removed when nobody does", async () => {
+  it("changes at once for those who have it, and is removed when no account does", async () => {
     const id = await makeRole("Support", ["accounts.read"]);
     await give(id);
     await bob.account.list({});
@@ -130,7 +130,7 @@ describe("a custom role", () => {
     await eve.factor.reset({ id: bob.id });
   });
 
-  it("gives nobody, also not its holder, a role in a team that allows more", async () => {
+  it("gives no account, also not its holder, a role in a team that allows more", async () => {
     const team = (await ada.team.create({ name: "Search" })).team!.account!.id;
     await give(await makeRole("Member desk", ["members.read", "members.write"]));
     const eve = await site.signedUp("eve");
@@ -141,7 +141,7 @@ describe("a custom role", () => {
     await bob.team.setMember({ teamId: team, accountId: eve.id, role: TeamRole.MAINTAINER });
   });
 
-  it("makes nobody a developer, in the own account and in teams, by a holder who is a viewer there", async () => {
+  it("makes no account a developer, in the own account and in teams, by a holder who is a viewer there", async () => {
     const permissions = ["roles.write", "accounts.read", "accounts.write", "profile.write"];
     const id = await makeRole("Role keeper", permissions, AccountRole.VIEWER);
     await give(id);

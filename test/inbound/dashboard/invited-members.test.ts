@@ -1,34 +1,26 @@
-import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { PERMISSIONS_EVERYWHERE } from "../../../src/access/permissions.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
 type Person = Browser & { readonly id: string };
 
-let store: Store;
-let dataDir: string;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let [ada, bob]: Person[] = [];
 let [red, blue] = ["", ""];
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-invited-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", store });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
   [red, blue] = [await makeTeam("red"), await makeTeam("blue")];
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 async function makeTeam(name: string): Promise<string> {
   return (await ada!.team.create({ name })).team!.account!.id;

@@ -87,10 +87,10 @@ describe("keys", () => {
   it("that name a thousand models come in shorter pages, one list of an account at a time", async () => {
     const bob = await site.signedUp("bob");
     await bob.key.create({ name: "first" });
-    const [row] = [...site.keys.rows.values()];
+    const [record] = await site.keys.list();
     const models = Array.from({ length: 1_500 }, (_, index) => `vendor/model-with-a-long-name-${index}`);
     for (let index = 1; index < 40; index += 1)
-      await site.keys.insert({ hash: `hash ${index}`, record: { ...row!.record, id: `key_${index}`, models } });
+      await site.keys.insert({ hash: `hash ${index}`, record: { ...record!, id: `key_${index}`, models } });
     const ids: string[] = [];
     let pageToken = "";
     do {
@@ -118,9 +118,9 @@ describe("keys", () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const { key: first } = await bob.key.create({ name: "first" });
-    const [row] = [...site.keys.rows.values()];
+    const [record] = await site.keys.list();
     for (let index = 1; index < 1_000; index += 1) {
-      await site.keys.insert({ hash: `hash ${index}`, record: { ...row!.record, id: `key_${index}` } });
+      await site.keys.insert({ hash: `hash ${index}`, record: { ...record!, id: `key_${index}` } });
     }
     for (const act of [bob.key.create({ name: "more" }), ada.key.create({ name: "more", accountId: bob.id })]) {
       const error = await errorOf(act);

@@ -13,6 +13,7 @@ import type { Attempt } from "../../../src/core/attempt.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { createRoute } from "../../../src/core/route.ts";
+import { histogramOf } from "../../../src/ledger/latency-histogram.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
 let site: ConsoleUnderTest;
@@ -48,7 +49,7 @@ function complete(outcome: Attempt["outcome"], firstContentMs?: number): void {
 }
 
 describe("models", () => {
-  it("are told to members in the order of the registry, with what they can do and what they cost", async () => {
+  it("are listed for members in the order of the configuration, with capabilities and prices", async () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imageOutput: 120_000_000 });
@@ -82,7 +83,7 @@ describe("models", () => {
     expect(models[1]?.price).toBeUndefined();
   });
 
-  it("with targets are told with these, and are no upstream models", async () => {
+  it("with targets are listed with these, and are no upstream models", async () => {
     const ada = await site.signedUp("ada");
     const targets = [{ model: wordsModel(), weight: 1, when: undefined }];
     site.models.push(
@@ -97,7 +98,7 @@ describe("models", () => {
     expect((await ada.settings.get({})).models.map(({ id }) => id)).toEqual(["words", "pictures", "chat"]);
   });
 
-  it("say how they are doing now", async () => {
+  it("have their present health", async () => {
     const ada = await site.signedUp("ada");
     for (let ms = 1; ms <= 20; ms += 1) complete("served", ms);
     complete("upstream_unavailable");
@@ -133,7 +134,7 @@ describe("models", () => {
 });
 
 describe("upstream models", () => {
-  it("are told to administrators with the IDs that lead to them and their latest failures", async () => {
+  it("are listed for administrators with the IDs that lead to them and their latest failures", async () => {
     const ada = await site.signedUp("ada");
     site.models.push({ ...site.models[0]!, id: "words-latest" });
     complete("served", 5);
@@ -165,7 +166,7 @@ describe("upstream models", () => {
     expect(timestampMs(since!)).toBeLessThanOrEqual(timestampMs(time!));
   });
 
-  it("are told over all processes by the half hour, with the breakers of each", async () => {
+  it("have the attempts of all processes by the half hour, with the breakers of each", async () => {
     const ada = await site.signedUp("ada");
     const nowMs = site.access.clock.now();
     const count = (minutesAgo: number, outcome: string, attempts: number) => {
@@ -198,6 +199,10 @@ describe("upstream models", () => {
       count(1, "served", 1),
       count(25 * 60, "served", 1),
     ];
+    const { atMs } = count(60, "served", 1);
+    site.history.latencies = [
+      { target, atMs, firstContent: histogramOf([]), duration: histogramOf([300, 300, 4_000]) },
+    ];
     const words = { provider: "scripted", name: "words-upstream" };
     const pictures = { provider: "scripted", name: "pictures-upstream" };
     const { targets, replicas, since, until } = await ada.model.listTargetHistory({ targets: [pictures, words] });
@@ -207,6 +212,11 @@ describe("upstream models", () => {
       [11n, 2n],
       [1n, 0n],
     ]);
+    expect(targets[1]?.periods.map(({ firstContent, duration }) => [firstContent, duration?.count])).toEqual([
+      [undefined, 3n],
+      [undefined, undefined],
+    ]);
+    expect(targets[1]?.periods[0]?.duration).toMatchObject({ p50Ms: 437.5, p95Ms: expect.closeTo(4_625) as number });
     expect(targets[1]?.periods[0]?.outcomes.map(({ outcome }) => outcome)).toEqual([
       "served",
       "skipped",
@@ -258,7 +268,7 @@ describe("a test of a model", () => {
     return { ada: await tested.signedUp("ada"), tested };
   };
 
-  it("tells how long the provider took, or why it did not answer and what to look at", async () => {
+  it("says how long the provider took, or why it did not answer and what to look at", async () => {
     const outcomes: (number | Failure)[] = [
       321,
       new Failure("upstream_refused_us", "The provider refused the credential.", { upstreamStatus: 401 }),

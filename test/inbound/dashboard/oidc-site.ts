@@ -1,4 +1,4 @@
-import type { AccessContext } from "../../../src/access/context.ts";
+import type { AccessUnderTest } from "../../access/set-up.ts";
 import { parseConfig } from "../../../src/config/parse.ts";
 import { signInRulesOf } from "../../../src/gateway/access.ts";
 import { oidcOf } from "../../../src/gateway/oidc.ts";
@@ -16,7 +16,7 @@ import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 export interface OidcSite {
   readonly site: ConsoleUnderTest;
   readonly provider: OidcProviderUnderTest;
-  readonly access: AccessContext;
+  readonly access: AccessUnderTest;
   readonly url: string;
   /** Reasons and causes in the log. */
   readonly logged: { readonly reason: string; readonly cause: string }[];

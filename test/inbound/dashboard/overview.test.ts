@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -6,35 +5,27 @@ import { TargetState } from "../../../gen/parley/console/v1/overview_pb.js";
 import { createKey, updateKey } from "../../../src/access/keys.ts";
 import { monthOf } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry } from "../../store/contracts/entries.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 let nowMs: number;
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-overview-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  const { ledger, usage, refusals, keyNotices } = store;
-  site = await startConsole({ signUp: "open", ledger, usage, refusals, keyNotices });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
   nowMs = site.access.clock.now();
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 const at = (startedAtMs: number, changes: Parameters<typeof entry>[0] = {}) =>
   entry({ startedAtMs, endedAtMs: startedAtMs + 10, costMicroUsd: 1_000, firstContentMs: 20, ...changes });
@@ -101,6 +92,7 @@ describe("the overview", () => {
     const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 10_000 };
     for (const { id } of [soon, spent]) await updateKey(keys, id, { by: "administrator", limits });
     await store.ledger.insert([at(nowMs, { keyId: spent.id, costMicroUsd: 9_000 }), at(nowMs, { keyId: soon.id })]);
+    await store.ledger.flush();
     const count = { atMs: nowMs, accountId: refused.accountId, model: "m", refused: 3 };
     await store.refusals.add(
       [
@@ -125,6 +117,15 @@ describe("the overview", () => {
       ["refused", 0, 6, false],
     ]);
     expect((await bob.overview.get({})).keys).toEqual([]);
+  });
+
+  it("names no keys without the permission to read them", async () => {
+    const keys = { store: store.keys, clock: site.access.clock };
+    await createKey(keys, { name: "soon", lifetimeMs: DAY_MS });
+    expect((await ada.overview.get({})).keys).toHaveLength(1);
+    const { secret } = await ada.adminKey.create({ name: "billing", permissions: ["usage.read"] });
+    const program = site.browser({ authorization: `Bearer ${secret}` });
+    expect((await program.overview.get({})).keys).toEqual([]);
   });
 
   it("has unhealthy targets and the steps of the first day for administrators only", async () => {

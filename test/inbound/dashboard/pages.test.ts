@@ -144,7 +144,7 @@ describe("the pages", () => {
     });
   });
 
-  it("are only for names that nobody else can give", async () => {
+  it("are only for host names of the installation", async () => {
     for (const host of ["evil.example", "127.0.0.1.evil.example"]) {
       const { status, text } = await site.send("/keys", { method: "GET", headers: { host } });
       expect(status).toBe(403);
@@ -182,7 +182,7 @@ describe("the pages", () => {
 });
 
 describe("a file of the pages", () => {
-  it("is kept for good, because its name changes with its content", async () => {
+  it("is cached without a limit, because its name changes with its content", async () => {
     const { status, headers, text } = await site.send(ASSET, { method: "GET" });
     expect({ status, text }).toEqual({ status: 200, text: SCRIPT });
     expect(headers).toMatchObject({

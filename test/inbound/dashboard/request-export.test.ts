@@ -1,35 +1,26 @@
-import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ExportFormat, RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
 import { exportRequests } from "../../../src/inbound/dashboard/request-export.ts";
-import { connect } from "../../../src/store/database.ts";
 import { createSortedLog } from "../../../src/store/ledger/sorted-log.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { attemptOf } from "../../support/attempt.ts";
 import { writeHistory } from "../../support/history.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-export-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 /** The file of an export, the number of its requests and of its pieces. */
 async function exported(of: Browser, asked: Parameters<Browser["request"]["export"]>[0]) {
@@ -163,8 +154,7 @@ describe("an export of requests", () => {
     expect((await costs({ order: RequestOrder.COST, ascending: true })).costs).toEqual(highest.costs.toReversed());
     expect((await errorOf(costs({ order: 77 as RequestOrder }))).code).toBe(Code.InvalidArgument);
 
-    const database = await connect({ dataDir, databaseUrl: undefined });
-    const ledger = { ...store.ledger, ...createSortedLog(database, { window: 1_100 }) };
+    const ledger = { ...store.ledger, ...createSortedLog(store.database, { window: 1_100 }) };
     const ports = { ledger, refusals: store.refusals, keys: site.keys, feed: site.feed };
     const asked = {
       filter: {},
@@ -179,7 +169,6 @@ describe("an export of requests", () => {
       count += piece.count;
       isCut = piece.isCut;
     }
-    await database.close();
     expect([count, isCut]).toEqual([1_101, true]);
   });
 

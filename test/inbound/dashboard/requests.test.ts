@@ -1,43 +1,29 @@
-import { rmSync } from "node:fs";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { NO_CALLER, type LedgerEntry } from "../../../src/core/ledger.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { kept as keptRecord, refusal } from "./ended-requests.ts";
+import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import { AttemptOutcome } from "../../../gen/parley/v1/report_pb.js";
 import { attemptOf } from "../../support/attempt.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-requests-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
-
-async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
-  return call.then(
-    () => expect.fail("the call succeeded"),
-    (reason: unknown) => ConnectError.from(reason),
-  );
-}
+afterEach(() => site.close());
 
 describe("the list of requests", () => {
   it("is of one's own account for members, whatever they ask", async () => {
@@ -154,7 +140,7 @@ describe("one request", () => {
       expect((await errorOf(ada.request.get({ id }))).code).toBe(Code.InvalidArgument);
   });
 
-  it("is found although it was refused, with what its caller was told", async () => {
+  it("is found although it was refused, with its caller's error message", async () => {
     const record = refusal(bob.id, { requestId: "req_refused" });
     site.feed.record(record);
     for (const id of [record.completionId, "req_refused"]) {
@@ -232,14 +218,14 @@ describe("one request", () => {
       message: "Slow down.",
     });
     const own = refused({ accountId: bob.id, requestId: "req_slow", endedAtMs: served.endedAtMs + 1 });
-    const stranger = refused({ accountId: NO_CALLER, keyId: NO_CALLER, outcome: "unauthenticated", endedAtMs: NOON });
-    await store.refusals.add([], [own, stranger]);
+    const keyless = refused({ accountId: NO_CALLER, keyId: NO_CALLER, outcome: "unauthenticated", endedAtMs: NOON });
+    await store.refusals.add([], [own, keyless]);
     const idsOf = async (browser: Browser, filter = {}) =>
       (await browser.request.list({ filter })).requests.map(({ id }) => id);
-    const [ownId, strangerId] = [own.entry.completionId, stranger.entry.completionId];
+    const [ownId, keylessId] = [own.entry.completionId, keyless.entry.completionId];
     expect(await idsOf(bob)).toEqual([ownId, served.completionId]);
-    expect(await idsOf(ada)).toEqual([ownId, served.completionId, strangerId]);
-    expect(await idsOf(ada, { keyId: NO_CALLER })).toEqual([strangerId]);
+    expect(await idsOf(ada)).toEqual([ownId, served.completionId, keylessId]);
+    expect(await idsOf(ada, { keyId: NO_CALLER })).toEqual([keylessId]);
     expect(await idsOf(ada, { outcome: "rate_limited" })).toEqual([ownId]);
     for (const id of [ownId, "req_slow"])
       expect((await bob.request.get({ id })).request).toMatchObject({
@@ -247,7 +233,7 @@ describe("one request", () => {
         message: "Slow down.",
         refused: true,
       });
-    expect((await errorOf(bob.request.get({ id: strangerId }))).code).toBe(Code.InvalidArgument);
-    expect((await ada.request.get({ id: strangerId })).request).toMatchObject({ accountId: NO_CALLER, refused: true });
+    expect((await errorOf(bob.request.get({ id: keylessId }))).code).toBe(Code.InvalidArgument);
+    expect((await ada.request.get({ id: keylessId })).request).toMatchObject({ accountId: NO_CALLER, refused: true });
   });
 });

@@ -21,13 +21,10 @@ import { TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
-import type { AlertStore } from "../../../src/alerts/alert-store.ts";
-import type { AuditStreamStore } from "../../../src/alerts/audit-stream-store.ts";
 import { thresholdsInForce } from "../../../src/alerts/thresholds.ts";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
+import type { KeyStore } from "../../../src/access/key-store.ts";
 import { type AuditLog, createAuditLog } from "../../../src/access/audit-log.ts";
-import { MAX_SAVED_FILTERS } from "../../../src/access/saved-filters.ts";
-import type { StoredStop } from "../../../src/access/stops.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
@@ -40,74 +37,14 @@ import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
 import type { Store } from "../../../src/store/store.ts";
-import type { AttemptCount, KnownReplica } from "../../../src/ledger/target-history.ts";
-import { type LatencyQuery, totalOf, type UsageQuery, type UsageStore } from "../../../src/ledger/usage-store.ts";
+import type { AttemptCount, KnownReplica, StepLatencies } from "../../../src/ledger/target-history.ts";
 import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
-import { memoryKeyStore } from "../../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import { roomyAdmission } from "../../support/admission.ts";
 import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 import { errorOf } from "./errors.ts";
 import { idleServices } from "../../support/idle-services.ts";
-
-/** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
-const EMPTY_LEDGER: ConsolePorts["ledger"] = {
-  list: async () => ({ entries: [], next: undefined }),
-  listSorted: async () => ({ entries: [], next: undefined, sortedSinceMs: undefined }),
-  find: async () => undefined,
-  async spending(subjects) {
-    return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
-  },
-};
-
-const NO_REFUSALS: ConsolePorts["refusals"] = {
-  list: async () => ({ requests: [], next: undefined }),
-  find: async () => undefined,
-};
-
-const NO_NOTICES: ConsolePorts["keyNotices"] = { expiring: async () => [], nearBudget: async () => [] };
-
-/** Saved filters of one account after the other, in memory. */
-function memoryFilters(): ConsolePorts["savedFilters"] {
-  const saved = new Map<string, Map<string, string>>();
-  const of = (accountId: string): Map<string, string> => saved.get(accountId) ?? new Map<string, string>();
-  return {
-    list: async (accountId) => [...of(accountId)].map(([name, query]) => ({ name, query })),
-    async save(accountId, { name, query }) {
-      const filters = of(accountId);
-      if (filters.size >= MAX_SAVED_FILTERS && !filters.has(name)) return false;
-      saved.set(accountId, filters.set(name, query));
-      return true;
-    },
-    remove: async (accountId, name) => void of(accountId).delete(name),
-  };
-}
-
-/** Stops of any account, in memory. */
-function memoryStops(): ConsolePorts["stops"] {
-  const stops = new Map<string, readonly StoredStop[]>();
-  return {
-    list: async (accountIds = [...stops.keys()]) =>
-      accountIds.flatMap((accountId) => (stops.get(accountId) ?? []).map((stop) => ({ ...stop, accountId }))),
-    async change(accountId, change) {
-      stops.set(accountId, change(stops.get(accountId) ?? []));
-      return true;
-    },
-  };
-}
-
-/** Without end users and sessions; what changes them has tests with a database. */
-const NO_ATTRIBUTED: ConsolePorts["attributedBudgets"] = {
-  list: async () => ({ budgets: [], count: 0 }),
-  find: async () => undefined,
-  setLimit: async () => undefined,
-};
-
-/** Usage that remembers what it was asked, and answers that there is none. */
-interface AskedUsage extends UsageStore {
-  readonly asked: (UsageQuery | LatencyQuery)[];
-}
 
 /** One browser: a client with a cookie of its own. */
 export interface Browser {
@@ -135,20 +72,29 @@ export interface Browser {
   readonly setCookies: string[];
 }
 
+/** The stores of a console. */
+export type ConsoleStores = Pick<
+  Store,
+  "accounts" | "attributedBudgets" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
+>;
+
 export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
-  readonly keys: ReturnType<typeof memoryKeyStore>;
-  readonly usage: AskedUsage;
+  readonly keys: KeyStore;
   readonly feed: RequestFeed;
   readonly models: (Model | Route)[];
   readonly health: HealthRecorder;
   /** By model ID. */
   readonly rests: Map<string, Opening>;
-  /** Attempts in the history of targets, and the processes that wrote it. */
-  readonly history: { counts: readonly AttemptCount[]; replicas: readonly KnownReplica[] };
+  /** Attempts and latencies in the history of targets, and the processes that wrote it. */
+  readonly history: {
+    counts: readonly AttemptCount[];
+    latencies: readonly StepLatencies[];
+    replicas: readonly KnownReplica[];
+  };
   readonly refusals: Refusal[];
   readonly server: HttpServer;
-  /** The calls under way. */
+  /** The calls in flight. */
   readonly calls: Calls;
   /** A browser without cookies, which sends these headers with each of its requests. */
   browser(headers?: Readonly<Record<string, string>>): Browser;
@@ -207,26 +153,10 @@ const NOTHING_STORED: ConsolePorts["stored"] = {
   test: never,
 };
 
-/** Receivers of the audit log; what changes them has tests with a database. */
-const NO_STREAMS: AuditStreamStore = {
-  streams: never,
-  insertStream: never,
-  removeStream: never,
-  claimStreams: never,
-  noteProgress: never,
-  resealStreams: never,
-};
-
-/** Without alerts and channels; what changes them has tests with a database. */
-function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
-  const store = {
-    list: async () => [],
-    find: async () => undefined,
-    channels: async () => [],
-    countActive: async () => 0,
-  };
+/** Alerts and channels; what changes them has tests of its own. */
+function alertsOf({ clock, log, stores: { alerts: store } }: AccessUnderTest): ConsolePorts["alerts"] {
   return {
-    store: store as unknown as AlertStore,
+    store,
     clock,
     log,
     cipher: { seal: never, open: never },
@@ -240,22 +170,11 @@ function noAlerts({ clock, log }: AccessUnderTest): ConsolePorts["alerts"] {
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
+/** The console behind the real HTTP entrance on a free port, with a database in memory, or with parts of this one. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<
-      Pick<
-        ConsolePorts,
-        | "ledger"
-        | "usage"
-        | "refusals"
-        | "keyNotices"
-        | "admission"
-        | "savedFilters"
-        | "contents"
-        | "contentKeptMs"
-        | "traceUrl"
-      >
+      Pick<ConsolePorts, "ledger" | "usage" | "admission" | "savedFilters" | "contents" | "contentKeptMs" | "traceUrl">
     > &
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
@@ -265,12 +184,9 @@ export async function startConsole(
       readonly port?: number;
       /** The OpenID provider, on the clock of the console. */
       readonly oidc?: (clock: FakeClock) => ConsolePorts["oidc"];
-      /** In place of what is in memory. */
-      readonly store?: Pick<
-        Store,
-        "accounts" | "attributedBudgets" | "audit" | "keys" | "ledger" | "usage" | "refusals" | "keyNotices" | "stops"
-      >;
-      /** Makes the alerts with the access of the console. Default: there are none. */
+      /** In place of stores in memory. */
+      readonly store?: ConsoleStores;
+      /** Makes the alerts with the access of the console. Default: those of its database, without channels. */
       readonly alerts?: (access: AccessUnderTest) => ConsolePorts["alerts"];
     } = {},
 ): Promise<ConsoleUnderTest> {
@@ -279,11 +195,9 @@ export async function startConsole(
     trustedProxies = [],
     files,
     store,
-    ledger: kept = store?.ledger,
-    usage: used = store?.usage,
-    refusals: refusedBefore = store?.refusals ?? NO_REFUSALS,
-    keyNotices = store?.keyNotices ?? NO_NOTICES,
-    savedFilters = memoryFilters(),
+    ledger,
+    usage,
+    savedFilters,
     contents,
     contentKeptMs,
     traceUrl = () => undefined,
@@ -292,13 +206,13 @@ export async function startConsole(
     testModel = never,
     oidc,
     port = 0,
-    alerts = noAlerts,
+    alerts = alertsOf,
     ...others
   } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
   const access = setUpAccess(changes);
-  const keys = memoryKeyStore();
-  const usage = askedUsage();
+  const { keys } = access.stores;
+  const stores = { ...access.stores, ...store };
   const feed = new RequestFeed();
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
@@ -309,23 +223,23 @@ export async function startConsole(
   ];
   const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
   const rests = new Map<string, Opening>();
-  const history: ConsoleUnderTest["history"] = { counts: [], replicas: [] };
+  const history: ConsoleUnderTest["history"] = { counts: [], latencies: [], replicas: [] };
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
       access: { ...access, ...(store !== undefined && { store: store.accounts, log: logOf(store, access.clock) }) },
-      audit: store?.audit ?? access.audit,
-      auditStreams: { ...noAlerts(access), streams: NO_STREAMS, ends: never },
-      keys: store?.keys ?? keys,
-      ledger: kept ?? EMPTY_LEDGER,
-      usage: used ?? usage,
-      refusals: refusedBefore,
-      keyNotices,
-      savedFilters,
+      audit: stores.audit,
+      auditStreams: { ...alertsOf(access), streams: stores.auditStreams, ends: never },
+      keys: stores.keys,
+      ledger: ledger ?? stores.ledger,
+      usage: usage ?? stores.usage,
+      refusals: stores.refusals,
+      keyNotices: stores.keyNotices,
+      savedFilters: savedFilters ?? stores.savedFilters,
       contents,
       contentKeptMs,
-      stops: store?.stops ?? memoryStops(),
-      attributedBudgets: store?.attributedBudgets ?? NO_ATTRIBUTED,
+      stops: stores.stops,
+      attributedBudgets: stores.attributedBudgets,
       traceUrl,
       database: "sqlite",
       installation: () => ({ providerConnected: false, addressSecured: true, database: "sqlite" }),
@@ -337,6 +251,7 @@ export async function startConsole(
       targets: {
         read: async ({ targets, sinceMs }) =>
           history.counts.filter(({ target, atMs }) => targets.includes(target) && atMs >= sinceMs),
+        readLatencies: async () => history.latencies,
         replicas: async () => history.replicas,
       },
       configuration: () => CONFIGURATION,
@@ -371,7 +286,6 @@ export async function startConsole(
   return {
     access,
     keys,
-    usage,
     feed,
     models,
     health,
@@ -451,22 +365,4 @@ function send(port: number, path: string, { method = "POST", headers = {}, body 
     });
     request.end(body);
   });
-}
-
-function askedUsage(): AskedUsage {
-  const asked: AskedUsage["asked"] = [];
-  return {
-    asked,
-    async summarize(query) {
-      asked.push(query);
-      return { rows: [], total: totalOf([]), isChosenByDay: query.by === "account", cutSinceMs: undefined };
-    },
-    async latency(query) {
-      asked.push(query);
-      return { overall: undefined, points: [], sinceMs: undefined };
-    },
-    prune: async () => 0,
-    pruneMinutes: async () => 0,
-    rank: async () => 0,
-  };
 }

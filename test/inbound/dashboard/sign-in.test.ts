@@ -37,7 +37,7 @@ async function guess(browser: Browser, emails: readonly string[]): Promise<(Code
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
 
 describe("wrong passwords for somebody's address", () => {
-  it("keep neither a known browser nor another network from signing in", async () => {
+  it("do not prevent a known browser or another network from signing in", async () => {
     const bob = site.browser(HOME);
     await bob.session.signUp({ ...BOB, name: "bob" });
     await bob.session.signOut({});
@@ -52,7 +52,7 @@ describe("wrong passwords for somebody's address", () => {
     await site.browser(ELSEWHERE).session.signIn(BOB);
   });
 
-  it("keep nobody who is signed in from what needs a fresh password", async () => {
+  it("do not prevent people who are signed in from what needs a fresh password", async () => {
     const bob = site.browser(HOME);
     await bob.session.signUp({ ...BOB, name: "bob" });
     await guess(
@@ -66,7 +66,7 @@ describe("wrong passwords for somebody's address", () => {
 });
 
 describe("guesses at addresses without an account", () => {
-  it("keep nobody on the same network from signing in", async () => {
+  it("do not prevent others on the same network from signing in", async () => {
     const codes = await guess(
       site.browser(ATTACKER),
       times(24, (at) => `nobody${at}@example.com`),

@@ -1,50 +1,40 @@
-import { rmSync } from "node:fs";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import type { LedgerStore } from "../../../src/ledger/ledger-store.ts";
-import { connect } from "../../../src/store/database.ts";
 import { createSortedLog } from "../../../src/store/ledger/sorted-log.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { attemptOf } from "../../support/attempt.ts";
 import { refusal } from "./ended-requests.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
 const TRACE_URL = "https://traces.example.com/?id={trace_id}";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
-const start = async (ledger: LedgerStore): Promise<void> => {
-  site = await startConsole({ signUp: "open", ledger, refusals: store.refusals, traceUrl: () => TRACE_URL });
+const start = async (changes: (stores: MemoryStores) => Partial<LedgerStore> = () => ({})): Promise<void> => {
+  site = await startConsole({ signUp: "open", traceUrl: () => TRACE_URL });
+  store = site.access.stores;
+  Object.assign(store.ledger, changes(store));
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 };
 
-beforeEach(async () => {
-  dataDir = await makeDataDir("parley-sorted-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-});
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 describe("sorted requests", () => {
   const costs = Array.from({ length: 25 }, (_, index) => (index * 7) % 25);
 
   it("come in pages, without refused ones, and members get their own", async () => {
-    await start(store.ledger);
+    await start();
     site.feed.record(refusal(ada.id));
     await store.ledger.insert(
       costs.map((costMicroUsd, index) => entry({ costMicroUsd, accountId: index % 5 === 0 ? bob.id : ada.id })),
@@ -67,9 +57,7 @@ describe("sorted requests", () => {
   });
 
   it("are the latest ones where there are too many, on every page, and the answer says since when", async () => {
-    const database = await connect({ dataDir, databaseUrl: undefined });
-    const windowed = createSortedLog(database, { window: 12 });
-    await start({ ...store.ledger, ...windowed });
+    await start(({ database }) => createSortedLog(database, { window: 12 }));
     await store.ledger.insert(
       costs.map((costMicroUsd, index) => entry({ costMicroUsd, endedAtMs: NOON + index, durationMs: 0.1 + index })),
     );
@@ -88,12 +76,10 @@ describe("sorted requests", () => {
     expect(oldest.requests.map(({ endTime }) => timestampMs(endTime!))).toEqual([NOON + 12, NOON + 13]);
     const since = await ada.request.list({ ascending: true, filter: { until: timestampFromMs(NOON + 5) } });
     expect(since.requests.map(({ endTime }) => timestampMs(endTime!) - NOON)).toEqual([0, 1, 2, 3, 4]);
-    await database.close();
   });
 
-  it("of a token that nobody was given are the latest ones, too", async () => {
-    const database = await connect({ dataDir, databaseUrl: undefined });
-    await start({ ...store.ledger, ...createSortedLog(database, { window: 12 }) });
+  it("of a made-up token are the latest ones, too", async () => {
+    await start(({ database }) => createSortedLog(database, { window: 12 }));
     await store.ledger.insert(costs.map((costMicroUsd, index) => entry({ costMicroUsd, endedAtMs: NOON + index })));
     await store.ledger.flush();
     for (const sinceMs of ["-", "0", `${NOON + 3}`]) {
@@ -101,7 +87,6 @@ describe("sorted requests", () => {
       const page = await ada.request.list({ order: RequestOrder.COST, limit: 50, pageToken });
       expect([page.requests.length, timestampMs(page.sortedSince!)]).toEqual([13, NOON + 12]);
     }
-    await database.close();
   });
 
   it("of an account do not keep others from theirs", async () => {
@@ -110,7 +95,7 @@ describe("sorted requests", () => {
       await new Promise<void>((end) => void begun.push({ accountId, end }));
       return { entries: [], next: undefined, sortedSinceMs: undefined };
     };
-    await start({ ...store.ledger, listSorted });
+    await start(() => ({ listSorted }));
     const list = (of: Browser) => of.request.list({ order: RequestOrder.COST });
     const flood = Array.from({ length: 12 }, () => list(bob));
     await expect.poll(() => site.calls.active).toBe(12);
@@ -141,7 +126,7 @@ describe("sorted requests", () => {
   });
 
   it("cannot be asked for with an unknown order, nor with the token of another list", async () => {
-    await start(store.ledger);
+    await start();
     await store.ledger.insert(costs.map(() => entry()));
     const unknown = await errorOf(ada.request.list({ order: 77 as RequestOrder }));
     expect([unknown.code, unknown.message]).toEqual([Code.InvalidArgument, expect.stringContaining("order")]);
@@ -155,7 +140,7 @@ describe("the details of a request", () => {
   const traceId = "0af7651916cd43dd8448eb211c80319c";
 
   it("are those of the ledger; the provider's error and the trace's address are for administrators", async () => {
-    await start(store.ledger);
+    await start();
     const attempt = attemptOf({ outcome: "upstream_unavailable", providerError: "quota of project 7", sentMs: 4 });
     const detailed = entry({
       accountId: bob.id,

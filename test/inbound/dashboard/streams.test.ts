@@ -7,6 +7,7 @@ import { StreamPlaygroundRequestSchema } from "../../../gen/parley/console/v1/pl
 import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
+import { PASSWORD } from "../../access/set-up.ts";
 import { roomyAdmission } from "../../support/admission.ts";
 import { Answers } from "./answers.ts";
 import { startEndless } from "./endless.ts";
@@ -57,7 +58,7 @@ async function begin(browser: Browser = ada, key = keyId): Promise<Reading> {
   return { texts, end, leave: () => controller.abort() };
 }
 
-/** Nothing that a stream holds is held any more. */
+/** The stream holds nothing any more. */
 async function expectNothingHeld(): Promise<void> {
   await expect.poll(() => site.calls.active).toBe(0);
   expect(answers.calls.filter(({ isOver }) => !isOver)).toEqual([]);
@@ -65,7 +66,7 @@ async function expectNothingHeld(): Promise<void> {
 }
 
 describe("a stream", () => {
-  it("brings each piece when it is said, and ends with the answer", async () => {
+  it("has each piece as soon as it is said, and ends with the answer", async () => {
     const reading = await begin();
     for (const text of ["one", "two", "three"]) {
       answers.calls[0]!.say(text);
@@ -78,7 +79,7 @@ describe("a stream", () => {
     await expectNothingHeld();
   });
 
-  it("ends what it stands for when its reader leaves", async () => {
+  it("ends its completion when its reader leaves", async () => {
     const reading = await begin();
     reading.leave();
     await expect.poll(() => answers.calls[0]!.call.signal.reason).toMatchObject({ code: "cancelled" });
@@ -86,7 +87,7 @@ describe("a stream", () => {
     expect(site.refusals).toEqual([]);
   });
 
-  it("shows a sign of life while the model says nothing", async () => {
+  it("has a heartbeat while the model says nothing", async () => {
     const completion = { model: "words" };
     const messages = ada.playground.stream({ keyId, completion })[Symbol.asyncIterator]();
     const first = messages.next();
@@ -100,7 +101,7 @@ describe("a stream", () => {
     await expectNothingHeld();
   });
 
-  it("takes a reader who reads nothing for gone", async () => {
+  it("ends when its reader reads nothing", async () => {
     const { body, headers } = playgroundRequest();
     const request = sendRequest({ port: site.server.port, host: "127.0.0.1", path: STREAM, method: "POST", headers });
     request.on("error", () => undefined).end(body);
@@ -132,26 +133,34 @@ describe("a stream", () => {
     expect(error?.rawMessage).toBe("Slow down.");
     const [info] = error!.findDetails(ErrorInfoSchema);
     expect(info).toMatchObject({ reason: "RATE_LIMITED", metadata: { request_id: expect.stringMatching(/^req_/) } });
-    // The pipeline has told of it already.
+    // The pipeline has reported it already.
     expect(own.refusals).toEqual([]);
     own.close();
   });
 
-  it("is one of at most eight of its account", async () => {
+  it("is one of at most eight of its session, and of sixteen of its account", async () => {
     const readings: Reading[] = [];
-    for (let count = 0; count < 8; count += 1) readings.push(await begin());
-    const error = await (await begin()).end;
-    expect(error?.code).toBe(Code.ResourceExhausted);
-    expect(error?.rawMessage).toContain("8");
+    const beginEight = async (browser: Browser): Promise<void> => {
+      for (let count = 0; count < 8; count += 1) readings.push(await begin(browser));
+    };
+    const refusal = async (browser: Browser): Promise<string | undefined> =>
+      (await (await begin(browser)).end)?.rawMessage;
+    await beginEight(ada);
+    expect(await refusal(ada)).toContain("This session has reached the maximum of 8 ");
+    const [again, third] = [site.browser(), site.browser()];
+    for (const browser of [again, third])
+      await browser.session.signIn({ email: "ada@example.com", password: PASSWORD });
+    await beginEight(again);
+    expect(await refusal(third)).toContain("This account has reached the maximum of 16 ");
     const bob = await site.signedUp("bob");
     const { key } = await bob.key.create({ name: "k" });
     const other = await begin(bob, key!.id);
-    expect(answers.calls).toHaveLength(9);
+    expect(answers.calls).toHaveLength(17);
 
     readings[0]!.leave();
     await expect.poll(() => answers.calls.filter(({ isOver }) => isOver).length).toBe(1);
-    const next = await begin();
-    expect(answers.calls).toHaveLength(10);
+    const next = await begin(third);
+    expect(answers.calls).toHaveLength(18);
     for (const reading of [...readings, other, next]) reading.leave();
     await expectNothingHeld();
   });
@@ -210,7 +219,7 @@ describe("the session of a stream", () => {
     expect((await reading.end)?.code).toBe(Code.Unauthenticated);
   });
 
-  it("is taken to go on for a minute while nobody can say", async () => {
+  it("continues for a minute while it cannot be looked up", async () => {
     const reading = await begin();
     const away = vi.spyOn(site.access.store, "findSession").mockRejectedValue(new Error("the database is away"));
     await site.access.clock.pass(55_000);
@@ -352,7 +361,7 @@ describe("a shutdown", () => {
     await expectNothingHeld();
   });
 
-  it("ends at once what would go on for ever, and waits for none of it", async () => {
+  it("ends endless streams at once, and waits for none of them", async () => {
     const log = await startEndless();
     const first = log.watch();
     expect((await first.next()).done).toBe(false);
@@ -364,7 +373,7 @@ describe("a shutdown", () => {
     expect(log.open()).toBe(0);
   });
 
-  it("lets nothing begin any more that would go on for ever", async () => {
+  it("begins no endless streams any more", async () => {
     const log = await startEndless();
     log.stop();
     const late = await log

@@ -1,17 +1,7 @@
-import { rmSync } from "node:fs";
-import { describe, onTestFinished } from "vitest";
-import { openStore } from "../../../src/store/store.ts";
+import { describe } from "vitest";
 import { describeIsolation } from "./team-isolation.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import { openMemoryStores } from "../../support/memory-database.ts";
 
 describe("permissions on SQLite", () => {
-  describeIsolation(async () => {
-    const dataDir = await makeDataDir("parley-isolation-");
-    const store = await openStore({ dataDir, databaseUrl: undefined });
-    onTestFinished(async () => {
-      await store.close();
-      rmSync(dataDir, { recursive: true });
-    });
-    return store;
-  }, 8);
+  describeIsolation(async () => openMemoryStores(), 8);
 });

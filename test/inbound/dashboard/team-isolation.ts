@@ -11,9 +11,8 @@ import type { CustomRole } from "../../../src/access/role-store.ts";
 import type { TeamRole } from "../../../src/access/team-store.ts";
 import { periodAt, systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
-import type { Store } from "../../../src/store/store.ts";
 import { entry } from "../../store/contracts/entries.ts";
-import { type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
+import { type ConsoleStores, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./set-up.ts";
 
 /** A custom role that reads the usage of all accounts, and allows what a viewer's does in its own. */
 const READER: CustomRole = {
@@ -139,7 +138,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 const MAX_MS = 180_000;
 
 /** Registers the property of permissions on a kind of database. */
-export function describeIsolation(open: () => Promise<Store>, runs: number): void {
+export function describeIsolation(open: () => Promise<ConsoleStores>, runs: number): void {
   it(
     "no sequence of calls by members reads or changes what is of a team in which they are not",
     async () => {
@@ -161,7 +160,7 @@ export function describeIsolation(open: () => Promise<Store>, runs: number): voi
 
 type Seen = Record<"calls" | "done" | "refused", number>;
 
-async function startWorld(store: Store) {
+async function startWorld(store: ConsoleStores) {
   const site = await startConsole({ store });
   onTestFinished(() => site.close());
   await fill(store, site);
@@ -233,7 +232,7 @@ async function startWorld(store: Store) {
         const readsAll = PEOPLE[who].role === READER.id && READING_USAGE.has(rpc);
         if (right === "nothing" && !readsAll)
           expect(text, `${who} reads ${name} by ${rpc}`).not.toContain(markOf(name));
-        // Past requests of an account tell the name of a key that has another owner now.
+        // Past requests of an account have the name of a key that has another owner now.
         const isPast = rpc.startsWith("RequestService/") && right !== "nothing";
         if (rightTo(before.ownerOf(name)) === "nothing" && !isPast && !readsAll)
           expect(text, `${who} reads the key of ${name} by ${rpc}`).not.toContain(keyMarkOf(name));
@@ -245,7 +244,7 @@ async function startWorld(store: Store) {
 }
 
 /** Makes the accounts, and for each a key, a request and an event. */
-async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
+async function fill(store: ConsoleStores, site: ConsoleUnderTest): Promise<void> {
   const nowMs = site.access.clock.now();
   await store.accounts.insertRole(READER, 1);
   for (const name of ACCOUNTS) {
@@ -298,7 +297,7 @@ async function fill(store: Store, site: ConsoleUnderTest): Promise<void> {
   }
 }
 
-async function openSession(store: Store, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
+async function openSession(store: ConsoleStores, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
   const id = generateToken();
   const nowMs = access.clock.now();
   const at = { method: "password", createdAtMs: nowMs, lastSeenAtMs: nowMs, authenticatedAtMs: nowMs } as const;
@@ -307,7 +306,7 @@ async function openSession(store: Store, { access }: ConsoleUnderTest, accountId
 }
 
 /** A key with all permissions, also those that its account does not have. */
-async function makeAdminKey(store: Store, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
+async function makeAdminKey(store: ConsoleStores, { access }: ConsoleUnderTest, accountId: string): Promise<string> {
   const secret = newSecret(ADMIN_PREFIX);
   const key = { id: `akey_${accountId.slice("acct_".length)}`, hash: hashApiKey(secret), accountId };
   const ends = { expiresAtMs: undefined, revokedAtMs: undefined, lastUsedAtMs: undefined };

@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountKind, AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
@@ -8,14 +7,12 @@ import { hashApiKey } from "../../../src/access/api-key.ts";
 import type { Role } from "../../../src/access/account-store.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry } from "../../store/contracts/entries.ts";
 import { errorOf } from "./errors.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser;
 let bob: Browser;
@@ -23,20 +20,15 @@ let cleo: Browser;
 let team: string;
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-teams-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ store });
+  site = await startConsole();
+  store = site.access.stores;
   ada = await signedIn("ada", "owner");
   bob = await signedIn("bob", "developer");
   cleo = await signedIn("cleo", "developer");
   team = (await ada.team.create({ name: "Search", limits: { monthlyBudgetMicroUsd: 5n } })).team!.account!.id;
   await ada.team.setMember({ teamId: team, email: "Bob@example.com", role: TeamRole.MAINTAINER });
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 /** What the audit log has of an account. */
 async function entriesOf(accountId: string): Promise<object[]> {

@@ -1,34 +1,26 @@
-import { rmSync } from "node:fs";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { LoggedRequest, WatchRequestsResponse } from "../../../gen/parley/console/v1/request_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
-import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry as makeEntry } from "../../store/contracts/entries.ts";
 import { kept, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
-import { makeDataDir } from "../../support/data-dir.ts";
+import type { MemoryStores } from "../../support/memory-database.ts";
 
-let dataDir: string;
-let store: Store;
+let store: MemoryStores;
 let site: ConsoleUnderTest;
 let ada: Browser & { readonly id: string };
 let bob: Browser & { readonly id: string };
 
 beforeEach(async () => {
-  dataDir = await makeDataDir("parley-watch-");
-  store = await openStore({ dataDir, databaseUrl: undefined });
-  site = await startConsole({ signUp: "open", ledger: store.ledger, refusals: store.refusals });
+  site = await startConsole({ signUp: "open" });
+  store = site.access.stores;
   // The administrator, and a member.
   [ada, bob] = [await site.signedUp("ada"), await site.signedUp("bob")];
 });
-afterEach(async () => {
-  site.close();
-  await store.close();
-  rmSync(dataDir, { recursive: true });
-});
+afterEach(() => site.close());
 
 /** An entry of one that ends now. */
 function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
@@ -90,7 +82,21 @@ async function endOf({ end }: Watching): Promise<Code | undefined> {
 }
 
 describe("watching requests", () => {
-  it("begins with nothing, and brings what this process has answered and refused", async () => {
+  it("asks the database for one stream at a time, however many there are", async () => {
+    let [asking, most] = [0, 0];
+    const list = store.ledger.list.bind(store.ledger);
+    vi.spyOn(store.ledger, "list").mockImplementation(async (query) => {
+      most = Math.max(most, ++asking);
+      return list(query).finally(() => (asking -= 1));
+    });
+    const watching = await Promise.all([ada, bob, ada, bob, ada, bob].map((browser) => watch(browser)));
+    expect(most).toBe(1);
+    await store.ledger.insert([entry({ completionId: "later" })]);
+    for (const each of watching) expect(await idsUpTo(each, "later")).toEqual(["later"]);
+    expect(most).toBe(1);
+  });
+
+  it("begins with nothing, and has what this process answers and refuses", async () => {
     const watching = await watch();
     expect(watching.responses).toMatchObject([{ requests: [], skipped: 0n }]);
     const [served, failed, refused] = [entry(), entry({ outcome: "upstream_timeout" }), refusal(bob.id)];
@@ -117,7 +123,7 @@ describe("watching requests", () => {
     expect((await watch(bob, { outcome: "rate_limited" })).requests).toEqual([]);
   });
 
-  it("brings samples of what other processes have refused", async () => {
+  it("has samples of what other processes have refused", async () => {
     const watching = await watch();
     const refused = { entry: entry({ servedModel: undefined, outcome: "rate_limited" }), message: "Slow down." };
     await store.refusals.add([], [{ ...refused, entry: { ...refused.entry, endedAtMs: site.access.clock.now() } }]);
@@ -125,7 +131,7 @@ describe("watching requests", () => {
     expect(watching.requests).toMatchObject([{ outcome: "rate_limited", message: "Slow down.", refused: true }]);
   });
 
-  it("brings what other processes have written, and nothing twice", async () => {
+  it("has what other processes have written, and nothing twice", async () => {
     const { key } = await bob.key.create({ name: "elsewhere" });
     const before = entry();
     await store.ledger.insert([before]);
@@ -145,9 +151,9 @@ describe("watching requests", () => {
     ]);
   });
 
-  it("goes on with this process' own while the ledger is away", async () => {
+  it("continues with this process's own while the ledger is unavailable", async () => {
     const watching = await watch();
-    await store.close();
+    vi.spyOn(store.ledger, "list").mockRejectedValue(new Error("the database is unavailable"));
     for (let second = 0; second < 5; second += 1) site.access.clock.advance(1_000);
     const own = entry();
     site.feed.record(kept(own));
@@ -192,7 +198,7 @@ describe("watching requests", () => {
     expect(watching.responses.map(({ skipped }) => Number(skipped))).toEqual([0, 300, 0]);
   });
 
-  it("shows a sign of life within fifteen seconds", async () => {
+  it("has a heartbeat within fifteen seconds", async () => {
     const watching = await watch();
     await expect.poll(() => site.access.clock.pending).toBeGreaterThan(2);
     site.access.clock.advance(15_000);
@@ -200,7 +206,7 @@ describe("watching requests", () => {
     expect(watching.responses[1]).toMatchObject({ requests: [], skipped: 0n });
   });
 
-  it("leaves nothing behind when its reader leaves", async () => {
+  it("holds nothing after its reader has left", async () => {
     const watching = await watch();
     watching.leave();
     expect((await watching.end)?.code).toBe(Code.Canceled);

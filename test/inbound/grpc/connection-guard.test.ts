@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type ClientHttp2Session } from "node:http2";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import type { EdgeServices } from "../../../src/inbound/services.ts";
 import {
   dataFrame,
@@ -15,8 +15,8 @@ import {
   windowUpdate,
 } from "../../faults/hostile/raw-http2.ts";
 import { CREATE } from "../../faults/hostile/target.ts";
-import { anyConnections } from "../../support/admission.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 const MIB = 1024 * 1024;
 const UNAUTHENTICATED = "16";
@@ -39,17 +39,9 @@ beforeEach(async () => {
       monotonic: () => clock.monotonic() + lateMs,
       after: (delayMs, callback) => clock.after(delayMs, callback),
     },
-    connections: anyConnections(),
     authenticate: () => Promise.reject(new Failure("unauthenticated", "The key is not valid.")),
-    refused: () => undefined,
   };
-  server = await startGrpcServer(services as EdgeServices, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: 4 * MIB,
-    maxSendBytes: MIB,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  server = await startGrpc(services, { maxReceiveBytes: 4 * MIB, maxSendBytes: MIB });
 });
 afterEach(() => {
   for (const session of sessions.splice(0)) session.destroy();

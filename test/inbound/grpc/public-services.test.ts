@@ -13,28 +13,14 @@ import {
 import { loadSync } from "@grpc/proto-loader";
 import { service as healthService } from "grpc-health-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../../src/core/clock.ts";
-import type { EdgeServices } from "../../../src/inbound/services.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
-import { anyConnections } from "../../support/admission.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 let server: GrpcServer;
 const clients: Client[] = [];
 
 beforeEach(async () => {
-  // Nobody is asked for a key here.
-  const services: Partial<EdgeServices> = {
-    clock: systemClock,
-    connections: anyConnections(),
-    refused: () => undefined,
-  };
-  server = await startGrpcServer(services as EdgeServices, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: 1 << 20,
-    maxSendBytes: 1 << 20,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  server = await startGrpc();
 });
 afterEach(() => {
   for (const client of clients.splice(0)) client.close();
@@ -69,7 +55,7 @@ describe("the health service", () => {
     expect(Object.keys(statuses)).toHaveLength(5);
   });
 
-  it("tells whoever watches that the end is near", async () => {
+  it("reports the shutdown to its watchers", async () => {
     const client = connect(healthService) as HealthClient;
     const known = client.watch({ service: "parley.v1.ModelService" });
     const unknown = client.watch({ service: "other.Service" });

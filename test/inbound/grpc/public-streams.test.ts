@@ -3,7 +3,7 @@ import { Metadata, status } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { PublicStreams } from "../../../src/inbound/grpc/public-streams.ts";
 
-/** A stream as the library gives it: it ends with the error that it is told. */
+/** A stream as the library gives it: it ends with the error that it is given. */
 class Call extends EventEmitter {
   readonly metadata = new Metadata();
   refusal: number | undefined;
@@ -38,14 +38,14 @@ describe("streams without a key", () => {
     expect(open(streams, "a").refusal).toBeUndefined();
   });
 
-  it("give way to those of connections with fewer, oldest first", () => {
+  it("are ended for those of connections with fewer, oldest first", () => {
     const streams = new PublicStreams({ most: 6, clientOf: () => undefined });
-    const crowd = [1, 2, 3, 4].map(() => open(streams, "crowd"));
+    const many = [1, 2, 3, 4].map(() => open(streams, "many"));
     const pair = [1, 2].map(() => open(streams, "pair"));
     const late = [1, 2].map(() => open(streams, "late"));
     expect([...late, ...pair].map(({ refusal }) => refusal)).toEqual([undefined, undefined, undefined, undefined]);
     const ended = status.RESOURCE_EXHAUSTED;
-    expect(crowd.map(({ refusal }) => refusal)).toEqual([ended, ended, undefined, undefined]);
+    expect(many.map(({ refusal }) => refusal)).toEqual([ended, ended, undefined, undefined]);
     // All connections have two streams now, so that none is ended.
     expect(open(streams, "last").refusal).toBeUndefined();
     expect(open(streams, "last").refusal).toBe(ended);
@@ -60,11 +60,11 @@ describe("streams without a key", () => {
     expect(open(streams, "c").refusal).toBeUndefined();
   });
 
-  it("of one address on many connections give way to those of another one", () => {
+  it("of one address on many connections are ended for those of another one", () => {
     const streams = new PublicStreams({ most: 4, clientOf: (address) => address });
-    const crowd = [1, 2, 3, 4].map((port) => open(streams, `192.0.2.1:${port}`));
+    const many = [1, 2, 3, 4].map((port) => open(streams, `192.0.2.1:${port}`));
     const other = open(streams, "[2001:db8::1]:9");
-    expect([...crowd, other].map(({ refusal }) => refusal)).toEqual([
+    expect([...many, other].map(({ refusal }) => refusal)).toEqual([
       status.RESOURCE_EXHAUSTED,
       undefined,
       undefined,

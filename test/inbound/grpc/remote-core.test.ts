@@ -30,14 +30,14 @@ import { Calls } from "../../../src/inbound/calls.ts";
 import { MAX_SHOWN_CHARS } from "../../../src/inbound/grpc/core-calls.ts";
 import { coreTarget } from "../../../src/inbound/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../../../src/inbound/grpc/remote-core.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import { LOOK_MS } from "../../../src/inbound/http2/guarded-connection.ts";
 import { LastLimits } from "../../../src/inbound/headers.ts";
 import type { EdgeServices, Refusal } from "../../../src/inbound/services.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { batchesOf } from "../../support/batches.ts";
 import { callOf, FACTS, somebody } from "../../support/core-ports.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -54,7 +54,7 @@ const MIB = 1024 * 1024;
  */
 const [ROUNDS, LEAVING] = [3, 500];
 
-/** Calls that are made at once with long headers: those of a round are more than a core takes of strangers on one connection. */
+/** Calls that are made at once with long headers: those of a round are more than a core takes of unknown callers on one connection. */
 const NAMED = 200;
 /** Until a core has looked at its connections again. */
 const waitForChecks = (): Promise<void> => delay(3 * LOOK_MS);
@@ -84,7 +84,7 @@ async function openCore(answers: Answers, port = 0) {
       return run(...args);
     };
   };
-  const services: EdgeServices = {
+  const services: Partial<EdgeServices> = {
     completions: {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
@@ -104,21 +104,16 @@ async function openCore(answers: Answers, port = 0) {
       if (authorization !== `Bearer ${KEY}`) throw new Failure("unauthenticated", "Who?");
       return somebody;
     },
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
-    admission: roomyAdmission(systemClock),
-    connections: anyConnections(),
-    clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };
-  const options = { maxReceiveBytes: 32 * MIB, maxSendBytes: 64 * MIB, maxConnectionAgeMs: 3_600_000 };
-  const server = await startGrpcServer(services, { host: "127.0.0.1", port, ...options });
+  const server = await startGrpc(services, { port });
   undo.push(() => server.close());
   return { server, seen, credentials, refusals, calls };
 }
 
-/** A front's connection to cores, and what it is told besides answers. */
+/** A front's connection to cores, and what it receives besides answers. */
 function openRemote(servers: readonly Pick<GrpcServer, "port">[], waitMs = 1000) {
   const lost: string[] = [];
   const told: LimitFacts[] = [];
@@ -180,7 +175,7 @@ async function saysOneWord(_: unknown, { signal }: Call, emit: Emit): Promise<vo
 }
 
 describe("a call of a remote core", () => {
-  it("takes the caller's key, its request ID and what is left of its deadline along", async () => {
+  it("has the caller's key, its request ID and what is left of its deadline", async () => {
     const core = await openCore({ create: async () => whole("c1") });
     const { remote, call } = openRemote([core.server]);
     const expiresMs = systemClock.monotonic() + 30_000;
@@ -234,7 +229,7 @@ describe("a call of a remote core", () => {
     await expect(asked).rejects.toMatchObject({ code: "invalid_request", param: "inputs" });
   });
 
-  it("takes a request to be explained along, with its mode", async () => {
+  it("has a request to be explained, with its mode", async () => {
     const asked: unknown[] = [];
     const core = await openCore({
       async explain(request, _, mode) {
@@ -248,14 +243,14 @@ describe("a call of a remote core", () => {
     expect(asked).toEqual([["eu"], "stream"]);
   });
 
-  it.each([[undefined], [0], [1]])("takes the count of gateways along (%j)", async (hops) => {
+  it.each([[undefined], [0], [1]])("has the count of gateways (%j)", async (hops) => {
     const core = await openCore({ create: async () => whole("c1") });
     const { remote, call } = openRemote([core.server]);
     await remote.completions.create(REQUEST, call({ hops }));
     expect(core.seen[0]).toMatchObject({ hops: hops ?? 0 });
   });
 
-  it("tells the caller's limits before there is any answer", async () => {
+  it("reports the caller's limits before there is any answer", async () => {
     const core = await openCore({ stream: saysOneWord });
     const { stream, told, limits } = openRemote([core.server]);
     const batches = stream();
@@ -265,7 +260,7 @@ describe("a call of a remote core", () => {
     await batches.return(undefined);
   });
 
-  it("tells them with a refusal too", async () => {
+  it("reports them with a refusal too", async () => {
     const core = await openCore({});
     const { remote, call, told } = openRemote([core.server]);
     const refused = remote.models.get("alpha", call());
@@ -288,7 +283,7 @@ describe("a call of a remote core", () => {
     expect(sizes).toEqual([1_000, 1_000, 7]);
   });
 
-  it("hands over together what came together", async () => {
+  it("emits together what came together", async () => {
     const pieces = Array.from({ length: 10 }, (_, index) => text(String(index)));
     const core = await openCore({
       async stream(_request, _call, emit) {
@@ -302,7 +297,7 @@ describe("a call of a remote core", () => {
     expect(sizes.length).toBeLessThan(10);
   });
 
-  it("does not wait for others, however many are under way", async () => {
+  it("does not wait for others, however many are in flight", async () => {
     const { promise, resolve } = Promise.withResolvers<Completion>();
     const core = await openCore({ create: () => promise });
     // Further connections take their time on a busy machine.
@@ -368,7 +363,7 @@ describe("a call of a remote core", () => {
     expect(await codeOf(remote.completions.create(request, call()))).toBe("request_too_large");
   });
 
-  it("does not let a caller who reads nothing hold up the others", async () => {
+  it("is not delayed by callers that read nothing", async () => {
     const core = await openCore({
       async stream(_request, _call, emit) {
         for (let piece = 0; piece < 2_000; piece += 1) await emit([text("x".repeat(16 * 1024))]);
@@ -441,7 +436,7 @@ describe("a caller who leaves", () => {
     await batches.return(undefined);
   });
 
-  it("is not ended by the credentials of strangers, however long and many", async () => {
+  it("is not ended by invalid credentials of others, however long and many", async () => {
     const core = await openCore({ stream: saysOneWord });
     const { remote, stream } = openRemote([core.server]);
     const batches = stream();
@@ -498,7 +493,7 @@ describe("a core that ends what all callers share", () => {
     ["refuses further streams", (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
     ["resets one", (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
     ["ends the connection", ({ session }) => session!.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
-  ])("is overloaded when it %s: no caller is told that its own request was wrong", async (_, end) => {
+  ])("is overloaded when it %s: no caller gets a fault of its own", async (_, end) => {
     const core = createHttp2Server().on("stream", (stream) => end(stream.on("error", () => undefined)));
     core.listen(0, "127.0.0.1");
     undo.push(() => void core.close());

@@ -8,7 +8,7 @@ import { CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "../../../src/inbound/services.ts";
 import {
   dataFrame,
@@ -20,9 +20,10 @@ import {
   TYPE,
 } from "../../faults/hostile/raw-http2.ts";
 import { CREATE, MIB } from "../../faults/hostile/target.ts";
-import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { roomyAdmission } from "../../support/admission.ts";
 import { FACTS, somebody } from "../../support/core-ports.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 /*
  * The look-up of a key does not come to an end: the database hangs. Keys in the cache are known.
@@ -64,21 +65,13 @@ beforeEach(async () => {
       asked.add(authorization);
       return lookUp.promise;
     },
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls: new Calls(clock),
     admission: roomyAdmission(clock),
-    connections: anyConnections(),
     clock,
     refused: (refusal) => void refusals.push(refusal),
   };
-  server = await startGrpcServer(services as EdgeServices, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: 32 * MIB,
-    maxSendBytes: MIB,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  server = await startGrpc(services, { maxSendBytes: MIB });
 });
 afterEach(() => {
   for (const step of undo.splice(0)) step();
@@ -91,9 +84,9 @@ function open(): ClientHttp2Session {
   return session;
 }
 
-let strangers = 0;
+let unknownKeys = 0;
 
-function begin(session: ClientHttp2Session, authorization = `Bearer unknown ${strangers++}`): ClientHttp2Stream {
+function begin(session: ClientHttp2Session, authorization = `Bearer unknown ${unknownKeys++}`): ClientHttp2Stream {
   const stream = session.request({
     ":method": "POST",
     ":path": CREATE,

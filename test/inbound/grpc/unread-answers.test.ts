@@ -8,14 +8,14 @@ import { ListModelsResponseSchema } from "../../../gen/parley/v1/model_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { AdmissionControl } from "../../../src/admission/admission-control.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
-import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import type { EdgeServices } from "../../../src/inbound/services.ts";
 import { grpcMessage } from "../../faults/hostile/raw-http2.ts";
 import { CREATE, MIB } from "../../faults/hostile/target.ts";
-import { anyConnections } from "../../support/admission.ts";
 import { FACTS, somebody } from "../../support/core-ports.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
+import { startGrpc } from "../../support/idle-services.ts";
 
 /*
  * Callers ask for large answers and do not read them.
@@ -80,7 +80,6 @@ beforeEach(async () => {
       },
     } as EdgeServices["models"],
     authenticate: async () => ({ ...somebody, limits: { ...somebody.limits, ...limits } }),
-    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
     admission: new AdmissionControl(
@@ -98,17 +97,9 @@ beforeEach(async () => {
         changed: () => undefined,
       },
     ),
-    connections: anyConnections(),
     clock,
-    refused: () => undefined,
   };
-  server = await startGrpcServer(services as EdgeServices, {
-    host: "127.0.0.1",
-    port: 0,
-    maxReceiveBytes: 32 * MIB,
-    maxSendBytes: 64 * MIB,
-    maxConnectionAgeMs: 3_600_000,
-  });
+  server = await startGrpc(services);
 });
 afterEach(() => {
   for (const step of undo.splice(0)) step();
@@ -158,7 +149,7 @@ it.each([
   ["an answer of embeddings", EMBED, EMBEDDING],
   ["a completion", CREATE, COMPLETION],
   ["a list of models", LIST, LISTED],
-])("%s that nobody reads counts as a request of its key until it is read", async (_, path, message) => {
+])("%s that is not read counts as a request of its key until it is read", async (_, path, message) => {
   limits = { concurrentRequests: 1 };
   const session = open();
   const first = await ask(session, path, message);
@@ -188,7 +179,7 @@ it.each([
   ["large answers", EMBED, EMBEDDING, 100],
   // All of it is sent, at the pace of the connection's window.
   ["lists of models", LIST, LISTED, MIB],
-])("%s that nobody reads are limited together, on any number of connections", async (_, path, message, window) => {
+])("%s that are not read are limited together, on any number of connections", async (_, path, message, window) => {
   description = "x".repeat(ANSWER_BYTES);
   const first = await ask(open(window), path, message);
   expect(first.refusal).toBeUndefined();
@@ -199,7 +190,7 @@ it.each([
   expect((await ask(open(), path, message)).refusal).toBeUndefined();
 });
 
-it("an answer that nobody reads is closed after half a minute, although its connection sends PINGs", async () => {
+it("an answer that is not read is closed after half a minute, although its connection sends PINGs", async () => {
   const session = open();
   const { stream } = await ask(session, CREATE, COMPLETION);
   const ping = (): Promise<unknown> => new Promise((resolve) => session.ping(resolve));

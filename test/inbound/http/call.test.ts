@@ -59,7 +59,7 @@ describe("the call of an exchange", () => {
     }
   };
 
-  it("is over when its answer is out, and leaves its connection the time that Node gives it", async () => {
+  it("is over when its answer is out, and leaves its connection open for Node's idle time", async () => {
     const { answer, response } = await ask();
     answer("small");
     await over();
@@ -101,7 +101,7 @@ describe("the call of an exchange", () => {
     expect(calls.active).toBe(3);
     socket.resume();
     await expect.poll(() => calls.active).toBe(1);
-    // What is left is somebody's model, which may take its time.
+    // The model of the next answer may take its time.
     await delay(2 * STALL_MS);
     expect([first, second].map(({ response }) => response.writableFinished)).toEqual([true, true]);
     expect(third.response.destroyed).toBe(false);

@@ -10,7 +10,7 @@ function headersFor(origins: readonly string[], headers: IncomingHttpHeaders, me
 const PAGE = "https://app.example.com";
 
 describe("a page of another origin", () => {
-  it("is told nothing unless the configuration allows origins", () => {
+  it("gets no CORS headers unless the configuration allows origins", () => {
     expect(headersFor([], { origin: PAGE })).toEqual({});
     expect(headersFor([], { origin: PAGE }, "OPTIONS")).toEqual({});
   });

@@ -2,18 +2,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { isFormType, parseForm } from "../../../src/inbound/http/form.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const TYPE = "multipart/form-data; boundary=b";
 
-function failureOf(body: string | Buffer, type = TYPE): Failure {
-  try {
-    parseForm(Buffer.from(body), type);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the form was parsed");
-}
+const refusalOf = (body: string | Buffer, type = TYPE): Failure => failureOf(() => parseForm(Buffer.from(body), type));
 
 const field = (name: string, value: string): string =>
   `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
@@ -63,19 +56,19 @@ describe("a form", () => {
       "The request body has a part with more than 8 KiB of headers, or one without an end.",
     ],
   ])("%s is refused", (_what, body, message) => {
-    expect(failureOf(body)).toMatchObject({ code: "invalid_request", message });
+    expect(refusalOf(body)).toMatchObject({ code: "invalid_request", message });
   });
 
   it.each(["multipart/form-data", "multipart/form-data; boundary=", `multipart/form-data; boundary=${"b".repeat(71)}`])(
     "of the type %s is refused",
     (type) => {
-      expect(failureOf(field("a", "x"), type)).toMatchObject({
+      expect(refusalOf(field("a", "x"), type)).toMatchObject({
         message: expect.stringContaining("must have a boundary of 1 to 70 characters") as unknown,
       });
     },
   );
 
-  it("is told by its content type", () => {
+  it("is recognised by its content type", () => {
     expect([TYPE, "Multipart/Form-Data", "multipart/form-datas", "multipart/mixed", undefined].map(isFormType)).toEqual(
       [true, true, false, false, false],
     );

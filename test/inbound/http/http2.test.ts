@@ -25,6 +25,7 @@ import {
 import { anyConnections, ROOMY_BYTES, roomyAdmission } from "../../support/admission.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { answerOf, askHttp2, connectHttp2 } from "../../support/http2-client.ts";
+import { idleServices } from "../../support/idle-services.ts";
 
 /** Interval of the checks of each connection. */
 const LOOK_MS = 200;
@@ -61,7 +62,6 @@ beforeEach(async () => {
     accountLimits: NO_LIMITS,
   } as unknown as KeyPrincipal;
   const services: Partial<EdgeServices> = {
-    completions: { create: never, stream: never, count: never, explain: never },
     models: {
       async list() {
         lists += 1;
@@ -71,8 +71,6 @@ beforeEach(async () => {
       page: async () => create(ListModelsResponseSchema, { models }),
       get: never,
     },
-    requireRequestRate: () => undefined,
-    limitsOf: () => undefined as never,
     authenticate({ authorization }) {
       if (authorization === "Bearer good") return Promise.resolve(principal);
       if (authorization !== "Bearer pending")
@@ -80,6 +78,7 @@ beforeEach(async () => {
       asked += 1;
       return new Promise(() => undefined);
     },
+    limitsOf: () => undefined as never,
     calls,
     admission: roomyAdmission(clock, undefined, { ...ROOMY_BYTES, key: KEY_BYTES }),
     connections: Object.assign(anyConnections(), { onFull: (close: () => void) => void (closeIdle = close) }),
@@ -92,7 +91,7 @@ beforeEach(async () => {
     guardedBy: () => undefined,
     serve: never,
   };
-  server = await startHttpServer(services as EdgeServices, {
+  server = await startHttpServer(idleServices(services), {
     host: "127.0.0.1",
     port: 0,
     corsOrigins: [],
@@ -349,7 +348,7 @@ describe("a connection of HTTP/2", () => {
     expect(await answered).toMatchObject({ status: 200 });
   });
 
-  it("gives way at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
+  it("is closed at the limit of connections after GOAWAY, unless a call with a valid key is in flight", async () => {
     const { answering, answered } = await leaveDuringCall();
     const raw = await beginRaw();
     raw.write(Buffer.concat([headersFrame(1, BLOCK, "body follows"), frame({ type: TYPE.goAway }, Buffer.alloc(8))]));

@@ -62,7 +62,7 @@ async function send(bytes: Buffer): Promise<Socket> {
   return socket;
 }
 
-/** Resolves when the key has all its places again. */
+/** Resolves when all slots of the key are free again. */
 async function placesAreFree(): Promise<void> {
   const ask = async (): Promise<number> => {
     const connection = new RawConnection(gateway.httpPort).write(REQUESTS.valid());

@@ -103,7 +103,7 @@ describe("a request", () => {
     }
   });
 
-  it("whose body nobody reads closes its connection when it has too many", async () => {
+  it("whose body is not read closes its connection when it has too many", async () => {
     read = (request) => void request.resume();
     socket.write(HEAD + chunks(PASSED + TINY));
     await expect.poll(() => arrived[0]?.request.socket.bytesRead).toBe(HEAD.length + chunks(PASSED + TINY).length);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { shareRuns } from "../../../src/inbound/http/share-runs.ts";
 
-/** Runs that last until told. */
+/** Runs that the test ends. */
 function createRuns() {
   const begun: PromiseWithResolvers<number>[] = [];
   const ask = shareRuns(() => {
@@ -26,7 +26,7 @@ describe("shared runs", () => {
     expect(begun).toHaveLength(2);
   });
 
-  it("go on after one that has failed", async () => {
+  it("continue after one that has failed", async () => {
     const { begun, ask } = createRuns();
     const failed = ask();
     await expect.poll(() => begun.length).toBe(1);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { release } from "../../../src/inbound/http/stream.ts";
 
-it("gives back the memory of large pieces, and never that which others share", () => {
+it("releases the memory of large pieces, and never memory that others share", () => {
   const large = Buffer.alloc(64 * 1024, "a");
   const most = Buffer.allocUnsafeSlow(1000).fill("b").subarray(100);
   const pooled = Buffer.from("a short text");

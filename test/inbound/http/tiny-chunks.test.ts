@@ -71,7 +71,7 @@ describe("a body in tiny chunks", () => {
   it.each([
     ["a health check", "GET /healthz"],
     ["a list of models", "GET /v1/models"],
-  ])("that nobody reads closes its connection: %s", async (_, line) => {
+  ])("that is not read closes its connection: %s", async (_, line) => {
     send(line, [auth()], "");
     expect(await connection.response()).toMatchObject({ status: 200, headers: { connection: "keep-alive" } });
     connection.write(chunk(" ").repeat(TOO_MANY));

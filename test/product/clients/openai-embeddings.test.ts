@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../../support/product.ts";
 import { cleanEnvironment } from "../support/clean-environment.ts";
 import { answerJson, startUpstream, type Upstream } from "../support/upstream.ts";
+import { rejectionsOf } from "../../support/errors.ts";
+import { postJson } from "../../support/post-json.ts";
 
 /** What a float of 32 bits holds exactly. */
 const VECTORS = [
@@ -51,11 +53,7 @@ function client(): OpenAI {
   return new OpenAI({ baseURL: `${product.url}/v1`, apiKey: product.firstKey, maxRetries: 0 });
 }
 
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  const error: unknown = await Promise.resolve(call).catch((reason: unknown) => reason);
-  if (error instanceof OpenAI.APIError) return error;
-  throw new Error("the call succeeded", { cause: error });
-}
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 describe("the openai client's embeddings", () => {
   it("are asked for and read as base64, which the client does unasked", async () => {
@@ -70,10 +68,11 @@ describe("the openai client's embeddings", () => {
     ["float", VECTORS],
     ["base64", ["AAAAPwAAgL4AAAA+", "AACAPwAAAAAAAIC/"]],
   ] as const)("are %s for a caller who asks for it", async (encoding, expected) => {
-    const response = await fetch(`${product.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "vectors", input: ["a", "b"], encoding_format: encoding, later: 1 }),
+    const response = await postJson(`${product.url}/v1/embeddings`, product.firstKey, {
+      model: "vectors",
+      input: ["a", "b"],
+      encoding_format: encoding,
+      later: 1,
     });
     expect(response.headers.get("parley-served-model")).toBe("vectors");
     const made = (await response.json()) as { data: { embedding: unknown }[]; parley: object };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../../support/product.ts";
 import { cleanEnvironment } from "../support/clean-environment.ts";
 import { answerJson, startUpstream, type Upstream } from "../support/upstream.ts";
+import { rejectionsOf } from "../../support/errors.ts";
 
 /** One pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -56,11 +57,7 @@ function images(): OpenAI.Images {
   return new OpenAI({ baseURL: `${product.url}/v1`, apiKey: product.firstKey, maxRetries: 0 }).images;
 }
 
-async function errorOf(call: PromiseLike<unknown>): Promise<InstanceType<typeof OpenAI.APIError>> {
-  const error: unknown = await Promise.resolve(call).catch((reason: unknown) => reason);
-  if (error instanceof OpenAI.APIError) return error;
-  throw new Error("the call succeeded", { cause: error });
-}
+const errorOf = rejectionsOf<InstanceType<typeof OpenAI.APIError>>(OpenAI.APIError);
 
 describe("the openai client's pictures", () => {
   it("are made whole", async () => {

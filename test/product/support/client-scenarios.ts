@@ -50,7 +50,7 @@ export interface ClientScenarios {
 }
 
 /**
- * Starts the product, the provider of its scripted models, and a server that tells clients what that provider has seen:
+ * Starts the product, the provider of its scripted models, and a server that reports to clients what that provider has received:
  * `GET /calls/<model>` returns the states of the model's calls in order, as `["answered", "closed", "open"]`.
  */
 export async function startClientScenarios(): Promise<ClientScenarios> {

@@ -19,6 +19,7 @@ import { readError } from "../../entrances/scenarios/grpc-reply.ts";
 import { requestOf } from "./fixture-models.ts";
 import type { Json, Scenario } from "./fixtures.ts";
 import { normalStream, normalWhole } from "./normal-form.ts";
+import { postJson } from "../../support/post-json.ts";
 
 /*
  * A scenario's request through either entrance. Over gRPC the request goes out as the message that the HTTP entrance
@@ -38,11 +39,7 @@ export interface FixtureReply {
 
 /** Asks over HTTP. */
 export async function askHttp(url: string, key: string, scenario: Scenario): Promise<FixtureReply> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify(requestOf(scenario)),
-  });
+  const response = await postJson(`${url}/v1/chat/completions`, key, requestOf(scenario));
   const text = await response.text();
   const upstream = upstreamText(scenario);
   return {

@@ -26,20 +26,26 @@ interface ScenarioMeta {
 
 export type Json = Readonly<Record<string, unknown>>;
 
+/** Readers of a scenario's files; undefined for those that it does not have. */
+export function readersOf(folder: URL) {
+  const read = (file: string): Buffer | undefined => {
+    const url = new URL(file, folder);
+    return existsSync(url) ? readFileSync(url) : undefined;
+  };
+  const json = (file: string): Json | undefined => {
+    const bytes = read(file);
+    return bytes && (JSON.parse(bytes.toString()) as Json);
+  };
+  return { read, json };
+}
+
 /** All scenarios, in their order: their names begin with numbers. */
 export function readScenarios(): Scenario[] {
   return readdirSync(FOLDER)
     .filter((name) => /^\d/.test(name))
     .toSorted()
     .map((name) => {
-      const read = (file: string): Buffer | undefined => {
-        const url = new URL(`${name}/${file}`, FOLDER);
-        return existsSync(url) ? readFileSync(url) : undefined;
-      };
-      const json = (file: string): Json | undefined => {
-        const bytes = read(file);
-        return bytes && (JSON.parse(bytes.toString()) as Json);
-      };
+      const { read, json } = readersOf(new URL(`${name}/`, FOLDER));
       const whole = json("expected-openai.json");
       return {
         name,

@@ -1,9 +1,8 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { type Json, readersOf } from "./fixtures.ts";
 import type { UpstreamExchange } from "./upstream.ts";
 
 const FOLDER = new URL("../../fixtures/formats/", import.meta.url);
-
-export type Json = Readonly<Record<string, unknown>>;
 
 /** A whole answer of the Anthropic dialect. */
 export const ANSWER = {
@@ -56,14 +55,7 @@ export function readFormatScenarios(prefix: string): FormatScenario[] {
     .filter((name) => name.startsWith(prefix))
     .toSorted()
     .map((name) => {
-      const read = (file: string): Buffer | undefined => {
-        const url = new URL(`${name}/${file}`, FOLDER);
-        return existsSync(url) ? readFileSync(url) : undefined;
-      };
-      const json = (file: string): Json | undefined => {
-        const bytes = read(file);
-        return bytes && (JSON.parse(bytes.toString()) as Json);
-      };
+      const { read, json } = readersOf(new URL(`${name}/`, FOLDER));
       const whole = json("expected-reply.json");
       return {
         name,

@@ -1,6 +1,7 @@
 import { startSimulator } from "../../../src/simulator/server.ts";
-import { type Product, runProduct, startProduct } from "../../support/product.ts";
+import { type Product, startProduct } from "../../support/product.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
+import { createKey } from "../../support/cli.ts";
 
 /** One model for each dialect, by the name that clients ask for. */
 export const MODELS = { anthropic: "alpha-haiku-4.5", gemini: "beta-3-flash", openai: "local/test" } as const;
@@ -61,10 +62,5 @@ export async function startThreeDialects({ aliases = [] }: ThreeDialectsOptions 
 }
 
 /** Creates a key whose budget is too small for any request to a model with a price. */
-export async function createSpentKey(product: Product): Promise<string> {
-  const flags = ["--config", "parley.yaml", "--name", "spent", "--budget", "0.000001"];
-  const command = runProduct(["keys", "create", ...flags], product);
-  const { code } = await command.ending;
-  if (code !== 0) throw new Error(`no key was created: ${command.output.stderr}`);
-  return command.output.stdout.trim();
-}
+export const createSpentKey = async (product: Product): Promise<string> =>
+  (await createKey(product, "--budget 0.000001")).key;

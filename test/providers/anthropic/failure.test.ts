@@ -53,7 +53,7 @@ describe("a refusal", () => {
       { code: "upstream_rejected", detail: "context_length_exceeded", param: "messages" },
     ],
     [
-      "of a context that is too long, in words that also tell of money",
+      "of a context that is too long, in words that are also about money",
       refuse(400, error(INVALID, "prompt is too long for your credit")),
       {
         detail: "context_length_exceeded",
@@ -157,7 +157,7 @@ describe("a refusal", () => {
     '{"error":{"message":{}}}',
     "<html>",
     '{"error',
-  ])("with the body %j is still told by its status", (body) => {
+  ])("with the body %j is still classified by its status", (body) => {
     expect(refuse(503, body)).toMatchObject({ code: "upstream_unavailable" });
     expect(refuse(400, body)).toMatchObject({ message: "The upstream provider rejected the request." });
   });
@@ -215,7 +215,7 @@ describe("an error in an answer", () => {
     ["timeout_error", { code: "upstream_timeout" }],
     ["overloaded_error", { code: "upstream_unavailable", detail: "upstream_overloaded" }],
     ["novelty", { code: "upstream_unavailable" }],
-  ])("of type %s is told by it, and says only that generating failed once content was given", (type, expected) => {
+  ])("of type %s is classified by it, and says only that generating failed after content", (type, expected) => {
     const event = error(type, "bad") as Record<string, unknown>;
     expect(toInBandFailure(event, { begun: false })).toMatchObject({ ...expected, upstreamStatus: 200 });
     const late = toInBandFailure(event, { begun: true });

@@ -243,7 +243,7 @@ describe("messages", () => {
     ]);
   });
 
-  it("tells the model that a tool failed", () => {
+  it("marks the result of a failed tool", () => {
     const failed = { role: Role.TOOL, parts: [result(PARIS.id, "no such city", true)] };
     const asked = request({
       messages: [user("q"), assistant(undefined, { calls: [PARIS] }), failed],

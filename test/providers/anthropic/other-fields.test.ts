@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import { toOtherFields } from "../../../src/providers/anthropic/other-fields.ts";
 import { TranslationLog } from "../../../src/providers/wire/translation.ts";
-import { failureOf } from "../../support/failure-of.ts";
+import { failureOf } from "../../support/errors.ts";
 
 function read(providerOptionsJson: Record<string, string>) {
   const log = new TranslationLog();

@@ -186,7 +186,7 @@ describe("reasoning", () => {
     expect(body).toContain('"block_binding":{"prefix_mismatch_behavior":"drop_block"}');
   });
 
-  it("trap 101: leaves the state of other providers behind", () => {
+  it("trap 101: leaves out the state of other providers", () => {
     const foreign = assistant([{ ...text("b"), signature: "gemini" }], {
       calls: [{ ...PARIS, signature: "gemini" }],
       reasoning: [{ text: "thought" }],

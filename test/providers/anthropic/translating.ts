@@ -3,6 +3,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Translation, UpstreamModel } from "../../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../../src/providers/anthropic/request.ts";
 import { budgetModel } from "./model.ts";
+import { failureOf } from "../../support/errors.ts";
 
 /** The request, translated for a whole answer unless `mode` says otherwise. */
 export function translate(
@@ -23,12 +24,5 @@ export const messagesOf = (request: CompletionRequest, model?: UpstreamModel): u
   bodyOf(request, model)["messages"];
 
 /** Why the request is not translated. */
-export function refusalOf(request: CompletionRequest, model: UpstreamModel = budgetModel()): Failure {
-  try {
-    translate(request, model);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the request was translated");
-}
+export const refusalOf = (request: CompletionRequest, model: UpstreamModel = budgetModel()): Failure =>
+  failureOf(() => translate(request, model));

@@ -303,7 +303,7 @@ describe("JSON by a schema", () => {
   const schemaJson = JSON.stringify(WEATHER_SCHEMA);
   const given = request({ responseFormat: { format: { case: "jsonSchema", value: { name: "weather", schemaJson } } } });
 
-  it("is enforced where the model does so, else told", () => {
+  it("is enforced where the model does so, else said in words", () => {
     expect(bodyOf(given, { jsonSchema: true })["outputConfig"]).toEqual({
       textFormat: { type: "json_schema", structure: { jsonSchema: { name: "weather", schema: schemaJson } } },
     });

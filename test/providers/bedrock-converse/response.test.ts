@@ -213,7 +213,7 @@ describe("a refusal of Bedrock", () => {
     expect(toBedrockFailure({ status, headers: {}, body: typed })).toMatchObject(expected);
   });
 
-  it("is told by its status without a type or JSON", () => {
+  it("is classified by its status without a type or JSON", () => {
     expect(toBedrockFailure({ status: 503, headers: {}, body: "<html>" }).code).toBe("upstream_unavailable");
   });
 });

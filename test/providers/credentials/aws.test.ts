@@ -68,7 +68,7 @@ describe("a signature of AWS", () => {
     expect(refuseSignature(received, rules)).toBeUndefined();
   });
 
-  it("uses changed keys, and tells them as secrets", async () => {
+  it("uses changed keys, and reports them as secrets", async () => {
     let keys: AwsKeys = KEYS;
     const credential = awsCredential({
       region: "eu-west-1",

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
 import { toApiKey } from "../../../src/providers/credentials/api-key.ts";
-import { type KeyRest, withKeyPool } from "../../../src/providers/credentials/key-pool.ts";
+import { type KeyPause, withKeyPool } from "../../../src/providers/credentials/key-pool.ts";
 import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
 
 let server: Server | undefined;
@@ -24,7 +24,7 @@ interface Reply {
 /** A pool of these keys before a server that answers each key as `replies` says, else 200; and what came of its requests. */
 async function poolOf(keys: readonly string[], replies: Record<string, Reply | ((body: string) => Reply)> = {}) {
   const used: string[] = [];
-  const rests: KeyRest[] = [];
+  const pauses: KeyPause[] = [];
   let nowMs = 0;
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const key = String(request.headers["x-api-key"]);
@@ -42,14 +42,14 @@ async function poolOf(keys: readonly string[], replies: Record<string, Reply | (
   const plain = connectUpstream({ baseUrl: `http://127.0.0.1:${port}`, allowPrivate: true, connectMs: 1000 });
   const pool = withKeyPool(plain, {
     keys: keys.map((key) => toApiKey(key, "x-api-key")),
-    onRest: (rest) => rests.push(rest),
+    onPause: (pause) => pauses.push(pause),
     now: () => nowMs,
   });
   upstream = pool;
   const headers = { "content-type": "application/json" };
   return {
     used,
-    rests,
+    pauses,
     pass: (ms: number) => (nowMs += ms),
     send: async (keyFamilyId?: string, { accountId = "acct", body = "{}" } = {}) => {
       const { signal } = new AbortController();
@@ -77,14 +77,14 @@ describe("a pool of keys", () => {
     for (const key of ["a", "b", "c"]) expect(first.filter((one) => one === key).length).toBeGreaterThan(30);
   });
 
-  it.each([429, 401])("sends with the next key at once after %i, and lets the key rest", async (status) => {
-    const { send, used, rests, pass } = await poolOf(["a", "b"], { a: { status, headers: { "retry-after": "3" } } });
+  it.each([429, 401])("sends with the next key at once after %i, and pauses the key", async (status) => {
+    const { send, used, pauses, pass } = await poolOf(["a", "b"], { a: { status, headers: { "retry-after": "3" } } });
     // A caller of the key that is refused.
     let caller = 0;
     while (!used.includes("a")) expect(await send(`caller ${caller++}`)).toBe(200);
     const own = `caller ${caller - 1}`;
     expect(used.slice(-2)).toEqual(["a", "b"]);
-    expect(rests).toEqual([{ key: 1, status, restMs: 3000 }]);
+    expect(pauses).toEqual([{ key: 1, status, pauseMs: 3000 }]);
     pass(2999);
     await send(own);
     expect(used.slice(-1)).toEqual(["b"]);
@@ -93,7 +93,7 @@ describe("a pool of keys", () => {
     expect(used.slice(-2)).toEqual(["a", "b"]);
   });
 
-  it("keeps callers of other keys at their keys while one rests", async () => {
+  it("keeps callers of other keys at their keys while one is paused", async () => {
     const { send, used } = await poolOf(["a", "b", "c"]);
     for (const caller of callers) await send(caller);
     const before = [...used];
@@ -110,7 +110,7 @@ describe("a pool of keys", () => {
     expect(new Set(after)).toEqual(new Set(["b", "c"]));
   });
 
-  it("answers the provider's refusal when no key is left, and then asks with the one that rests least", async () => {
+  it("answers the provider's refusal when no key is left, and then asks with the one whose pause ends first", async () => {
     const { send, used } = await poolOf(["a", "b"], {
       a: { status: 429, headers: { "retry-after": "30" } },
       b: { status: 429, headers: { "retry-after": "20" } },
@@ -121,7 +121,7 @@ describe("a pool of keys", () => {
     expect(used.slice(2)).toEqual(["b"]);
   });
 
-  it("lets no request that is too large take keys from other accounts", async () => {
+  it("pauses no keys of other accounts for requests that are too large", async () => {
     const limits = (body: string): Reply => (body === "large" ? { status: 429 } : { status: 200 });
     const { send, used } = await poolOf(["a", "b", "c"], { a: limits, b: limits, c: limits });
     for (const caller of callers.slice(0, 20)) await send(caller);
@@ -133,7 +133,7 @@ describe("a pool of keys", () => {
     expect(used).toEqual(before);
   });
 
-  it("rests for all once it limits two accounts, until a request is accepted", async () => {
+  it("is paused for all once it limits two accounts, until a request is accepted", async () => {
     const { send, used } = await poolOf(["a", "b"], { a: { status: 429 } });
     let caller = 0;
     const nextOfA = async (accountId: string): Promise<void> => {
@@ -151,7 +151,7 @@ describe("a pool of keys", () => {
     expect(used).toEqual(["b"]);
   });
 
-  it("uses a key that rests when the others refuse, and for all once that succeeds", async () => {
+  it("uses a paused key when the others refuse, and for all once that succeeds", async () => {
     const refused = new Set(["a", "b"]);
     const reply = (key: string) => (): Reply => ({ status: refused.has(key) ? 429 : 200 });
     const { send, used } = await poolOf(["a", "b"], { a: reply("a"), b: reply("b") });
@@ -172,10 +172,10 @@ describe("a pool of keys", () => {
   it.each([
     [{}, 10_000],
     [{ "retry-after": "86400" }, 60_000],
-  ])("lets a key rest for a bounded time (%j)", async (headers, restMs) => {
-    const { send, rests } = await poolOf(["a"], { a: { status: 429, headers } });
+  ])("pauses a key for a bounded time (%j)", async (headers, pauseMs) => {
+    const { send, pauses } = await poolOf(["a"], { a: { status: 429, headers } });
     expect(await send()).toBe(429);
-    expect(rests).toEqual([{ key: 1, status: 429, restMs }]);
+    expect(pauses).toEqual([{ key: 1, status: 429, pauseMs }]);
   });
 
   it.each([400, 403, 404, 500])("does not try another key after %i", async (status) => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { EmbeddingRequestSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import type { Capabilities } from "../../../src/core/provider.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "../../../src/providers/gemini/embeddings.ts";
-import { failureOf } from "../../support/failure-of.ts";
+import { failureOf } from "../../support/errors.ts";
 import { modelThat } from "../openai/model.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
 

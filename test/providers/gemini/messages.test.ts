@@ -196,7 +196,7 @@ describe("messages", () => {
     expect(answered?.parts).toMatchObject([{ functionResponse: { id: "x" } }, { functionResponse: { id: "y" } }]);
   });
 
-  it("tells the model that a tool failed", () => {
+  it("marks the result of a failed tool", () => {
     const turns = contents(ask("a"), answer(call("x")), result("x", '{"reason":"no such city"}', true));
     expect(turns[2]?.parts).toEqual([
       { functionResponse: { id: "x", name: "f", response: { error: '{"reason":"no such city"}' } } },

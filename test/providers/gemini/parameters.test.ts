@@ -239,7 +239,7 @@ describe("reasoning", () => {
 describe("pictures", () => {
   it("an image model that was asked for nothing special answers in text", () => {
     expect(config({}, painter())).toEqual({ responseModalities: ["TEXT"] });
-    // Its price has pictures: it draws unless it is told not to.
+    // Its price has pictures: it draws unless it is asked not to.
     const unlisted = flash({}, { pricesPictures: true });
     expect(config({}, unlisted)).toEqual({ responseModalities: ["TEXT"] });
     expect(() => translate({ modalities: pictures }, unlisted)).toThrow("modalities");

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { EmbeddingRequestSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import { toPredictAnswer, toPredictRequest } from "../../../src/providers/gemini/predict.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
-import { failureOf } from "../../support/failure-of.ts";
+import { failureOf } from "../../support/errors.ts";
 import { flash } from "./model.ts";
 
 const model = { ...flash(), capabilities: { ...flash().capabilities, embeddingDimensions: true } };

@@ -200,7 +200,7 @@ describe("a stream", () => {
     expect(said).toEqual(["partStart", "partDelta"]);
   });
 
-  it("trap 14: that nobody wants any more ends with the signal's reason", async () => {
+  it("trap 14: that is aborted ends with the signal's reason", async () => {
     const leaving = new AbortController();
     const { gemini: own } = await answering(() => leaving.abort(new Failure("cancelled", "The caller left.")));
     const asked = { ...call(own, "stream"), signal: leaving.signal };

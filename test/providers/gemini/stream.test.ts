@@ -174,7 +174,7 @@ describe("a stream's end", () => {
   });
 });
 
-describe("a stream that goes wrong", () => {
+describe("a stream that fails", () => {
   const truncated = "upstream_protocol  The upstream provider closed the stream before it was complete.";
   const unreadable = "upstream_protocol  The upstream provider's answer could not be read.";
 
@@ -185,7 +185,7 @@ describe("a stream that goes wrong", () => {
     ["is not JSON", Buffer.from("data: <html>\n\ndata: {}\n\n"), [unreadable]],
     ["trap 10: has its marker before its finish", Buffer.from("data: [DONE]\n\n"), [truncated]],
     [
-      "is told after content that it was wrong from the start",
+      "has an error after content about the request",
       sse(piece([{ text: "a" }]), { error: { code: 400, message: "secret words" } }),
       ["text", "upstream_rejected  The upstream provider failed while generating the response."],
     ],

@@ -52,7 +52,7 @@ describe("tools", () => {
     ]);
   });
 
-  it("a model without tools is not told of them", () => {
+  it("a model without tools gets none", () => {
     expect(omittedOf(translate({ tools: [F] }, flash({ tools: false })))).toEqual(["tools"]);
   });
 
@@ -123,7 +123,7 @@ describe("structured output", () => {
     ]);
   });
 
-  it("a model without schemas is told in words and held to JSON", () => {
+  it("a model without schemas gets them in words and a JSON mode", () => {
     const { generationConfig, systemInstruction } = body(
       schemaFormat({ type: "object" }),
       flash({ jsonSchema: false }),
@@ -135,7 +135,7 @@ describe("structured output", () => {
     ]);
   });
 
-  it("older models cannot have tools and a JSON mode at once, and are only told", () => {
+  it("older models cannot have tools and a JSON mode at once, and get the form in words only", () => {
     const both = { tools: [F], messages: [system("a"), ask("b")], ...schemaFormat({ type: "object" }) };
     expect(body(both, older()).generationConfig).toBeUndefined();
     expect(body(both, older()).systemInstruction?.parts).toHaveLength(2);

@@ -309,7 +309,7 @@ describe("tools", () => {
     expect(refusalOf({ modalities: [AUDIO] })).toContain("modalities: this model does not make audio");
   });
 
-  it("make one picture at most under a budget, whoever asks for it", () => {
+  it("make one picture at most under a budget, in whatever way it is asked for", () => {
     const native = { kind: { case: "native", value: { dialect: "openai-responses", json: DRAWS } } } as const;
     const callsOf = (request: RequestInit, capped: boolean): unknown => {
       const asked = create(CompletionRequestSchema, { messages: [HI], ...request });

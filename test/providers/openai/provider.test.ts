@@ -29,7 +29,7 @@ afterEach(async () => {
   }
 });
 
-/** A provider in front of a server that answers as told, and what the server received. */
+/** A provider in front of a server with scripted answers, and what the server received. */
 async function serve(respond: RequestListener, headers: Record<string, string> = {}) {
   const received: Received[] = [];
   const server = createServer((request, response) => {

@@ -832,7 +832,7 @@ describe("the answer's form", () => {
     });
   });
 
-  it("is told in the system message where the model does not", () => {
+  it("is said in the system message where the model does not", () => {
     const model = modelThat({ jsonSchema: false });
     const { body, omitted } = translate(
       { messages: [system("be brief"), user("q")], responseFormat: jsonSchema('{"type":"object"}', "A person") },

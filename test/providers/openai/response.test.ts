@@ -3,6 +3,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import { toAnswerChunks, toAnswer } from "../../../src/providers/openai/response.ts";
 import { readFixture } from "./fixture.ts";
 import { folded, plainAnswer } from "./reading.ts";
+import { failureOf } from "../../support/errors.ts";
 
 const answer = (message: unknown, finish: unknown = "stop", rest: object = {}) => ({
   choices: [{ index: 0, message, finish_reason: finish, ...rest }],
@@ -19,15 +20,7 @@ const choice = (message: object, finishReason = "STOP", nativeFinishReason = "st
   usage: undefined,
 });
 
-function failureOf(json: unknown): Failure {
-  try {
-    toAnswer(json);
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  throw new Error("the answer was taken");
-}
+const refusalOf = (json: unknown): Failure => failureOf(() => toAnswer(json));
 
 describe("a completion of a hostile server", () => {
   const choices = (count: number, parts: number): object => ({
@@ -45,11 +38,11 @@ describe("a completion of a hostile server", () => {
 
   it("has at most 128 choices, and 4,000 parts in all of them", () => {
     expect(toAnswer(choices(128, 1)).choices).toHaveLength(128);
-    expect(failureOf(choices(129, 1))).toMatchObject({
+    expect(refusalOf(choices(129, 1))).toMatchObject({
       code: "upstream_protocol",
       message: expect.stringContaining("128 choices") as string,
     });
-    expect(failureOf(choices(100, 21))).toMatchObject({
+    expect(refusalOf(choices(100, 21))).toMatchObject({
       code: "upstream_protocol",
       message: expect.stringContaining("4000 parts") as string,
     });
@@ -247,7 +240,7 @@ describe("a whole completion", () => {
 
 describe("what is no completion", () => {
   it("trap 22: is the failure that fixture 42 reports", () => {
-    expect(failureOf(readFixture("42-openai-compat-200-error-body").json("upstream-response.json"))).toMatchObject({
+    expect(refusalOf(readFixture("42-openai-compat-200-error-body").json("upstream-response.json"))).toMatchObject({
       code: "upstream_unavailable",
       message: "The upstream provider failed.",
       upstreamStatus: 200,
@@ -269,6 +262,14 @@ describe("what is no completion", () => {
     ["an empty answer", answer({ content: "" }), "upstream_protocol"],
     ["an answer without a message", answer(null), "upstream_protocol"],
   ])("is a failure: %s", (_, json, code) => {
-    expect(failureOf(json).code).toBe(code);
+    expect(refusalOf(json).code).toBe(code);
+  });
+
+  it.each<[string, unknown, boolean]>([
+    ["an error alone", { error: { code: 502 }, choices: [] }, true],
+    ["an error beside an answer", { ...answer({ content: "a" }), error: { code: 502 } }, false],
+    ["an error in a choice with content", answer({ content: "a" }, "error", { error: { code: 502 } }), false],
+  ])("costs nothing only where nothing was generated: %s", (_, json, refused) => {
+    expect(failureOf(json).refused).toBe(refused);
   });
 });

@@ -464,7 +464,7 @@ describe("a stream's tool calls", () => {
       "with the name after the arguments",
       [call(fn(0, "a", "", "1")), call(fn(0, "", "f", "2")), call(fn(1, "b", "g", "34"))],
     ],
-  ])("trap 73: are told apart %s", (_, events) => {
+  ])("trap 73: are distinguished %s", (_, events) => {
     expect(callsOf(...events)).toEqual([
       ["f", "12"],
       ["g", "34"],

@@ -38,7 +38,7 @@ const post = (
   return upstream.post({ path: "/x", headers: {}, body, signal, idleMs, ...options }, "application/json");
 };
 
-/** Long enough for a connection to have rested after its answer, so that it is used again. */
+/** Long enough after an answer that its connection is used again. */
 const rest = (ms = 300): Promise<void> => delay(ms);
 
 async function textOf(answer: UpstreamResponse): Promise<string> {
@@ -46,7 +46,7 @@ async function textOf(answer: UpstreamResponse): Promise<string> {
 }
 
 describe("a connection that is idle", () => {
-  it("is closed when its server sends what nobody asked for, and no request gets that as its answer", async () => {
+  it("is closed when its server sends unsolicited bytes, and no request gets these as its answer", async () => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     expect(await textOf(await post(upstream))).toBe("ok");
     await delay(20);
@@ -57,9 +57,9 @@ describe("a connection that is idle", () => {
   });
 
   it.each([
-    ["has sent what nobody asked for", (socket: Socket): void => void socket.write(OK.replace("ok", "no"))],
+    ["has sent unsolicited bytes", (socket: Socket): void => void socket.write(OK.replace("ok", "no"))],
     ["has closed it", (socket: Socket): void => void socket.end()],
-  ])("is not used when its server %s, and nobody has seen it yet", async (_, meanwhile) => {
+  ])("is not used when its server %s, and this is not noticed yet", async (_, meanwhile) => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     expect(await textOf(await post(upstream))).toBe("ok");
     await delay(20);
@@ -100,7 +100,7 @@ describe("a connection that is idle", () => {
 });
 
 describe("a connection that may be used again", () => {
-  it("rests first, so that two requests in a row have two", async () => {
+  it("is not used at once, so that two requests in a row have two", async () => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     for (let count = 0; count < 2; count++) expect(await textOf(await post(upstream))).toBe("ok");
     expect(server.sockets).toHaveLength(2);
@@ -109,7 +109,7 @@ describe("a connection that may be used again", () => {
     expect(server.sockets).toHaveLength(2);
   });
 
-  it("rests for longer where answers take longer to begin, so that a stray answer shifts no others", async () => {
+  it("is not used for longer where answers take longer to begin, so that a stray answer shifts no others", async () => {
     const texts = async (upstream: Upstream, text: string): Promise<string> =>
       textOf(await post(upstream, { body: text }));
     const { server, upstream } = await serve((socket, request) => {
@@ -118,7 +118,7 @@ describe("a connection that may be used again", () => {
     });
     expect(await texts(upstream, "first")).toBe("first");
     await delay(450);
-    // Comes while the next request is under way: no client can tell it from the answer.
+    // Comes while the next request is in flight: no client can distinguish it from the answer.
     const second = texts(upstream, "second");
     await delay(30);
     expect(server.sockets).toHaveLength(1);
@@ -185,7 +185,7 @@ describe("a connection that may be used again", () => {
     };
     for (const accountId of ["a", "b", "a", "b"]) await ask(accountId);
     expect(server.sockets).toHaveLength(2);
-    // Shared by those who say nothing.
+    // Shared by requests without an account.
     const shared = await serve((socket) => socket.write(OK));
     for (const accountId of ["a", "b"]) {
       await textOf(await post(shared.upstream, { accountId }));
@@ -196,7 +196,7 @@ describe("a connection that may be used again", () => {
 });
 
 describe("as many connections as there may be", () => {
-  /** Answers each request when it is told to, in the order of their arrival. */
+  /** Answers each request when the test says so, in the order of their arrival. */
   async function serveHeld(limits: Partial<typeof UNLIMITED>) {
     const held: { readonly text: string; answer(): void }[] = [];
     const { server, upstream } = await serve((socket, request) => {
@@ -301,7 +301,7 @@ describe("as many connections as there may be", () => {
   });
 });
 
-describe("a connection whose answer nobody reads", () => {
+describe("a connection whose answer is not read", () => {
   it("is not silent: its provider is not to blame", async () => {
     const size = 8 * 1024 * 1024;
     const { upstream } = await serve((socket) => {
@@ -385,7 +385,7 @@ describe("TLS", () => {
       expect(resumed).toEqual([false, true]);
     }));
 
-  it("sends nothing to a server whose certificate nobody has signed", async () => {
+  it("sends nothing to a server with a certificate of no trusted authority", async () => {
     const { upstream, requests } = await serveTls((socket) => socket.write(OK));
     await expect(post(upstream)).rejects.toMatchObject({
       code: "upstream_unavailable",

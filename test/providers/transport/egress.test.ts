@@ -188,7 +188,7 @@ describe("a proxy", () => {
     expect(length).toBe(400_001);
   });
 
-  it("that is not there, hangs up, or is no proxy makes the provider unavailable", async () => {
+  it("that does not listen, closes the connection, or is no proxy makes the provider unavailable", async () => {
     const silent = createTlsServer();
     silent.listen(0, "127.0.0.1");
     await once(silent, "listening");

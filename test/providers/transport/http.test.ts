@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const part of opened.splice(0)) await part.stop();
 });
 
-/** A server that answers as told, and connections to it. */
+/** A server with scripted answers, and connections to it. */
 async function serve(
   answer: (socket: Socket, request: string) => void,
   path = "",
@@ -34,7 +34,7 @@ async function serve(
   return { server, upstream };
 }
 
-/** An event loop that has no time until it is told. */
+/** An event loop without time until the test gives it some. */
 class HeldTurns {
   readonly held: (() => number)[] = [];
 
@@ -74,7 +74,7 @@ async function readAll(answer: UpstreamResponse): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** Long enough for a connection to have rested after its answer, so that it is used again. */
+/** Long enough after an answer that its connection is used again. */
 const rest = (ms = 300): Promise<void> => delay(ms);
 
 const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -450,7 +450,7 @@ describe("a caller who leaves", () => {
     expect(getEventListeners(signal, "abort")).toHaveLength(0);
   });
 
-  it("while the connection is being made is let go", async () => {
+  it("while the connection is being made is released", async () => {
     const server = await startRawServer(() => {});
     const upstream = connectUpstream({
       baseUrl: `https://127.0.0.1:${server.port}`,
@@ -695,14 +695,14 @@ describe("an event loop that has too much to do", () => {
     return { posted, say: (text: string) => say(text), end: () => end() };
   };
 
-  /** An answer whose head was handed out. */
+  /** An answer whose head was delivered. */
   const begin = async (turns: HeldTurns, options: Partial<UpstreamRequest> = {}) => {
     const { posted, say } = await arrive(turns, options);
     await turns.next();
     return { answer: await posted, say };
   };
 
-  it("lets an answer's head wait for its turn, too", async () => {
+  it("delays an answer's head until its turn, too", async () => {
     const turns = new HeldTurns();
     const { posted, say } = await arrive(turns);
     say(chunkOf("first"));
@@ -714,7 +714,7 @@ describe("an event loop that has too much to do", () => {
     answer.abandon();
   });
 
-  it("tells whoever waits for an answer's head at once that its caller has left", async () => {
+  it("ends the wait for an answer's head at once when its caller has left", async () => {
     const turns = new HeldTurns();
     const caller = new AbortController();
     const { posted } = await arrive(turns, { signal: caller.signal });
@@ -724,7 +724,7 @@ describe("an event loop that has too much to do", () => {
     await turns.next();
   });
 
-  it("hands out in its turn what had arrived before the connection broke", async () => {
+  it("delivers in its turn what had arrived before the connection broke", async () => {
     const turns = new HeldTurns();
     const { posted, say, end } = await arrive(turns);
     say(chunkOf("some"));
@@ -737,7 +737,7 @@ describe("an event loop that has too much to do", () => {
     await expect(answer.read()).rejects.toMatchObject({ code: "upstream_protocol" });
   });
 
-  it("lets a reader wait for its turn, and then gives it all that has arrived as one piece", async () => {
+  it("delays a reader until its turn, and then gives it all that has arrived as one piece", async () => {
     const turns = new HeldTurns();
     const { answer, say } = await begin(turns);
     let read: string | undefined;
@@ -754,7 +754,7 @@ describe("an event loop that has too much to do", () => {
     expect(turns.held).toEqual([]);
   });
 
-  it("tells a reader that waits for its turn at once that its caller has left", async () => {
+  it("ends a reader's wait for its turn at once when its caller has left", async () => {
     const turns = new HeldTurns();
     const caller = new AbortController();
     const { answer, say } = await begin(turns, { signal: caller.signal });
@@ -768,7 +768,7 @@ describe("an event loop that has too much to do", () => {
     await expect(answer.read()).rejects.toBe(gone);
   });
 
-  it("does not take a turn that came late for the end of an answer", async () => {
+  it("does not treat a late turn as the end of an answer", async () => {
     const turns = new HeldTurns();
     const { answer, say } = await begin(turns);
     const first = answer.read(200);

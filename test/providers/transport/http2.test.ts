@@ -68,19 +68,19 @@ const STATUS_200 = "\x88";
 const PREFACE_BYTES = 24;
 const FRAME_HEAD_BYTES = 9;
 
-/** A frame of HTTP/2 (RFC 9113, 4.1) of the first stream or of the connection, by its type. */
-function frame(type: number, flags: number, payload: string): Buffer {
+/** A frame of HTTP/2 (RFC 9113, 4.1) of a stream or of the connection, by its type. */
+function frame(type: number, flags: number, payload: string, stream = 1): Buffer {
   const head = Buffer.alloc(FRAME_HEAD_BYTES);
   head.writeUIntBE(payload.length, 0, 3);
   head.set([type, flags], 3);
-  head.writeUInt32BE(OF_CONNECTION.has(type) ? 0 : 1, 5);
+  head.writeUInt32BE(OF_CONNECTION.has(type) ? 0 : stream, 5);
   return Buffer.concat([head, Buffer.from(payload, "latin1")]);
 }
 
 type Write = (bytes: Buffer) => void;
 
-/** A server that answers the first request, which has no body, with frames of its own: Node joins small writes. Returns its port. */
-async function startFrames(answer: (write: Write) => unknown): Promise<number> {
+/** A server that answers requests, which have no body, with frames of its own: Node joins small writes. Returns its port. */
+async function startFrames(answer: (write: Write, stream: number) => unknown): Promise<number> {
   const server = createTlsServer({ ...localhost, ALPNProtocols: ["h2"] }, (socket) => {
     let rest = Buffer.alloc(0);
     let skipped = PREFACE_BYTES;
@@ -94,12 +94,13 @@ async function startFrames(answer: (write: Write) => unknown): Promise<number> {
           const end = skipped + FRAME_HEAD_BYTES + rest.readUIntBE(skipped, 3);
           if (rest.length < end) return;
           const [type, flags] = rest.subarray(skipped + 3);
+          const stream = rest.readUInt32BE(skipped + 5);
           rest = rest.subarray(end);
           skipped = 0;
           if (type === SETTINGS && flags === 0) write(frame(SETTINGS, ACK, ""));
           if (type !== HEADERS) continue;
-          write(frame(HEADERS, END_HEADERS, STATUS_200));
-          void answer(write);
+          write(frame(HEADERS, END_HEADERS, STATUS_200, stream));
+          void answer(write, stream);
         }
       });
   });
@@ -210,7 +211,7 @@ describe("calls over HTTP/2", () => {
     expect(await textOf(await second)).toBe("two");
   });
 
-  it("do not wait for an answer that nobody reads", async () => {
+  it("do not wait for an answer that is not read", async () => {
     const large = Buffer.alloc(8 * 1024 * 1024, "x");
     const send: Answer = (stream, body) => {
       stream.respond({ ":status": 200 });
@@ -276,7 +277,7 @@ describe("calls over HTTP/2", () => {
 });
 
 describe("a connection of HTTP/2", () => {
-  it("carries no new request after its server said goodbye, and ends those in flight", async () => {
+  it("carries no new request after GOAWAY, and ends those in flight", async () => {
     const { answer, streams } = held();
     const { port, sessions } = await startProvider(answer);
     const upstream = connectTo(port);
@@ -308,7 +309,7 @@ describe("a connection of HTTP/2", () => {
     expect([count, served.unsent, progress.unsent]).toEqual([4, false, true]);
   });
 
-  it("is given up at once when its server allows no requests", async () => {
+  it("is closed at once when its server allows no requests", async () => {
     const { port, sessions } = await startProvider(echo, { settings: { maxConcurrentStreams: 0 } });
     await expect(post(connectTo(port))).rejects.toThrow("The upstream provider could not be reached.");
     expect(sessions).toHaveLength(1);
@@ -416,7 +417,7 @@ describe("a connection of HTTP/2", () => {
     expect(sessions).toHaveLength(1);
   });
 
-  it("is given up when its server no longer answers", async () => {
+  it("is closed when its server no longer answers", async () => {
     const { answer, streams } = held();
     const { port } = await startProvider(answer);
     let isCut = false;
@@ -472,6 +473,24 @@ describe("a connection of HTTP/2", () => {
     const port = await startFrames((write) => write(Buffer.concat(Array<Buffer>(count).fill(one))));
     const answer = post(connectTo(port), { body: "" }).then(textOf);
     await expect(answer).rejects.toThrow("The upstream provider's answer is not valid HTTP.");
+  });
+
+  it("is closed when its server saves up what it may send beside its answers", async () => {
+    const [answers, megabytes] = [300, 90];
+    const updates = Buffer.concat(Array<Buffer>(80_000).fill(frame(WINDOW_UPDATE, 0, "\0\0\0\x01")));
+    const port = await startFrames(async (write, stream) => {
+      const isLast = stream > 2 * answers;
+      for (let left = isLast ? megabytes : 0; left > 0; left--) {
+        write(updates);
+        await delay(5);
+      }
+      write(frame(DATA, END_STREAM, "", stream));
+    });
+    const upstream = connectTo(port);
+    for (let count = 0; count < answers; count += 50)
+      await Promise.all(Array.from({ length: 50 }, async () => textOf(await post(upstream, { body: "" }))));
+    const flooded = post(upstream, { body: "" }).then(textOf);
+    await expect(flooded).rejects.toThrow("The upstream provider's answer is not valid HTTP.");
   });
 
   it("lives with frames that a server needs beside its answers", async () => {

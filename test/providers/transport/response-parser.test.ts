@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ResponseError } from "../../../src/providers/transport/response-error.ts";
 import { ResponseParser } from "../../../src/providers/transport/response-parser.ts";
 
-/** What a parser made of some bytes. */
+/** Result of parsing some bytes. */
 interface Heard {
   status?: number;
   headers?: object;
@@ -126,7 +126,7 @@ describe("an answer", () => {
     expect(read(text.split(""))).toMatchObject({ end: "broken" });
   });
 
-  it("is told as far as it was right", () => {
+  it("is reported as far as it was valid", () => {
     expect(read([`${CHUNKED}3\r\nabc\r\nzz\r\n`])).toMatchObject({ status: 200, body: "abc", end: "broken" });
   });
 });

@@ -35,7 +35,7 @@ const DENIED: [string, Script][] = ["204 No Content", "205 Reset Content", "304 
   ]),
 );
 
-/** A whole answer, and after it what nobody has asked for. */
+/** A whole answer, and after it unsolicited bytes. */
 const LATE: [string, Script][] = [0, 1, 5, 30].flatMap((ms): [string, Script][] => [
   [`a second answer after ${ms} ms`, [answerOf("first"), ms, stray]],
   [`100 and an answer after ${ms} ms`, [answerOf("first"), ms, status("100 Continue"), ms, stray]],
@@ -134,7 +134,7 @@ async function ask(upstream: Upstream, text: string): Promise<string | undefined
   }
 }
 
-describe.concurrent("after a provider's answer with bytes that nobody has asked for, callers get their own answers", () => {
+describe.concurrent("after a provider's answer with unsolicited bytes callers get their own answers", () => {
   it.each(VECTORS)("%s", async (_, script) => {
     const { upstream, sent, stop } = await serve(script);
     // A connection that has been used, as most have been.

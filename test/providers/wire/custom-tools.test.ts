@@ -80,7 +80,7 @@ async function callsOf(chunks: readonly CompletionChunk[]): Promise<unknown[]> {
 }
 
 describe("a custom tool of a dialect without them", () => {
-  it("is a function with one text, which is told of the grammar", () => {
+  it("is a function with one text, whose description has the grammar", () => {
     const { provider: wrapped, asked } = provider([]);
     wrapped.translate(request(), MODEL, { mode: "whole" });
     expect(asked[0]?.tools.map(({ kind }) => kind.case)).toEqual(["function", "function"]);

@@ -234,7 +234,7 @@ describe("a large answer over HTTP/2", () => {
     return upstream;
   }
 
-  it("that came to its end while it waited is read, and asks for memory once", async () => {
+  it("that ended while it waited is read, and asks for memory once", async () => {
     // More than two turns, of which the second fits into the window of the stream.
     const body = `{"b64":"${"A".repeat(630_000)}"}`;
     const upstream = await serveHttp2((stream) => stream.end(body));

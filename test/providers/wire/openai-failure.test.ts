@@ -179,6 +179,16 @@ describe("a refusal is named", () => {
     });
   });
 
+  it("costs nothing, unless its host bills what it refuses for the content or the length of the prompt", () => {
+    const refused = (body: string, billsRefusals: boolean): boolean =>
+      toFailure({ status: 400, headers: {}, body }, undefined, { verbatim: false, billsRefusals }).refused;
+    const bodies = [{ code: "content_filter" }, { code: "context_length_exceeded" }, { code: "invalid_value" }].map(
+      (facts) => JSON.stringify(error(facts)),
+    );
+    expect(bodies.map((body) => refused(body, true))).toEqual([false, false, true]);
+    expect(bodies.map((body) => refused(body, false))).toEqual([true, true, true]);
+  });
+
   it("trap 33: by a number in place of a code, without breaking", () => {
     expect(fail(429, error({ code: 429, type: 7, message: [] })).code).toBe("upstream_rate_limited");
   });

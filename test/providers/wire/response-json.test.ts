@@ -12,7 +12,7 @@ function pieces(text: string, size: number): Buffer[] {
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
 }
 
-/** Written again, whatever became of its strings. */
+/** Written again, with its strings in any form. */
 const again = (text: string, size = 10_000): string => JSON.stringify(parseResponse(pieces(text, size)));
 
 describe("a whole answer in pieces", () => {

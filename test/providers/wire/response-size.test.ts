@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../../src/core/failure.ts";
 import { MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../../src/encoding/json-size.ts";
 import { parsed } from "../../../src/providers/wire/json.ts";
 import { parseResponse } from "../../../src/providers/wire/response.ts";
 import { EventJson } from "../../../src/providers/wire/sse.ts";
 import { cpuMs } from "../../support/cpu-time.ts";
+import { findFailure } from "../../support/errors.ts";
 
 const nested = (depth: number): string => `{"input":${'{"a":'.repeat(depth - 1)}1${"}".repeat(depth - 1)}}`;
 
@@ -15,31 +15,21 @@ const COMPLEX = [
   ["tiny values", `[${"0,".repeat(3_000_000)}0]`],
 ] as const;
 
-function failureOf(work: () => unknown): Failure | undefined {
-  try {
-    work();
-  } catch (reason) {
-    if (reason instanceof Failure) return reason;
-    throw reason;
-  }
-  return undefined;
-}
-
 describe("an answer that is too complex", () => {
   it.each(COMPLEX)("is refused whole: %s", (_, text) => {
-    expect(failureOf(() => parseResponse([Buffer.from(text)]))?.code).toBe("upstream_protocol");
-    expect(failureOf(() => parseResponse([Buffer.from(text.slice(0, 9)), Buffer.from(text.slice(9))]))?.code).toBe(
+    expect(findFailure(() => parseResponse([Buffer.from(text)]))?.code).toBe("upstream_protocol");
+    expect(findFailure(() => parseResponse([Buffer.from(text.slice(0, 9)), Buffer.from(text.slice(9))]))?.code).toBe(
       "upstream_protocol",
     );
   });
 
   it.each(COMPLEX)("is refused as an event: %s", (_, text) => {
-    expect(failureOf(() => new EventJson().read(text))?.code).toBe("upstream_protocol");
+    expect(findFailure(() => new EventJson().read(text))?.code).toBe("upstream_protocol");
   });
 
   it("is refused as an event at fewer values than as a whole answer: an event has a token, and is sent on in one turn", () => {
     const text = `{"text":[${"0,".repeat(MAX_EVENT_JSON.values)}0]}`;
-    expect(failureOf(() => new EventJson().read(text))?.code).toBe("upstream_protocol");
+    expect(findFailure(() => new EventJson().read(text))?.code).toBe("upstream_protocol");
     expect(parseResponse([Buffer.from(text)])).toHaveProperty("text");
   });
 
@@ -51,7 +41,7 @@ describe("an answer that is too complex", () => {
     const bytes = Buffer.from(nested(2_000_000));
     const plain = JSON.stringify(Array.from({ length: bytes.length / 10 }, (_, at) => `text ${at}`));
     const plainMs = cpuMs(() => JSON.parse(plain));
-    expect(cpuMs(() => failureOf(() => parseResponse([bytes])))).toBeLessThan(Math.max(plainMs, 20));
+    expect(cpuMs(() => findFailure(() => parseResponse([bytes])))).toBeLessThan(Math.max(plainMs, 20));
   });
 
   it("is read when it is as deep as the limit", () => {

@@ -74,7 +74,7 @@ const STATUSES: Row[] = [
   [429, "upstream_rate_limited", true, "The upstream provider is rate limiting requests."],
   [451, "upstream_protocol", false, UNEXPECTED],
   [499, "upstream_unavailable", true, FAILED],
-  ...[500, 501, 502, 503, 505, 507, 511, 520, 522, 530, 598, 599].map((status): Row => [
+  ...[500, 501, 502, 503, 505, 507, 511, 520, 522, 524, 530, 598, 599].map((status): Row => [
     status,
     "upstream_unavailable",
     true,
@@ -85,7 +85,7 @@ const STATUSES: Row[] = [
   [600, "upstream_protocol", false, UNEXPECTED],
 ];
 
-describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { refuse, toBody }) => {
+describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { refuse, inside, toBody }) => {
   const fail = (status: number, message = "", headers: Refusal["headers"] = {}): Failure =>
     refuse({ status, headers, body: JSON.stringify(toBody(message)) });
 
@@ -95,7 +95,14 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     expect(refuse({ status, headers: {}, body: "<html>" })).toMatchObject(expected);
   });
 
-  it.each([400, 413, 415, 422])("with status %i says what is wrong, unless that tells of money", (status) => {
+  it("costs nothing, unless the upstream's time ran out: then it may have generated", () => {
+    const billed = STATUSES.map(([status]) => status).filter((status) => !fail(status).refused);
+    expect(billed.toSorted((a, b) => a - b)).toEqual([408, 504, 524]);
+    expect(inside(504, "", { begun: false }).refused).toBe(false);
+    expect(inside(500, "", { begun: false }).refused).toBe(true);
+  });
+
+  it.each([400, 413, 415, 422])("with status %i says what is wrong, unless that is about money", (status) => {
     expect(fail(status, "bad picture").message).toBe("bad picture");
     expect(fail(status, "Your billing account is closed.").message).toMatch(/^The (?:upstream|request)/);
   });
@@ -124,11 +131,11 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     `it says "my \\"invalid api key\\" and credit" here`,
     "“reduce the length of; prompt is too long” is bad",
     `cut in the middle of "invalid api key, prompt is too long`,
-  ])("is not told by what it quotes: %s", (message) => {
+  ])("is not classified by what it quotes: %s", (message) => {
     expect(fail(400, message)).toMatchObject({ code: "upstream_rejected", detail: undefined, requestBound: false });
   });
 
-  it("is told from the beginning of its text, however long that is", () => {
+  it("is classified by the beginning of its text, however long that is", () => {
     const hostile = ["input token count ", "context size ", "'a ", '"\\', "property ", "a@", "org_", "a-", "/", ":"];
     for (const word of hostile) {
       const message = word.repeat(Math.ceil((1 << 20) / word.length));
@@ -152,7 +159,7 @@ describe.each(Object.entries(DIALECTS))("an error inside an answer in the %s dia
     },
   );
 
-  it("is told from the beginning of its text, in the middle of an answer of a megabyte", () => {
+  it("is classified by the beginning of its text, in the middle of an answer of a megabyte", () => {
     const failure = inside(400, "input token count ".repeat(60_000), { begun: false });
     expect(failure).toMatchObject({ code: "upstream_rejected", detail: undefined });
     expect(failure.message.length).toBeLessThanOrEqual(502);
@@ -172,7 +179,7 @@ describe("a bad request that is not the caller's doing", () => {
     ["gemini, of a field", gemini('Unknown name "foo": Cannot find field.'), "upstream_protocol"],
     ["openai, of a key", openai("Incorrect API key provided."), "upstream_refused_us"],
     ["openai, of a field", openai("property 'foo' is unsupported"), "upstream_protocol"],
-  ])("says nothing about the upstream's health when only words tell it: %s", (_, failure, code) => {
+  ])("says nothing about the upstream's health when only its words say so: %s", (_, failure, code) => {
     expect(failure).toMatchObject({ code, requestBound: true, transient: false });
   });
 
@@ -180,7 +187,7 @@ describe("a bad request that is not the caller's doing", () => {
     ["anthropic", anthropic("x", { error_code: "organization_on_hold" }), "upstream_refused_us"],
     ["gemini", gemini("API key not valid.", badKey), "upstream_refused_us"],
     ["openai", openai("x", "invalid_api_key"), "upstream_refused_us"],
-  ])("counts when a structured field tells it: %s", (_, failure, code) => {
+  ])("counts when a structured field says so: %s", (_, failure, code) => {
     expect(failure).toMatchObject({ code, requestBound: false });
   });
 
@@ -195,7 +202,7 @@ describe("a bad request that is not the caller's doing", () => {
     });
   });
 
-  it("is told by its structured field, whatever its words are", () => {
+  it("is classified by its structured field, whatever its words are", () => {
     expect(openai("prompt is too long", "invalid_api_key").detail).toBeUndefined();
     expect(gemini("input token count exceeds", badKey).detail).toBeUndefined();
   });

@@ -47,7 +47,7 @@ export const ALERT_CAUSES: Readonly<Record<string, AlertCause>> = {
   ParleyCompletionsFailing: {
     atMinutes: 15,
     fires: { [completions("served")]: "0+90x60", [completions("upstream_unavailable")]: "0+10x60" },
-    // Limits, wrong requests and callers that leave are nobody's fault here.
+    // Limits, wrong requests and callers that leave are no fault of the service.
     quiet: {
       [completions("served")]: "0+90x60",
       [completions("upstream_unavailable")]: "0+3x60",

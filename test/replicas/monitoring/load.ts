@@ -10,6 +10,7 @@ import {
   type UpstreamExchange,
 } from "../../product/support/upstream.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
+import { postChat } from "../../support/post-json.ts";
 
 /** What the upstream models do, by their names. */
 const STATUSES: Readonly<Record<string, number>> = { broken: 503, refusing: 401, limited: 429 };
@@ -76,11 +77,7 @@ export async function complete(
   key: string,
   { model, stream = false }: { readonly model: string; readonly stream?: boolean },
 ): Promise<number> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model, stream, max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
-  });
+  const response = await postChat(url, key, { model, stream, max_tokens: 10 });
   await response.text();
   return response.status;
 }

@@ -11,7 +11,7 @@ import { type Collector, startCollector } from "../../support/otlp.ts";
 export interface RealCollector {
   /** Addresses of its receiver by protocol. */
   readonly endpoints: Readonly<Record<"http" | "grpc", string>>;
-  /** What it has received and handed on. */
+  /** What it has received and exported. */
   readonly received: Pick<Collector, "spans" | "metrics">;
 }
 

@@ -25,7 +25,7 @@ export interface Window {
 
 /**
  * Replicas with four permanent callers: `plain` has a rate limit that is never reached; `budget` a sufficient budget;
- * `scarce` exceeds its rate limit; and `stranger` sends another unknown key each time.
+ * `scarce` exceeds its rate limit; and `unknown` sends another unknown key each time.
  */
 export interface WatchedFleet {
   readonly deployment: Deployment;
@@ -85,7 +85,7 @@ export async function startWatchedFleet({
       { name: "plain", everyMs: 40, key: () => plain.secret },
       { name: "budget", everyMs: 150, key: () => budget.secret },
       { name: "scarce", everyMs: 125, key: () => scarce.secret },
-      { name: "stranger", everyMs: 400, key: generateApiKey },
+      { name: "unknown", everyMs: 400, key: generateApiKey },
     ],
   );
   const began = (caller: string, { sinceMs, untilMs }: Window): Seen[] =>

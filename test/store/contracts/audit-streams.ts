@@ -46,7 +46,7 @@ export function describeAuditStreams(open: () => Promise<Store>): void {
       expect(await auditStreams.removeStream("astr_a")).toBeUndefined();
     });
 
-    it("are claimed by one process while they have something to get, until the claim is over or given back", async () => {
+    it("are claimed by one process while they have something to get, until the claim ends or is released", async () => {
       const { audit, auditStreams } = await open();
       await auditStreams.insertStream(streamOf("astr_a"), 9);
       const claim = async (by: string, nowMs: number) =>

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { histogramOf } from "../../../src/ledger/latency-histogram.ts";
 import type { AttemptCount, ReplicaState } from "../../../src/ledger/target-history.ts";
 import { UTC } from "../../../src/ledger/time-zone.ts";
 import { STEP_MS } from "../../../src/ledger/usage-store.ts";
@@ -82,6 +83,37 @@ export function describeTargetHistory(open: () => Promise<Store>): void {
       expect(Math.abs(one!.seenMs - (await store.nowMs()))).toBeLessThan(60_000);
       await targetHistory.forget("one");
       expect((await targetHistory.replicas()).map(({ replica }) => replica)).toEqual(["two"]);
+    });
+
+    it("adds up the latencies of all replicas by half hours and by days", async () => {
+      const { targetHistory } = await open();
+      const took = (changes: Partial<AttemptCount>, durationsMs: readonly number[], firstMs: readonly number[] = []) =>
+        count({ ...changes, latencies: { firstContent: histogramOf(firstMs), duration: histogramOf(durationsMs) } });
+      const laterMs = NOON + STEP_MS.hour / 2;
+      await targetHistory.write(
+        [took({}, [40, 300], [20]), took({ atMs: NOON + 60_000 }, [400]), took({ atMs: laterMs + 1 }, [999_999])],
+        state(),
+      );
+      await targetHistory.write([took({}, [40]), took({ target: "b/m" }, [1]), count()], state({ replica: "two" }));
+      const query = { targets: ["a/m"], sinceMs: NOON, step: "half_hour", offsets: UTC } as const;
+      const first = { firstContent: histogramOf([20]), duration: histogramOf([40, 40, 300, 400]) };
+      const later = { firstContent: histogramOf([]), duration: histogramOf([999_999]) };
+      expect(await targetHistory.readLatencies(query)).toEqual([
+        { atMs: NOON, target: "a/m", ...first },
+        { atMs: laterMs, target: "a/m", ...later },
+      ]);
+      expect(await targetHistory.readLatencies({ ...query, targets: [] })).toEqual([]);
+      const days = await targetHistory.readLatencies({ ...query, targets: ["a/m", "b/m"], sinceMs: 0, step: "day" });
+      expect(days.map(({ target, atMs }) => [target, atMs])).toEqual([
+        ["a/m", NOON - STEP_MS.day / 2],
+        ["b/m", NOON - STEP_MS.day / 2],
+      ]);
+      expect(days[0]).toMatchObject({ duration: histogramOf([40, 40, 300, 400, 999_999]) });
+      // They go with the counts by the hour.
+      await targetHistory.prune("minute", laterMs);
+      expect(await targetHistory.readLatencies(query)).toHaveLength(2);
+      await targetHistory.prune("hour", laterMs);
+      expect(await targetHistory.readLatencies(query)).toMatchObject([{ atMs: laterMs }]);
     });
 
     it("is removed by the minute and by the hour, the oldest first", async () => {

@@ -57,7 +57,8 @@ export declare type Breaker = Message<"parley.console.v1.Breaker"> & {
 export declare const BreakerSchema: GenMessage<Breaker>;
 
 /**
- * Durations in milliseconds. Percentiles are taken from the latest 64 of each minute.
+ * Durations in milliseconds. Percentiles are taken from the latest 64 of each minute; those of a history are estimates from the counts of
+ * buckets up to 50, 100, 250 and 500 ms, 1, 2.5, 5, 10, 30, 60, 120 and 300 s.
  *
  * @generated from message parley.console.v1.Latency
  */
@@ -571,6 +572,20 @@ export declare type TargetPeriod = Message<"parley.console.v1.TargetPeriod"> & {
    * @generated from field: repeated parley.console.v1.OutcomeCount outcomes = 4;
    */
   outcomes: OutcomeCount[];
+
+  /**
+   * Time to the first content of streams that the first attempt served, from the arrival of the request. Absent without any.
+   *
+   * @generated from field: parley.console.v1.Latency first_content = 5;
+   */
+  firstContent?: Latency | undefined;
+
+  /**
+   * Time to the end of the answer, of successful calls. Absent without any.
+   *
+   * @generated from field: parley.console.v1.Latency duration = 6;
+   */
+  duration?: Latency | undefined;
 };
 
 /**
@@ -972,9 +987,9 @@ export declare const ModelService: GenService<{
     output: typeof ListUpstreamsResponseSchema;
   },
   /**
-   * Lists how attempts at upstream models ended, in the half hours of the last 24 hours or on the days of the last 30 days, and the
-   * circuit breakers of the present: over all processes that share the database. They write every ten seconds. Attempts with accounts'
-   * own credentials are not counted. For administrators.
+   * Lists how attempts at upstream models ended, and how long they took, in the half hours of the last 24 hours or on the days of the last
+   * 30 days, and the circuit breakers of the present: over all processes that share the database. They write every ten seconds. Attempts
+   * with accounts' own credentials are not counted. For administrators.
    *
    * @generated from rpc parley.console.v1.ModelService.ListTargetHistory
    */

@@ -357,7 +357,7 @@ export declare type GetOverviewResponse = Message<"parley.console.v1.GetOverview
   unhealthyTargets: UnhealthyTarget[];
 
   /**
-   * At most ten of each kind.
+   * At most ten of each kind; with the permission to read them.
    *
    * @generated from field: repeated parley.console.v1.KeyNotice keys = 4;
    */

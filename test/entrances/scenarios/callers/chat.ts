@@ -85,7 +85,7 @@ export const CHAT: CompletionCaller = {
 /** Errors of OpenAI's formats: status and `error.type`, with an `error.code`. */
 export function lookOfOpenAi(expected: ExpectedFailure): FailureLook {
   const { failure, detail, after } = expected;
-  if (failure === "cancelled") throw new RangeError("nobody sees a cancelled call");
+  if (failure === "cancelled") throw new RangeError("no caller sees a cancelled call");
   const { http, code } = LOOKS[failure];
   return { status: after === undefined ? http : http.replace(/^\d+/, "200"), code: detail ?? code };
 }

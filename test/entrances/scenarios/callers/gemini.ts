@@ -173,7 +173,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
 
 /** The error itself has the status too, also in the middle of a stream; its details have the reason. */
 export function lookOfGemini({ failure, detail, after }: ExpectedFailure): FailureLook {
-  if (failure === "cancelled") throw new RangeError("nobody sees a cancelled call");
+  if (failure === "cancelled") throw new RangeError("no caller sees a cancelled call");
   const row = LOOKS[failure];
   const reason = ErrorReason[reasonOf({ code: failure, detail })];
   const { code } = COMMON_LOOKS[failure];

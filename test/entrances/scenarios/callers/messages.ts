@@ -156,7 +156,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
 };
 
 function look({ failure, after }: ExpectedFailure): FailureLook {
-  if (failure === "cancelled") throw new RangeError("nobody sees a cancelled call");
+  if (failure === "cancelled") throw new RangeError("no caller sees a cancelled call");
   const row = LOOKS[failure];
   return { status: after === undefined ? row : row.replace(/^\d+/, "200"), code: null };
 }

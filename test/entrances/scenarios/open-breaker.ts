@@ -7,7 +7,7 @@ const fails = refuses(503);
 const opened = { times: 2, breaker: "open" } as const;
 
 /** Models whose circuit breaker opens. */
-export const RESTING: readonly Scenario[] = [
+export const OPEN_BREAKER: readonly Scenario[] = [
   {
     name: "does not call a model while its breaker is open after three failures in a row, and returns a retry-after",
     upstream: { alpha: [fails] },

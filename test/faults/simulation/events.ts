@@ -27,7 +27,7 @@ export interface Fates {
 export type Restart = "rolling" | "in turn" | "cut short" | "killed";
 
 /** Triggers one event now. */
-export function happen(fates: Fates): void {
+export function triggerEvent(fates: Fates): void {
   const { chance, watch, bank, keys, weather } = fates;
   const what = chance.weighted({
     weather: 45,
@@ -39,7 +39,7 @@ export function happen(fates: Fates): void {
     reload: 12,
     restart: 5,
   });
-  watch.count(`happenings: ${what}`);
+  watch.count(`events: ${what}`);
   switch (what) {
     case "weather": {
       const upstream = chance.pick(UPSTREAMS);

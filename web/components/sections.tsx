@@ -1,15 +1,37 @@
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { anchorOf } from "./panel.tsx";
 
-/** Returns the anchor of a section: `timeouts-retries-and-overload`. */
-export function anchorOf(title: string): string {
-  return title.toLowerCase().replaceAll(/[^a-z]+/g, "-");
+interface SectionsProps {
+  /** Titles of the page's panels, in their order. */
+  readonly titles: readonly string[];
+  /** Search field above the links. */
+  readonly search?: ReactNode;
+  /** The panels. */
+  readonly children: ReactNode;
+}
+
+/** A long page of panels, with links to them beside it, on phones above it. */
+export function Sections({ titles, search, children }: SectionsProps) {
+  // The browser goes to the anchor of an address before the panels are there.
+  useEffect(() => {
+    if (location.hash !== "") location.replace(location.hash);
+  }, []);
+  return (
+    <div className="gap-8 lg:grid lg:grid-cols-[13rem_minmax(0,1fr)] lg:items-start">
+      <div className="sticky top-0 z-10 -mx-4 bg-canvas px-4 py-2 sm:-mx-8 sm:px-8 lg:top-4 lg:mx-0 lg:p-0">
+        {search}
+        <SectionLinks titles={titles} />
+      </div>
+      <div className="min-w-0 space-y-5 max-lg:mt-3">{children}</div>
+    </div>
+  );
 }
 
 /** Distance from the top of the window, in pixels, within which a section begins that is being read. */
 const READ_WITHIN = 140;
 
-/** Links to the sections of a long page, with that of the section in view marked. */
-export function SectionLinks({ titles }: { readonly titles: readonly string[] }) {
+/** Links to the sections, with that of the section in view marked. */
+function SectionLinks({ titles }: { readonly titles: readonly string[] }) {
   const current = useSectionInView(titles);
   const links = useRef<HTMLElement>(null);
   // On phones the links are one line, of which a part is in view.
@@ -18,7 +40,11 @@ export function SectionLinks({ titles }: { readonly titles: readonly string[] })
     if (link) links.current?.scrollTo({ left: link.offsetLeft - links.current.offsetLeft - 16 });
   }, [current]);
   return (
-    <nav ref={links} aria-label="Sections" className="mt-2 max-lg:-mx-1 max-lg:overflow-x-auto lg:mt-4">
+    <nav
+      ref={links}
+      aria-label="Sections"
+      className="not-first:mt-2 max-lg:-mx-1 max-lg:overflow-x-auto lg:not-first:mt-4"
+    >
       <ul className="flex gap-x-1 text-sm lg:block lg:space-y-0.5">
         {titles.map((title) => (
           <li key={title}>

@@ -11,8 +11,8 @@ import { type Asking, askOpenAi, askRaw, askUndici } from "./http-callers.ts";
 import type { Case } from "./judge.ts";
 import type { Reply } from "./reply.ts";
 
-/** Callers of all kinds for one product. */
-export interface Swarm {
+/** Clients of all kinds for one product. */
+export interface Clients {
   /** Runs one completion. */
   ask(plan: CallerPlan): Promise<Asked>;
   /** Closes all connections. */
@@ -26,7 +26,7 @@ export type Asked = Pick<Case, "plan" | "reply">;
 const TIMEOUT_MS = 30_000;
 
 /** Creates the clients. */
-export function openSwarm(product: Product, upstream: FaultServer): Swarm {
+export function openClients(product: Product, upstream: FaultServer): Clients {
   const dispatcher = new Agent({ connections: 64 });
   const target = { url: product.url, port: product.httpPort, key: product.firstKey, dispatcher };
   const grpcUrl = `http://127.0.0.1:${product.grpcPort}`;

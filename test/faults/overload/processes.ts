@@ -14,7 +14,7 @@ import { coreTimeOf, slowdown } from "./core-time.ts";
 import type { Outcome, Phase, Target } from "./generator.ts";
 
 /** The built product, its upstream and its callers, each as a process. */
-export interface Crowd {
+export interface Processes {
   readonly port: number;
   readonly operationsUrl: string;
   readonly pid: number;
@@ -34,7 +34,7 @@ interface Run {
   readonly slowdown: number;
 }
 
-export interface CrowdOptions {
+export interface ProcessesOptions {
   /** Shape of each upstream answer. */
   readonly answer: StreamShape;
   readonly keys: number;
@@ -49,9 +49,9 @@ export interface CrowdOptions {
 const ALL_CORES = `0-${availableParallelism() - 1}`;
 
 /** Starts all processes. */
-export async function startCrowd({ answer, keys: count, config = {} }: CrowdOptions): Promise<Crowd> {
+export async function startProcesses({ answer, keys: count, config = {} }: ProcessesOptions): Promise<Processes> {
   await ensureProgram(process.execPath);
-  const home = mkdtempSync(join(tmpdir(), "parley-crowd-"));
+  const home = mkdtempSync(join(tmpdir(), "parley-overload-"));
   const dataDir = join(home, "data");
   mkdirSync(dataDir);
   const keys = await makeKeys(dataDir, count);
