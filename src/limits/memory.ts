@@ -13,6 +13,7 @@ import {
   unitsOf,
   waitMs,
 } from "./bucket.ts";
+import { type Amounts, type CreditDemand, lendFrom, lentOf, NOTHING, withoutLent } from "./credits.ts";
 import {
   type Held,
   LEASE_MS,
@@ -36,6 +37,8 @@ export interface SubjectBook {
   tokens: Bucket | undefined;
   /** Expiry of the concurrency unit of each request in flight; some may have expired. */
   readonly places: Map<string, number>;
+  /** Credit by its holder; its concurrency units are also those in flight. Default: none. */
+  lent?: Map<string, Amounts>;
   /** Time from which it equals a missing one: full buckets, no concurrency unit held. */
   idleAt: number;
 }
@@ -118,16 +121,18 @@ function findObstacles(limits: RateSubject, book: SubjectBook, { demand, nowMs, 
   const found: Obstacle[] = [];
   for (const kind of KINDS) {
     const size = sizeOf(kind, limits, burstMs);
-    const bucket = size && refill(book[kind], size, nowMs);
+    const bucket = size && refill(book[kind], withoutLent(size, book, kind), nowMs);
     book[kind] = bucket;
     if (size === undefined || bucket === undefined) continue;
     const retryAfterMs = waitMs(bucket, neededUnits(kind, demand, size), { size, nowMs });
     if (retryAfterMs > 0) found.push({ subject, limit: kind, retryAfterMs });
   }
   const places = placesOf(limits);
-  if (places === undefined || book.places.size < places) return found;
+  const lent = lentOf(book, "places");
+  if (places === undefined || book.places.size + lent < places) return found;
   dropEnded(book.places, nowMs);
-  if (book.places.size >= places) found.push({ subject, limit: "concurrency", retryAfterMs: CONCURRENCY_RETRY_MS });
+  if (book.places.size + lent >= places)
+    found.push({ subject, limit: "concurrency", retryAfterMs: CONCURRENCY_RETRY_MS });
   return found;
 }
 
@@ -158,7 +163,7 @@ export function dropEnded(places: Map<string, number>, nowMs: number): void {
 }
 
 function idleAtOf(limits: RateSubject, book: SubjectBook, { nowMs, burstMs }: RateMoment): number {
-  let idleAt = book.places.size > 0 ? nowMs + LEASE_MS : nowMs;
+  let idleAt = book.places.size > 0 || (book.lent?.size ?? 0) > 0 ? nowMs + LEASE_MS : nowMs;
   for (const kind of KINDS) {
     const size = sizeOf(kind, limits, burstMs);
     const bucket = book[kind];
@@ -172,7 +177,9 @@ function toLevels(limits: RateSubject, book: SubjectBook, burstMs: number): Subj
   const [requests, tokens] = KINDS.map((kind) => {
     const size = sizeOf(kind, limits, burstMs);
     const bucket = book[kind];
-    return size && bucket && toBucketLevel(bucket, size);
+    if (size === undefined || bucket === undefined) return undefined;
+    // Credit counts as left until its holder says otherwise.
+    return toBucketLevel({ ...bucket, level: bucket.level + lentOf(book, kind) * UNITS }, size);
   });
   return { subject: limits.subject, requests, tokens };
 }
@@ -222,8 +229,16 @@ class Books {
   }
 }
 
+/** A store of rates that can lend parts of limits. */
+export interface MemoryRates extends RateStore {
+  /** Lends and takes back a part of a subject's limits. `lent`: what its holder has from now on. */
+  lend(demand: CreditDemand): { readonly granted: Amounts; readonly lent: Amounts; readonly levels: SubjectLevels };
+  /** Ends the credit of a holder that will give back nothing: its requests and tokens stay taken. */
+  writeOff(credit: { readonly holder: string; readonly subject: string }): void;
+}
+
 /** State of rates in this process. Never rejects. */
-export function createMemoryRates(options: MemoryRatesOptions): RateStore {
+export function createMemoryRates(options: MemoryRatesOptions): MemoryRates {
   const { clock, burstMs } = options;
   // Separate, so that end users cannot evict keys and accounts.
   const [books, attributed] = [new Books(options), new Books(options)];
@@ -242,6 +257,17 @@ export function createMemoryRates(options: MemoryRatesOptions): RateStore {
     },
     async release(release) {
       returnTo(bookOf, release, { nowMs: clock.monotonic(), burstMs });
+    },
+    lend(demand) {
+      const moment = { nowMs: clock.monotonic(), burstMs };
+      const { limits, holder } = demand;
+      const granted = lendFrom(bookOf, demand, moment);
+      const book = bookOf(limits.subject);
+      book.idleAt = Math.max(book.idleAt, idleAtOf(limits, book, { nowMs: Math.floor(moment.nowMs), burstMs }));
+      return { granted, lent: book.lent?.get(holder) ?? NOTHING, levels: toLevels(limits, book, burstMs) };
+    },
+    writeOff({ holder, subject }) {
+      bookOf(subject).lent?.delete(holder);
     },
     async renew({ held }) {
       const nowMs = clock.monotonic();

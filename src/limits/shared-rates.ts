@@ -191,7 +191,9 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     async release(release) {
       const shares = takenLocally.get(release.id);
       if (shares === undefined) {
-        await ask(() => remote.release(release));
+        // A store that keeps units until their release must learn of it after an outage, too.
+        if (breaker.open) await remote.release(release).catch(noteFault);
+        else await ask(() => remote.release(release));
         return;
       }
       takenLocally.delete(release.id);

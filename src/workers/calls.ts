@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import type { Setting } from "../config/settings.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { Amounts } from "../limits/credits.ts";
 import type { Changed } from "../gateway/gateway.ts";
 import type { Readiness } from "../gateway/operations.ts";
 import type { Role } from "../gateway/role.ts";
@@ -22,6 +23,8 @@ export type WorkerCalls = {
   /** Ends calls in flight, during a drain too. */
   readonly abort: { readonly input: null; readonly output: null };
   readonly keyChanged: { readonly input: KeyChange; readonly output: null };
+  /** Takes back the unspent credit of a subject. */
+  readonly recallCredit: { readonly input: string; readonly output: Amounts };
 };
 
 /** Calls from a worker to the parent. */

@@ -1,14 +1,38 @@
 import { sizeOf, UNITS } from "../limits/bucket.ts";
-import type { BucketLevel, RateDecision, RateDemand, RateLimit, RateRelease, RateSubject } from "../limits/rates.ts";
+import type { Amounts, CreditDemand } from "../limits/credits.ts";
+import type {
+  BucketLevel,
+  RateDecision,
+  RateDemand,
+  RateLimit,
+  RateRelease,
+  RateSubject,
+  SubjectLevels,
+} from "../limits/rates.ts";
 
 /** One operation on rates. A release names only the ID of its take: the parent keeps the rest. */
-export type RateStep = { readonly take: RateDemand } | { readonly release: RateReturn };
+export type RateStep =
+  | { readonly take: RateDemand }
+  | { readonly release: RateReturn }
+  | { readonly credit: CreditStep };
 
 export type RateReturn = Pick<RateRelease, "id" | "usedTokens" | "usedRequests">;
 
+/** A demand of the worker that sends it; it always states what it keeps. */
+export type CreditStep = Omit<CreditDemand, "holder" | "kept"> & { readonly kept: Amounts };
+
+/** Credit granted in addition to what was kept, and levels that include all credits. */
+export interface CreditGrant {
+  readonly granted: Amounts;
+  readonly levels: SubjectLevels;
+}
+
+/** Null for a release. */
+export type RateAnswer = RateDecision | CreditGrant | null;
+
 /**
- * Steps as sent over the channel, once or twice per request: as numbers, because JSON with names costs as much as the rest
- * of the rate check. A subject is described once and has a number from then on.
+ * Steps as sent over the channel: as numbers, because JSON with names costs as much as the rest of the rate check. A subject is
+ * described once and has a number from then on.
  */
 export interface RateMessage {
   /** Subjects not mentioned before; they get the next numbers. */
@@ -17,7 +41,8 @@ export interface RateMessage {
   readonly forget: boolean;
   /**
    * Steps in order. A take: its own number, tokens, count of subjects, numbers of the subjects. A release: the take's
-   * number, negated, tokens used, requests used.
+   * number, negated, tokens used, requests used. A credit: 0, the subject's number, then requests, tokens and places returned, kept,
+   * and wished.
    */
   readonly steps: readonly number[];
 }
@@ -26,8 +51,9 @@ export interface RateMessage {
 export type SubjectRow = readonly [string, number | null, number | null, number | null];
 
 /**
- * Decisions in the order of the takes: 1 if admitted, or 0, index of the refusing subject, index of the limit in `LIMITS`,
- * retry-after in ms; then the levels of all buckets of all subjects, requests before tokens.
+ * Answers in the order of the takes and credits. A take: 1 if admitted, or 0, index of the refusing subject, index of the limit in
+ * `LIMITS`, retry-after in ms; then the levels of all buckets of all subjects, requests before tokens. A credit: requests, tokens and
+ * places granted, then the levels of the subject.
  */
 export type RateReply = readonly number[];
 
@@ -54,7 +80,8 @@ export class RateEncoder {
     const steps: number[] = [];
     for (const step of all) {
       if ("take" in step) this.#take(step.take, steps, subjects);
-      else this.#release(step.release, steps);
+      else if ("release" in step) this.#release(step.release, steps);
+      else this.#credit(step.credit, steps, subjects);
     }
     return { subjects, forget, steps };
   }
@@ -64,25 +91,39 @@ export class RateEncoder {
     return [...ids].flatMap((id) => this.#taken.get(id) ?? []);
   }
 
-  /** Returns a decision for each step; null for a release. */
-  readReply(all: readonly RateStep[], reply: RateReply): (RateDecision | null)[] {
+  /** Returns an answer for each step. */
+  readReply(all: readonly RateStep[], reply: RateReply): RateAnswer[] {
     const numbers = reply.values();
-    return all.map((step) => ("take" in step ? this.#readDecision(step.take, numbers) : null));
+    const next = (): number => numbers.next().value ?? 0;
+    return all.map((step) => {
+      if ("take" in step) return this.#readDecision(step.take, next);
+      if ("release" in step) return null;
+      const granted: Amounts = { requests: next(), tokens: next(), places: next() };
+      return { granted, levels: this.#readLevels(step.credit.limits, next) };
+    });
   }
 
   #take({ id, tokens, subjects }: RateDemand, steps: number[], fresh: SubjectRow[]): void {
     this.#taken.set(id, ++this.#last);
     steps.push(this.#last, tokens, subjects.length);
-    for (const { subject, requestsPerMinute, tokensPerMinute, concurrentRequests } of subjects) {
-      // A subject with changed limits gets a new number.
-      const key = `${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests} ${subject}`;
-      let number = this.#subjects.get(key);
-      if (number === undefined) {
-        this.#subjects.set(key, (number = this.#subjects.size));
-        fresh.push([subject, requestsPerMinute ?? null, tokensPerMinute ?? null, concurrentRequests ?? null]);
-      }
-      steps.push(number);
+    for (const limits of subjects) steps.push(this.#numberOf(limits, fresh));
+  }
+
+  #credit({ limits, returned, kept, wished }: CreditStep, steps: number[], fresh: SubjectRow[]): void {
+    steps.push(0, this.#numberOf(limits, fresh));
+    for (const { requests, tokens, places } of [returned, kept, wished]) steps.push(requests, tokens, places);
+  }
+
+  #numberOf(limits: RateSubject, fresh: SubjectRow[]): number {
+    const { subject, requestsPerMinute, tokensPerMinute, concurrentRequests } = limits;
+    // A subject with changed limits gets a new number.
+    const key = `${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests} ${subject}`;
+    let number = this.#subjects.get(key);
+    if (number === undefined) {
+      this.#subjects.set(key, (number = this.#subjects.size));
+      fresh.push([subject, requestsPerMinute ?? null, tokensPerMinute ?? null, concurrentRequests ?? null]);
     }
+    return number;
   }
 
   #release({ id, usedTokens, usedRequests = 1 }: RateReturn, steps: number[]): void {
@@ -92,19 +133,22 @@ export class RateEncoder {
     steps.push(-number, usedTokens, usedRequests);
   }
 
-  #readDecision({ id, subjects }: RateDemand, numbers: Iterator<number>): RateDecision {
-    const next = (): number => (numbers.next().value as number | undefined) ?? 0;
+  #readDecision({ id, subjects }: RateDemand, next: () => number): RateDecision {
     const admitted = next() === 1;
     if (!admitted) this.#taken.delete(id);
     const refusal = admitted ? [] : [next(), next(), next()];
-    const levels = subjects.map((limits) => ({
-      subject: limits.subject,
-      requests: this.#readLevel("requests", limits, next),
-      tokens: this.#readLevel("tokens", limits, next),
-    }));
+    const levels = subjects.map((limits) => this.#readLevels(limits, next));
     if (admitted) return { admitted, levels };
     const [of = 0, limit = 0, retryAfterMs = 0] = refusal;
     return { admitted, subject: subjects[of]!.subject, limit: LIMITS[limit]!, retryAfterMs, levels };
+  }
+
+  #readLevels(limits: RateSubject, next: () => number): SubjectLevels {
+    return {
+      subject: limits.subject,
+      requests: this.#readLevel("requests", limits, next),
+      tokens: this.#readLevel("tokens", limits, next),
+    };
   }
 
   #readLevel(kind: "requests" | "tokens", limits: RateSubject, next: () => number): BucketLevel | undefined {
@@ -131,14 +175,20 @@ export class RateDecoder {
       });
     }
     const steps: RateStep[] = [];
-    for (let at = 0; at < numbers.length;) {
-      const [number = 0, tokens = 0, third = 0] = numbers.slice(at, at + 3);
-      at += 3;
-      if (number < 0) {
-        steps.push({ release: { id: String(-number), usedTokens: tokens, usedRequests: third === 0 ? 0 : 1 } });
+    let at = 0;
+    const next = (): number => numbers[at++] ?? 0;
+    const nextAmounts = (): Amounts => ({ requests: next(), tokens: next(), places: next() });
+    while (at < numbers.length) {
+      const number = next();
+      if (number === 0) {
+        const limits = this.#subjects[next()]!;
+        steps.push({ credit: { limits, returned: nextAmounts(), kept: nextAmounts(), wished: nextAmounts() } });
+      } else if (number < 0) {
+        const usedTokens = next();
+        steps.push({ release: { id: String(-number), usedTokens, usedRequests: next() === 0 ? 0 : 1 } });
       } else {
-        const of = numbers.slice(at, at + third).map((index) => this.#subjects[index]!);
-        at += third;
+        const tokens = next();
+        const of = Array.from({ length: next() }, () => this.#subjects[next()]!);
         steps.push({ take: { id: String(number), tokens, subjects: of } });
       }
     }
@@ -146,15 +196,23 @@ export class RateDecoder {
   }
 }
 
-/** Appends a decision to a reply. */
-export function addDecision(reply: number[], { subjects }: RateDemand, decision: RateDecision): void {
-  if (decision.admitted) reply.push(1);
-  else {
-    const of = subjects.findIndex(({ subject }) => subject === decision.subject);
-    reply.push(0, of, LIMITS.indexOf(decision.limit), decision.retryAfterMs);
+/** Appends the answer to a step to a reply. */
+export function addAnswer(reply: number[], step: RateStep, answer: RateAnswer): void {
+  if (answer === null) return;
+  if ("granted" in answer) {
+    reply.push(answer.granted.requests, answer.granted.tokens, answer.granted.places);
+    addLevels(reply, answer.levels);
+    return;
   }
-  for (const { requests, tokens } of decision.levels) {
-    if (requests !== undefined) reply.push(requests.level);
-    if (tokens !== undefined) reply.push(tokens.level);
+  if (answer.admitted) reply.push(1);
+  else if ("take" in step) {
+    const of = step.take.subjects.findIndex(({ subject }) => subject === answer.subject);
+    reply.push(0, of, LIMITS.indexOf(answer.limit), answer.retryAfterMs);
   }
+  for (const levels of answer.levels) addLevels(reply, levels);
+}
+
+function addLevels(reply: number[], { requests, tokens }: SubjectLevels): void {
+  if (requests !== undefined) reply.push(requests.level);
+  if (tokens !== undefined) reply.push(tokens.level);
 }

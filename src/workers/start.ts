@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { pendingSettings } from "../config/applied.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
+import { createMemoryRates } from "../limits/memory.ts";
 import { lockForServing } from "../store/serve-lock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -50,7 +51,10 @@ async function assemble(
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config, first);
-  const rates = new ParentRates({ clock: systemClock, burstMs: config.burstMs });
+  const rates = new ParentRates({
+    clock: systemClock,
+    store: createMemoryRates({ clock: systemClock, burstMs: config.burstMs }),
+  });
   const notes = new NoteBoard(systemClock);
   /** Listen addresses. A port chosen by the system (0) is kept for successors only while a worker listens on it. */
   let listens: Pick<Config, "http" | "grpc"> = config;
@@ -62,9 +66,9 @@ async function assemble(
       return { ...inForce, config: { ...inForce.config, ...listens }, role, number };
     },
     handlers: (member) => ({
-      rates: (message) => rates.perform(member.name, message),
+      rates: (message) => rates.perform(member, message),
       async renewRates(numbers) {
-        await rates.renew(member.name, numbers);
+        await rates.renew(member, numbers);
         return Math.max(fleet.serving.length, 1);
       },
       healthNote: (text) => notes.exchange(member.name, text),
@@ -74,8 +78,9 @@ async function assemble(
       },
     }),
     onDrained: ({ name }, last) => metrics.note(name, last),
-    onGone({ name }) {
-      void rates.leave(name);
+    onGone(member) {
+      const { name } = member;
+      void rates.leave(member);
       notes.leave(name);
       void metrics.forget(name);
     },

@@ -1,13 +1,15 @@
 // Entry point of a worker process. It is controlled by its parent and ends when the parent is gone.
+import { systemClock } from "../core/clock.ts";
 import { readHealthNotes, writeHealthNote } from "../core/health-notes.ts";
 import { processEnvironment } from "../config/load.ts";
+import { NOTHING } from "../limits/credits.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { MemberGateway } from "../gateway/gateway.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import type { Assignment, InForce, ParentCalls, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
-import { createWorkerRates } from "./worker-rates.ts";
+import { createWorkerRates, type WorkerRates } from "./worker-rates.ts";
 
 /** Limit for the parent's answer to a note. */
 const NOTES_LIMIT_MS = 1_000;
@@ -16,6 +18,7 @@ let gateway: MemberGateway | undefined;
 let starting: Promise<MemberGateway> | undefined;
 let draining: Promise<MetricsSnapshot> | undefined;
 let simulatorUrl: string | undefined;
+let rates: WorkerRates | undefined;
 let giveUp = (_reason: string): void => undefined;
 const keyListeners = new Set<(hash: string | undefined) => void>();
 
@@ -46,6 +49,7 @@ const handlers: Handlers<WorkerCalls> = {
     for (const changed of keyListeners) changed(hash ?? undefined);
     return null;
   },
+  recallCredit: (subject) => rates?.recallCredit(subject) ?? NOTHING,
 };
 
 // A terminal and a service manager signal the whole process group; only the parent acts on signals. (Without a listener for
@@ -70,6 +74,7 @@ async function start(assignment: Assignment): Promise<MemberGateway> {
     const { startFrontMember } = await import("../gateway/front-gateway.ts");
     return startFrontMember(config, log, role.core);
   }
+  rates = createWorkerRates(parent, { burstMs: config.burstMs, clock: systemClock });
   const { startMember } = await import("../gateway/gateway.ts");
   return startMember(config, log, {
     role: role.name,
@@ -77,7 +82,7 @@ async function start(assignment: Assignment): Promise<MemberGateway> {
     pending: assignment.pending,
     shared: {
       worker: number,
-      rates: createWorkerRates(parent, config),
+      rates,
       notes: {
         exchange: async (note) =>
           readHealthNotes(await parent.ask("healthNote", writeHealthNote(note), NOTES_LIMIT_MS)),

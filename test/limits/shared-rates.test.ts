@@ -185,6 +185,19 @@ describe("rates whose shared store is unavailable", () => {
     expect((await remote.take(demandOf([one]))).admitted).toBe(true);
   });
 
+  it("return to a shared store that is there again what was taken there, before the circuit breaker has closed", async () => {
+    const { world, rates, remote } = createWorld(2);
+    const one = subjectOf("key:1", { concurrentRequests: 1 });
+    const shared = demandOf([one]);
+    await rates.take(shared);
+    world.away = true;
+    for (let index = 0; index < 5; index += 1) await admittedOf(rates, 1, { requestsPerMinute: 100 });
+    expect(rates.state()).toBe("local");
+    world.away = false;
+    await rates.release(toRelease(shared, 0));
+    expect((await remote.take(demandOf([one]))).admitted).toBe(true);
+  });
+
   it("renew each slot where it was taken", async () => {
     const { world, rates, clock } = createWorld(1);
     const one = subjectOf("key:1", { concurrentRequests: 1 });

@@ -138,6 +138,21 @@ describe("two workers on SQLite", () => {
     expect(await metricsOf(product)).toMatch(/^parley_rates_local_decisions_total 0$/m);
   });
 
+  it("admit exactly the limit of a key whose requests they have decided by credit", async () => {
+    deployment.upstream.script(MODEL, [says("one two three")]);
+    const requestsPerMinute = 400;
+    const { secret } = await createKey(keys(), { name: "steady", limits: { ...NO_LIMITS, requestsPerMinute } });
+    const beganMs = performance.now();
+    let admitted = 0;
+    const call = async (): Promise<void> => {
+      while ((await complete(product.url, secret, agent)) === 200) admitted += 1;
+    };
+    await Promise.all(Array.from({ length: 32 }, call));
+    const refilled = Math.floor(((performance.now() - beganMs) / 60_000) * requestsPerMinute);
+    expect(admitted).toBeLessThanOrEqual(requestsPerMinute + refilled);
+    expect(admitted).toBeGreaterThanOrEqual(requestsPerMinute);
+  });
+
   it("share the connections, and return the same metrics from any worker", async () => {
     deployment.upstream.script(MODEL, [says("one two three")]);
     const { secret } = await createKey(keys(), { name: "counted" });
