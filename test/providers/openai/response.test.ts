@@ -270,6 +270,6 @@ describe("what is no completion", () => {
     ["an error beside an answer", { ...answer({ content: "a" }), error: { code: 502 } }, false],
     ["an error in a choice with content", answer({ content: "a" }, "error", { error: { code: 502 } }), false],
   ])("costs nothing only where nothing was generated: %s", (_, json, refused) => {
-    expect(failureOf(json).refused).toBe(refused);
+    expect(refusalOf(json).refused).toBe(refused);
   });
 });
