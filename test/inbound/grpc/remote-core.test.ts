@@ -12,11 +12,8 @@ import {
   CompletionSchema,
   CompletionStartSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import {
-  LabelRequirementsSchema,
-  ListModelsRequestSchema,
-  ListModelsResponseSchema,
-} from "../../../gen/parley/v1/model_pb.js";
+import { ListModelsRequestSchema, ListModelsResponseSchema } from "../../../gen/parley/v1/model_pb.js";
+import { LabelRequirementsSchema } from "../../../gen/parley/v1/label_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { MAX_NAME_CHARS, MAX_TAG_CHARS, MAX_TAGS } from "../../../src/core/attribution.ts";
