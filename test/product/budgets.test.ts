@@ -3,7 +3,15 @@ import { type IncomingMessage, request as sendRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
-import { answerJson, answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+import {
+  answerJson,
+  answerText,
+  beginStream,
+  localModel,
+  startUpstream,
+  type Upstream,
+  type UpstreamExchange,
+} from "./support/upstream.ts";
 import { postChat } from "../support/post-json.ts";
 import { createKey, runJson } from "../support/cli.ts";
 
@@ -107,8 +115,12 @@ describe("a request that its provider does not answer", () => {
   const BUDGET = "--budget 0.1";
 
   /** A key asks five times. Returns the statuses, and how often the provider was asked. */
-  async function askFiveTimes(model: string, status: number, error: object) {
-    const refusing = await startUpstream(({ response }) => answerJson(response, status, { error }));
+  function askFiveTimes(model: string, status: number, error: object) {
+    return askFiveTimesWhere({ model }, ({ response }) => answerJson(response, status, { error }));
+  }
+
+  async function askFiveTimesWhere(body: object, answer: (exchange: UpstreamExchange) => void) {
+    const refusing = await startUpstream(answer);
     const { providers, models } = localModel(refusing.url) as { providers: object; models: Record<string, object> };
     const azure = {
       preset: "azure",
@@ -116,10 +128,15 @@ describe("a request that its provider does not answer", () => {
       allow_private: true,
       api_keys: ["a-key-of-azure"],
     };
+    const responses = { ...azure, dialect: "openai-responses" };
     const world = await startProduct({
       config: {
-        providers: { ...providers, azure },
-        models: { ...models, "azure/test": { ...models["local/test"], provider: "azure" } },
+        providers: { ...providers, azure, responses },
+        models: {
+          ...models,
+          "azure/test": { ...models["local/test"], provider: "azure" },
+          "responses/test": { ...models["local/test"], provider: "responses" },
+        },
         limits: UNLIMITED,
         retries: { base_ms: 0, cap_ms: 0 },
       },
@@ -127,7 +144,7 @@ describe("a request that its provider does not answer", () => {
     try {
       const { key } = await createKey(world, BUDGET);
       const statuses: number[] = [];
-      for (let time = 0; time < 5; time++) statuses.push((await ask(key, { model, ...PROMPT }, { at: world })).status);
+      for (let time = 0; time < 5; time++) statuses.push((await ask(key, { ...body, ...PROMPT }, { at: world })).status);
       return { statuses, asked: refusing.exchanges.length };
     } finally {
       await world.stop();
@@ -143,6 +160,20 @@ describe("a request that its provider does not answer", () => {
   ])("is booked, as the provider may bill it: %s", async (_, model, status, error) => {
     const { statuses, asked } = await askFiveTimes(model, status, error);
     expect(statuses.at(-1)).toBe(429);
+    expect(asked).toBeLessThanOrEqual(2);
+  });
+
+  it("is booked when Azure's content filter refuses it within a stream", async () => {
+    const events = [
+      { type: "response.created", response: { status: "in_progress", output: [] } },
+      { type: "response.failed", response: { status: "failed", error: null, usage: null } },
+      { type: "error", error: { type: "invalid_request_error", code: "content_policy_violation", message: "Filtered." } },
+    ];
+    const { statuses, asked } = await askFiveTimesWhere({ model: "responses/test", stream: true }, ({ response }) => {
+      beginStream(response);
+      response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+    });
+    expect([statuses[0], statuses.at(-1)]).toEqual([400, 429]);
     expect(asked).toBeLessThanOrEqual(2);
   });
 

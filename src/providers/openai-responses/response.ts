@@ -3,7 +3,7 @@ import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
-import { array, count, type Json, object, string } from "../wire/json.ts";
+import { array, count, type Json, object, string, usageCount } from "../wire/json.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { isSmallEvent } from "../wire/native-words.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -99,6 +99,10 @@ export class AnswerStream implements StreamReader {
   readonly #content: AnswerContent;
   readonly #events = new EventJson();
   readonly #redact: Redact;
+  /** Whether the provider has counted tokens of a response that failed. */
+  #counted = false;
+  /** Failure of a response that names no error. Azure names it in the event after it. */
+  #unexplained: Error | undefined;
   #complete = false;
 
   /** `redact` removes the provider's credentials from its errors. */
@@ -109,6 +113,10 @@ export class AnswerStream implements StreamReader {
 
   get complete(): boolean {
     return this.#complete;
+  }
+
+  get finished(): boolean {
+    return this.#unexplained !== undefined;
   }
 
   read({ event: name, data }: SseEvent, out: CompletionChunk[]): void {
@@ -143,9 +151,14 @@ export class AnswerStream implements StreamReader {
         return this.#content.addPartialImage(event, out);
       case "response.output_item.done":
         return this.#content.end(toIndex(event["output_index"]), object(event["item"]), out);
+      case "response.failed": {
+        const response = object(event["response"]);
+        if (response["error"]) return this.readResponse({ status: "failed", ...response }, out);
+        this.#unexplained = this.#toFailureOf(response);
+        return;
+      }
       case "response.completed":
       case "response.incomplete":
-      case "response.failed":
         return this.readResponse({ status: type.slice("response.".length), ...object(event["response"]) }, out);
       case "error":
         throw this.#toFailure(findError(event) ?? event);
@@ -159,7 +172,7 @@ export class AnswerStream implements StreamReader {
   /** Reads the whole response. Throws its failure, and `upstream_protocol` for one that has not ended or has no content. */
   readResponse(response: Json, out: CompletionChunk[]): void {
     const { status, error, output, usage, tool_usage: ofTools } = response;
-    if (error || status === "failed" || status === "cancelled") throw this.#toFailure(error);
+    if (error || status === "failed" || status === "cancelled") throw this.#toFailureOf(response);
     const finish = readFinish(response);
     if (finish === undefined) throw incomplete();
     this.#content.endRest(array(output), out);
@@ -175,13 +188,18 @@ export class AnswerStream implements StreamReader {
     this.#complete = true;
   }
 
-  /** A stream ends with its last event. Throws `upstream_protocol`. */
+  /** A stream ends with its last event. Throws the failure of an unexplained response, or `upstream_protocol`. */
   end(): void {
-    throw truncated();
+    throw this.#unexplained ?? truncated();
+  }
+
+  #toFailureOf({ error, usage }: Json): Error {
+    this.#counted = (usageCount(object(usage)["input_tokens"]) ?? 0) > 0;
+    return this.#toFailure(error);
   }
 
   #toFailure(error: unknown): Error {
-    return toInBandFailure(error, { begun: this.#content.begun, redact: this.#redact });
+    return toInBandFailure(error, { begun: this.#content.begun, counted: this.#counted, redact: this.#redact });
   }
 }
 

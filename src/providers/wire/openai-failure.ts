@@ -44,6 +44,7 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
       "invalid_prompt",
       "image_content_policy_violation",
       "bio_policy",
+      "cyber_policy",
       "misalignment_policy_violation",
     ],
   ],
@@ -138,13 +139,17 @@ export function toFailure(
   return toStatusFailure({ ...error, ...readRetryAdvice(headers), status, verbatim, billed }, redact);
 }
 
-/** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */
+/**
+ * Maps an error inside a 2xx response to a Failure. A refusal for content may be billed on every host: Azure sends those of prompts
+ * inside streams, others look at what the model has thought.
+ */
 export function toInBandFailure(error: unknown, where: InBand): Failure {
   const facts = readErrorFacts(error);
   const subject = findByName(facts, SUBJECTS);
+  const billed = subject === "content" || where.counted === true;
   const named = subject === undefined ? undefined : STATUS_BY_SUBJECT[subject];
   const status = facts.status ?? named ?? findByName(facts, STATUS_BY_NAME) ?? 500;
-  return toInnerFailure({ ...toError(facts), status }, where);
+  return toInnerFailure({ ...toError(facts), status, billed }, where);
 }
 
 function toError(facts: ErrorFacts): Omit<UpstreamError, "status"> {

@@ -42,6 +42,8 @@ export interface UpstreamError {
 export interface InBand {
   /** Whether content came before it. */
   readonly begun: boolean;
+  /** Whether the upstream has counted tokens for what failed. Default: no. */
+  readonly counted?: boolean;
   /** Redacts the provider's credentials. Default: none. */
   readonly redact?: Redact;
 }

@@ -124,6 +124,19 @@ describe("a stream", () => {
     expect(readStream(toSse(event)).failure).toMatchObject(failure);
   });
 
+  /** As Azure refuses a prompt within a stream. */
+  const UNEXPLAINED = { type: "response.failed", response: { status: "failed", error: null, usage: null } } as Event;
+  const BECAUSE = { type: "error", error: { code: "content_policy_violation", message: "flagged" } } as Event;
+  const USED = { type: "response.failed", response: { status: "failed", usage: { input_tokens: 7 } } } as Event;
+
+  it.each<[string, Event[], object]>([
+    ["the error after it", [UNEXPLAINED, BECAUSE], { code: "upstream_rejected", message: "flagged", refused: false }],
+    ["none", [UNEXPLAINED], { code: "upstream_unavailable", refused: true }],
+    ["none, but a count", [USED], { code: "upstream_unavailable", refused: false }],
+  ])("fails with a response that names no error: %s", (_, events, failure) => {
+    expect(readStream(toSse(...events)).failure).toMatchObject(failure);
+  });
+
   it("ends with a marker that came too early as one that was cut", () => {
     const bytes = Buffer.concat([toSse(textDelta("Hi")), Buffer.from("data: [DONE]\n\n")]);
     expect(readStream(bytes).failure).toMatchObject({ code: "upstream_protocol" });

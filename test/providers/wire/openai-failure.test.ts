@@ -252,6 +252,14 @@ describe("an error inside an answer", () => {
     expect(toInBandFailure(inner, { begun: true })).toMatchObject({ code, upstreamStatus: 200 });
   });
 
+  it("costs nothing, unless it is about the content, or tokens were counted", () => {
+    const refused = (inner: object, counted: boolean): boolean =>
+      toInBandFailure(inner, { begun: false, counted }).refused;
+    const inners = [{ code: "content_filter" }, { code: "cyber_policy" }, { code: "server_error" }];
+    expect(inners.map((inner) => refused(inner, false))).toEqual([false, false, true]);
+    expect(inners.map((inner) => refused(inner, true))).toEqual([false, false, false]);
+  });
+
   it("keeps what clients act on, whatever the words", () => {
     expect(toInBandFailure({ type: "overloaded_error" }, { begun: true }).detail).toBe("upstream_overloaded");
     expect(toInBandFailure({ code: "insufficient_quota" }, { begun: true })).toMatchObject({
