@@ -66,6 +66,8 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
 const WORDS: SubjectWords = [
   ["credential", /(?:incorrect|invalid|missing) api key|api key (?:not valid|is invalid|expired)/i],
   ["account", /credit balance/i],
+  // xAI, with status 403.
+  ["content", /\bcontent violates usage guidelines\b/i],
   // NVIDIA.
   ["overload", /\bdegraded function cannot be invoked\b/i],
   // DeepSeek and LM Studio.
@@ -135,7 +137,9 @@ export function toFailure(
   { verbatim, billsRefusals = false }: RefusedRequest = { verbatim: false },
 ): Failure {
   const error = toError(readErrorBody(body));
-  const billed = billsRefusals && (error.subject === "content" || error.subject === "context");
+  const { subject, toldBy } = error;
+  // The only refusal for content without a code is that of xAI, which bills it.
+  const billed = subject === "content" ? billsRefusals || toldBy === "words" : billsRefusals && subject === "context";
   return toStatusFailure({ ...error, ...readRetryAdvice(headers), status, verbatim, billed }, redact);
 }
 

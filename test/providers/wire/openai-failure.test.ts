@@ -111,6 +111,12 @@ describe("a refusal is named", () => {
       { code: "upstream_rejected", message: "flagged" },
     ],
     [
+      "content that xAI refuses, and bills",
+      403,
+      { code: "permission-denied", error: "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO" },
+      { code: "upstream_rejected", refused: false },
+    ],
+    [
       "an unknown model",
       404,
       error({ code: "model_not_found", message: "no model llama-x" }),
