@@ -18,13 +18,13 @@ const OF_THE_CALLER: ReadonlySet<unknown> = new Set(["function", "custom", "tool
 /** Type of a group of tools. The group itself is no tool. */
 const GROUP = "namespace";
 
-/** Names of fields that have a tool or a list of tools. Some servers ignore the case of names. */
-const HAS_TOOLS = /tools?$/i;
+/** Names of fields that have a tool or a list of tools. Some servers ignore the case of names, and take `ſ` for `s`. */
+const HAS_TOOLS = /tools?$/iu;
 const TYPE = /^type$/i;
 /** Arguments and schemas of a tool. In these, field names are chosen by the model or the caller, and hold no tools. */
 const HAS_NO_TOOLS = /^(?:input|args|arguments|parameters)$|(?:schema|examples)$/i;
 /** JSON with a field of tools, whose name may have escapes. */
-const MAY_HAVE_TOOLS = /tools?"|\\u/i;
+const MAY_HAVE_TOOLS = /tools?"|\\u/iu;
 
 /** Limit of reported paths of parts and tools. */
 const MAX_LISTED = 1_000;

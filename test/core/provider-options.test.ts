@@ -68,11 +68,12 @@ describe("what a request may ask of a provider beside tokens", () => {
     const twofold = found({ type: "function", Type: "web_search", name: "f" });
     const inner = [{ additional_tools: [{ type: "namespace", tools: [DRAWS] }] }];
     const draws = native(JSON.stringify({ type: "later", inner }));
+    const folded = native('{"type":"later","toolſ":[{"type":"web_search"}]}');
     const escaped = native('{"type":"later","\\u0074ool":{"type":"web_search"}}');
     const result = { case: "toolResult" as const, value: { toolCallId: "c", parts: [own, escaped] } };
     const asked = requestTo({
       messages: [
-        { role: Role.ASSISTANT, parts: [own, searches, draws, twofold] },
+        { role: Role.ASSISTANT, parts: [own, searches, draws, twofold, folded] },
         { role: Role.TOOL, parts: [{ kind: result }] },
       ],
     });
@@ -94,6 +95,7 @@ describe("what a request may ask of a provider beside tokens", () => {
       "messages[0].parts[1]",
       "messages[0].parts[2]",
       "messages[0].parts[3]",
+      "messages[0].parts[4]",
       "messages[1].parts[0].tool_result.parts[1]",
     ]);
     expect(leftOutOf({ ...ALL, mayDraw: false })).toEqual(["messages[0].parts[2]"]);
