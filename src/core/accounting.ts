@@ -479,12 +479,18 @@ interface UncountedFacts {
  * and at least those received. The kinds of these tokens are not known, so all have the price of the dearest kind.
  */
 function bookUncounted(
-  { model, sent, progress, ...attempt }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen">,
+  {
+    model,
+    sent,
+    progress,
+    ...attempt
+  }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen" | "usage">,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
   const { elapsedMs, unseen: later } = outcome ?? attempt;
   const answer = joinSizes(seen, later ?? NOTHING_RECEIVED);
-  if (outcome?.usage !== undefined && isCount(outcome.usage, answer)) return bookUsage(outcome.usage, { model, sent });
+  const usage = outcome?.usage ?? attempt.usage;
+  if (usage !== undefined && isCount(usage, answer)) return bookUsage(usage, { model, sent });
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
   const received = receivedTokens(answer, { most, sent, hasBudget });

@@ -1,3 +1,4 @@
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { ownCopy } from "../encoding/own-copy.ts";
 import type { Attempt } from "./attempt.ts";
 import type { LimitFacts } from "./limiter.ts";
@@ -68,6 +69,8 @@ export interface FailureOptions {
   readonly requestBound?: boolean;
   /** Whether the provider refused the request before generating, so that it bills nothing. Default: false. */
   readonly refused?: boolean;
+  /** The provider's count of tokens for what failed. Default: none. */
+  readonly usage?: Usage | undefined;
   /** HTTP status of the provider's response. */
   readonly upstreamStatus?: number;
   /** Attempts that were made before this failure was returned. */
@@ -118,6 +121,7 @@ export class Failure extends Error {
   readonly transient: boolean;
   readonly requestBound: boolean;
   readonly refused: boolean;
+  readonly usage: Usage | undefined;
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
   readonly limits: LimitFacts | undefined;
@@ -138,6 +142,7 @@ export class Failure extends Error {
     this.transient = options.transient ?? TRANSIENT.has(code);
     this.requestBound = options.requestBound ?? false;
     this.refused = options.refused ?? REFUSALS.has(code);
+    this.usage = options.usage;
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
     this.limits = options.limits;
@@ -158,12 +163,13 @@ export class Failure extends Error {
     readonly message?: string;
   }): Failure {
     const { code, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
-    const { upstreamStatus, attempts, limits, providerError, cause } = this;
+    const { usage, upstreamStatus, attempts, limits, providerError, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
       requestBound,
       refused,
+      usage,
       attempts,
       cause,
       ...(detail !== undefined && { detail }),

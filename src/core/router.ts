@@ -65,6 +65,8 @@ export interface UncountedAttempt {
   readonly committed: boolean;
   /** Received parts of the answer that were not emitted to core. */
   readonly unseen: AnswerSize | undefined;
+  /** The provider's count, where it failed with one. */
+  readonly usage?: Usage | undefined;
   /** The rest of the answer, still being read; undefined when the connection is closed. */
   readonly remainder: Remainder | undefined;
 }

@@ -262,7 +262,8 @@ export class AttemptRun {
     // Content implies a 2xx response, even if the stream failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });
-    if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt);
+    if ((committed || !failure.refused) && !attempt.call.progress!.unsent)
+      this.#tellUncounted(attempt, failure.usage);
     else if (limit.isOver) limit.giveUp();
     if (failure.code === "upstream_timeout") this.#noteContentTime(attempt);
     if (attempt.model === this.#plan.candidates[0]) this.#primaryFailure = failure;
@@ -357,7 +358,8 @@ export class AttemptRun {
     this.#contentTimesOf(model, translation).add(elapsedMs, this.#call.accountId);
   }
 
-  #tellUncounted(running: RunningAttempt): void {
+  /** `usage`: the provider's count for an attempt that failed with one. */
+  #tellUncounted(running: RunningAttempt, usage?: Usage): void {
     const { model, call, translation, startedMs, limit, unseen, committed } = running;
     this.#call.uncounted({
       model,
@@ -367,6 +369,7 @@ export class AttemptRun {
       elapsedMs: limit.workEndedMs - startedMs,
       committed,
       unseen: unseen?.size,
+      usage,
       remainder: limit.settles ? { outcome: outcomeOf(running), giveUp: () => limit.giveUp() } : undefined,
     });
   }
@@ -532,13 +535,16 @@ async function outcomeOf(attempt: RunningAttempt): Promise<RemainderOutcome> {
   const { work, limit, committed } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
+  let counted: Usage | undefined;
   try {
     answer = (await work) ?? undefined;
   } catch (reason) {
-    refused = reason instanceof Failure && reason.refused && !committed && attempt.unseen === undefined;
+    const failure = Failure.from(reason);
+    refused = failure.refused && !committed && attempt.unseen === undefined;
+    counted = failure.usage;
   }
   const { unseen } = attempt;
-  const usage = answer?.usage ?? unseen?.usage;
+  const usage = answer?.usage ?? unseen?.usage ?? counted;
   return {
     usage,
     refused,

@@ -997,6 +997,14 @@ describe("an attempt that ended without the provider's count", () => {
     expect(core.releases).toEqual([tokens.prompt + tokens.completion]);
   });
 
+  it("is billed by the count with which it failed", async () => {
+    const known = create(UsageSchema, { inputTokens: 40, outputTokens: 2, totalTokens: 42 });
+    const failing = fails(new Failure("upstream_unavailable", "Stopped.", { transient: false, usage: known }));
+    const core = createCore({ scripts: { a: [failing], b: [counted] } });
+    await core.create({ fallbackModels: ["b"] });
+    expect(core.entries).toMatchObject([{ estimated: false, tokens: { prompt: 140, completion: 12 } }]);
+  });
+
   it("is the last one when there is no money for another", async () => {
     const core = createCore({ scripts: { a: [{ ending: "hang" }], b: [counted] }, facts: { timeouts } });
     core.refuseExtensions(new Failure("budget_spent", "The budget is spent."));

@@ -1,9 +1,10 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
-import { array, count, type Json, object, string, usageCount } from "../wire/json.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { isSmallEvent } from "../wire/native-words.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -99,8 +100,8 @@ export class AnswerStream implements StreamReader {
   readonly #content: AnswerContent;
   readonly #events = new EventJson();
   readonly #redact: Redact;
-  /** Whether the provider has counted tokens of a response that failed. */
-  #counted = false;
+  /** The provider's count of a response that failed. */
+  #usage: Usage | undefined;
   /** Failure of a response that names no error. Azure names it in the event after it. */
   #unexplained: Error | undefined;
   #complete = false;
@@ -193,13 +194,13 @@ export class AnswerStream implements StreamReader {
     throw this.#unexplained ?? truncated();
   }
 
-  #toFailureOf({ error, usage }: Json): Error {
-    this.#counted = (usageCount(object(usage)["input_tokens"]) ?? 0) > 0;
+  #toFailureOf({ error, usage, tool_usage: ofTools }: Json): Error {
+    this.#usage = readUsage(usage, ofTools, this.#content);
     return this.#toFailure(error);
   }
 
   #toFailure(error: unknown): Error {
-    return toInBandFailure(error, { begun: this.#content.begun, counted: this.#counted, redact: this.#redact });
+    return toInBandFailure(error, { begun: this.#content.begun, usage: this.#usage, redact: this.#redact });
   }
 }
 

@@ -150,7 +150,7 @@ export function toFailure(
 export function toInBandFailure(error: unknown, where: InBand): Failure {
   const facts = readErrorFacts(error);
   const subject = findByName(facts, SUBJECTS);
-  const billed = subject === "content" || where.counted === true;
+  const billed = subject === "content" || (where.usage?.inputTokens ?? 0) > 0;
   const named = subject === undefined ? undefined : STATUS_BY_SUBJECT[subject];
   const status = facts.status ?? named ?? findByName(facts, STATUS_BY_NAME) ?? 500;
   return toInnerFailure({ ...toError(facts), status, billed }, where);

@@ -1,3 +1,4 @@
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure, type FailureCode, type FailureOptions } from "../../core/failure.ts";
 import { keepAll, type Redact } from "./redaction.ts";
 import type { Refusal } from "./response.ts";
@@ -42,8 +43,8 @@ export interface UpstreamError {
 export interface InBand {
   /** Whether content came before it. */
   readonly begun: boolean;
-  /** Whether the upstream has counted tokens for what failed. Default: no. */
-  readonly counted?: boolean;
+  /** The upstream's count of tokens for what failed. Default: none. */
+  readonly usage?: Usage | undefined;
   /** Redacts the provider's credentials. Default: none. */
   readonly redact?: Redact;
 }
@@ -70,8 +71,8 @@ export function toStatusFailure(error: UpstreamError, redact: Redact = keepAll):
  * Maps an error inside a 2xx response to a Failure. Before any content it is classified by its equivalent status. Once
  * content has `begun`, the message only says that generating failed.
  */
-export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }: InBand): Failure {
-  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: isUnbilled(error) }, redact);
+export function toInnerFailure(error: UpstreamError, { begun, usage, redact = keepAll }: InBand): Failure {
+  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: isUnbilled(error), usage }, redact);
   const failure = toFailure(error, { upstreamStatus: 200 }, redact);
   const { code, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = failure;
   // A rejection has the upstream's words as its message.
@@ -80,6 +81,7 @@ export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }
     transient,
     requestBound,
     refused: false,
+    usage,
     ...(detail !== undefined && { detail }),
     // These violations are our own text; those of other rejections hold the upstream's.
     ...(detail === "context_length_exceeded" && { violations }),
@@ -96,7 +98,7 @@ function isUnbilled({ status, billed = false }: UpstreamError): boolean {
 
 function toFailure(
   error: UpstreamError,
-  where: Pick<FailureOptions, "upstreamStatus" | "refused">,
+  where: Pick<FailureOptions, "upstreamStatus" | "refused" | "usage">,
   redact: Redact,
 ): Failure {
   const { code, message, ...options } = classify(error, redact);

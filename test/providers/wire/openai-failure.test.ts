@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { toInBandFailure, toFailure } from "../../../src/providers/wire/openai-failure.ts";
+import { toUsage } from "../../../src/providers/wire/response.ts";
 import { readFixture } from "../openai/fixture.ts";
 
 const fail = (status: number, body: unknown = "", headers: Record<string, string> = {}): Failure =>
@@ -259,11 +260,11 @@ describe("an error inside an answer", () => {
   });
 
   it("costs nothing, unless it is about the content, or tokens were counted", () => {
-    const refused = (inner: object, counted: boolean): boolean =>
-      toInBandFailure(inner, { begun: false, counted }).refused;
+    const refused = (inner: object, inputTokens: number): boolean =>
+      toInBandFailure(inner, { begun: false, usage: toUsage({ inputTokens, outputTokens: 0 }) }).refused;
     const inners = [{ code: "content_filter" }, { code: "cyber_policy" }, { code: "server_error" }];
-    expect(inners.map((inner) => refused(inner, false))).toEqual([false, false, true]);
-    expect(inners.map((inner) => refused(inner, true))).toEqual([false, false, false]);
+    expect(inners.map((inner) => refused(inner, 0))).toEqual([false, false, true]);
+    expect(inners.map((inner) => refused(inner, 7))).toEqual([false, false, false]);
   });
 
   it("keeps what clients act on, whatever the words", () => {
