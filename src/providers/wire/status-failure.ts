@@ -52,6 +52,9 @@ export interface InBand {
 /** Statuses of servers and proxies that stopped waiting for an answer, which may have been generated. The last one is Cloudflare's. */
 const TIMEOUTS: ReadonlySet<number> = new Set([408, 504, 524]);
 
+/** Anthropic's refusal, on every host, of an answer that it has generated in part. It does not say whether it bills that. */
+const OUTPUT_BLOCKED = /\boutput blocked by content filtering policy\b/i;
+
 /** Retry delay in ms after a limit that a short wait does not lift. */
 const LASTING_RETRY_MS = 30_000;
 
@@ -92,8 +95,8 @@ export function toInnerFailure(error: UpstreamError, { begun, usage, redact = ke
 }
 
 /** Whether the upstream refused the request at no cost. */
-function isUnbilled({ status, billed = false }: UpstreamError): boolean {
-  return !billed && !TIMEOUTS.has(status);
+function isUnbilled({ status, message, billed = false }: UpstreamError): boolean {
+  return !billed && !TIMEOUTS.has(status) && !OUTPUT_BLOCKED.test(message);
 }
 
 function toFailure(

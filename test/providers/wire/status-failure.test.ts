@@ -100,6 +100,8 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     expect(billed.toSorted((a, b) => a - b)).toEqual([408, 504, 524]);
     expect(inside(504, "", { begun: false }).refused).toBe(false);
     expect(inside(500, "", { begun: false }).refused).toBe(true);
+    const blocked = "Output blocked by content filtering policy";
+    expect([fail(400, blocked).refused, inside(400, blocked, { begun: false }).refused]).toEqual([false, false]);
   });
 
   it.each([400, 413, 415, 422])("with status %i says what is wrong, unless that is about money", (status) => {
