@@ -227,8 +227,8 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
 /** Reads a whole response into chunks. */
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
-  if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });
+  const response = object(json);
   const out: CompletionChunk[] = [];
-  new AnswerStream(redact).readResponse(object(json), out);
+  new AnswerStream(redact).readResponse(error === undefined ? response : { ...response, error }, out);
   return out;
 }

@@ -294,6 +294,11 @@ describe("a whole response", () => {
       { code: "upstream_rate_limited" },
     ],
     [
+      "that failed with a count",
+      { ...response([], { usage: { input_tokens: 7, output_tokens: 3 } }), error: { code: "server_error" } },
+      { refused: false, usage: expect.objectContaining({ inputTokens: 7, outputTokens: 3 }) as unknown },
+    ],
+    [
       "that is an error",
       { error: { message: "too long", code: "context_length_exceeded" } },
       { detail: "context_length_exceeded" },
