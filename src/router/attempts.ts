@@ -262,8 +262,7 @@ export class AttemptRun {
     // Content implies a 2xx response, even if the stream failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });
-    if ((committed || !failure.refused) && !attempt.call.progress!.unsent)
-      this.#tellUncounted(attempt, failure.usage);
+    if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt, failure.usage);
     else if (limit.isOver) limit.giveUp();
     if (failure.code === "upstream_timeout") this.#noteContentTime(attempt);
     if (attempt.model === this.#plan.candidates[0]) this.#primaryFailure = failure;

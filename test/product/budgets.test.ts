@@ -144,7 +144,8 @@ describe("a request that its provider does not answer", () => {
     try {
       const { key } = await createKey(world, BUDGET);
       const statuses: number[] = [];
-      for (let time = 0; time < 5; time++) statuses.push((await ask(key, { ...body, ...PROMPT }, { at: world })).status);
+      for (let time = 0; time < 5; time++)
+        statuses.push((await ask(key, { ...body, ...PROMPT }, { at: world })).status);
       return { statuses, asked: refusing.exchanges.length };
     } finally {
       await world.stop();
@@ -167,7 +168,10 @@ describe("a request that its provider does not answer", () => {
     const events = [
       { type: "response.created", response: { status: "in_progress", output: [] } },
       { type: "response.failed", response: { status: "failed", error: null, usage: null } },
-      { type: "error", error: { type: "invalid_request_error", code: "content_policy_violation", message: "Filtered." } },
+      {
+        type: "error",
+        error: { type: "invalid_request_error", code: "content_policy_violation", message: "Filtered." },
+      },
     ];
     const { statuses, asked } = await askFiveTimesWhere({ model: "responses/test", stream: true }, ({ response }) => {
       beginStream(response);

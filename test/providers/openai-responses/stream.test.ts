@@ -132,7 +132,11 @@ describe("a stream", () => {
   it.each<[string, Event[], object]>([
     ["the error after it", [UNEXPLAINED, BECAUSE], { code: "upstream_rejected", message: "flagged", refused: false }],
     ["none", [UNEXPLAINED], { code: "upstream_unavailable", refused: true }],
-    ["none, but a count", [USED], { code: "upstream_unavailable", refused: false, usage: expect.anything() as unknown }],
+    [
+      "none, but a count",
+      [USED],
+      { code: "upstream_unavailable", refused: false, usage: expect.anything() as unknown },
+    ],
   ])("fails with a response that names no error: %s", (_, events, failure) => {
     expect(readStream(toSse(...events)).failure).toMatchObject(failure);
   });
