@@ -6,10 +6,10 @@ import { defineConfig } from "vite";
 const OF_TABLES =
   /web\/(components\/(table|row-actions|choose|sorted-head|sorting|more|spent|use-find|use-settled|icon-button|media)|format\/(limits|search))\.tsx?$|icons\/(arrow-down|arrow-up|ellipsis|pencil|trash|users)\./;
 const OF_PAGES =
-  /(web\/components\/(badge|field|relative-time)|web\/format\/(money|time|locale|number|decimal)|core\/budget-amounts)\.tsx?$/;
+  /(web\/components\/(badge|field|relative-time|text-link)|web\/format\/(money|time|locale|number|decimal)|core\/budget-amounts)\.tsx?$|icons\/chevron-down\.|wkt\/timestamp\./;
 /** The list of keys, and what the page of a key has of it. */
 const OF_KEYS = /web\/keys\/(keys|key-actions|key-row|capabilities)\.tsx?$/;
-const OF_KEY_MESSAGES = /gen\/parley\/(console\/v1\/key|v1\/label)_pb\.js$/;
+const OF_KEY_MESSAGES = /gen\/parley\/(console\/v1\/key|v1\/label)_pb\.js$|web\/api\/(keys|owners)\.ts$/;
 
 export default defineConfig({
   root: import.meta.dirname,

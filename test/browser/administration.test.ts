@@ -522,8 +522,10 @@ describe("providers", () => {
     expect(await strip.locator("title").count()).toBe(48);
     await opus.getByRole("button", { expanded: false }).click();
     const slider = page.getByRole("slider", { name: "Values of last 24 hours" });
-    await page.getByRole("img", { name: /^Total, last 24 hours: p95 up to [\d.]+ m?s$/ }).waitFor();
-    await page.getByRole("img", { name: /^Total, last 30 days: p95 up to [\d.]+ m?s$/ }).waitFor();
+    // Latencies can be written after the first reading.
+    const timeout = 75_000;
+    await page.getByRole("img", { name: /^Total, last 24 hours: p95 up to [\d.]+ m?s$/ }).waitFor({ timeout });
+    await page.getByRole("img", { name: /^Total, last 30 days: p95 up to [\d.]+ m?s$/ }).waitFor({ timeout });
     await slider.focus();
     expect(await slider.getAttribute("aria-valuetext")).toMatch(
       /Provider unavailable.*; total p50 [\d.]+ m?s, p95 [\d.]+ m?s$/,
@@ -534,7 +536,7 @@ describe("providers", () => {
     expect(await month.getAttribute("aria-label")).toMatch(/attempts, 5 failed, 1 day degraded or failing$/);
     expect(await month.locator("title").count()).toBe(30);
     expect(await findBarriersEverywhere(page)).toEqual([]);
-  }, 120_000);
+  }, 240_000);
 
   it("are lines of a table, found by name, sorted by the worst health first", async () => {
     const { page } = ada;

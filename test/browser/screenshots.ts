@@ -294,6 +294,12 @@ try {
   await go("/usage", "Usage");
   await page.locator("canvas").first().waitFor();
   await picture("usage");
+  await go(`/keys/${made.find(({ name }) => name === "Production web app")?.id}`, "Production web app");
+  await page.locator("canvas").first().waitFor();
+  await shoot("key");
+  await go("/models/alpha-haiku-4.5", "alpha-haiku-4.5");
+  await page.locator("canvas").first().waitFor();
+  await shoot("model");
   await go(`/requests?key=${made.find(({ name }) => name === "Production web app")?.id}`, "Requests");
   await shoot("requests-of-a-key");
   await picture("requests");

@@ -71,6 +71,8 @@ export interface RpcOptions {
  * not refused.
  */
 const REFUSAL_DELAY_MS = 1_000;
+/** Headers by which proxies say that a request is another machine's. */
+const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"] as const;
 
 /** Expected form of calls to RPCs that do not exist. */
 const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
@@ -141,7 +143,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const network = ports.findNetwork(request);
     const browser = describeBrowser(request.headers["user-agent"]);
     const browserToken = ports.cookies.browser.read(request.headers.cookie);
-    const isForwarded = request.headers["x-forwarded-for"] !== undefined;
+    const isForwarded = PROXY_HEADERS.some((name) => request.headers[name] !== undefined);
     const peek = () => lookUp(access, { adminKey, sessionId }, peekSession);
     const caller = { network, browser, browserToken, isForwarded, sessionId, peek };
     let release: (() => void) | undefined;

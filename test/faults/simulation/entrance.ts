@@ -49,7 +49,6 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
       admitted: () => {
         if (journey.isAdmitted) watch.breach("limits", "it was admitted twice", number);
         journey.isAdmitted = true;
-        journey.admittedMs = clock.monotonic();
         finished = process.admitted(journey);
         watch.note("admitted", number);
       },

@@ -69,7 +69,6 @@ export class Journey {
   /** The primary model, as configured at the start. */
   primary: Model | undefined;
   isAdmitted = false;
-  admittedMs = 0;
   /** Its process was killed: its outcome is unknown, or its entry was lost because the database was unavailable. */
   isLost = false;
   /** Hangs up: clears the caller's own timers. */
@@ -107,7 +106,9 @@ export class Journey {
   /** Whether the caller cancelled, its deadline has passed, or the timeout for all attempts. */
   isStopped(nowMs: number): boolean {
     if (this.signal?.aborted === true) return true;
-    return this.isAdmitted && nowMs >= this.admittedMs + (this.primary?.timeouts.totalMs ?? Infinity);
+    // The time begins with the first call, after the wait for the completion's note.
+    const begunMs = this.calls[0]?.startedMs ?? Infinity;
+    return this.isAdmitted && nowMs >= begunMs + (this.primary?.timeouts.totalMs ?? Infinity);
   }
 
   recorded(record: CompletionRecord, nowMs: number): void {

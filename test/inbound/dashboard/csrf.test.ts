@@ -232,6 +232,7 @@ describe("who may call what", () => {
   const READING = [
     "AuditService/List",
     "AuditService/Export",
+    "KeyService/Get",
     "KeyService/List",
     "StopService/List",
     "AttributionService/ListBudgets",
