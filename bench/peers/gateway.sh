@@ -26,6 +26,7 @@ providers:
 models:
   $GW_MODEL:
     provider: mock
+    upstream_model: $GW_MODEL
     context_window: 128000
     max_output_tokens: 16384
     price: { input: 0.15, output: 0.6 }

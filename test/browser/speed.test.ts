@@ -30,7 +30,12 @@ function toConfig(): object {
     providers: {
       local: { dialect: "openai", base_url: "http://127.0.0.1:9/v1", allow_private: true, api_keys: ["-"] },
     },
-    models: Object.fromEntries(Array.from({ length: MODELS }, (_, index) => [`local/model-${index}`, model])),
+    models: Object.fromEntries(
+      Array.from({ length: MODELS }, (_, index) => [
+        `local/model-${index}`,
+        { ...model, upstream_model: `model-${index}` },
+      ]),
+    ),
   };
 }
 
@@ -41,7 +46,8 @@ beforeAll(async () => {
   const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
   const [owner] = await store.accounts.list({ limit: 1 });
   const keyIds: string[] = [];
-  for (let index = 0; index < KEYS; index += 1) {
+  // And the first one, of the account.
+  for (let index = 1; index < KEYS; index += 1) {
     const request = { name: `key ${index}`, accountId: owner!.id };
     keyIds.push((await createKey({ store: store.keys, clock: systemClock }, request)).record.id);
   }
@@ -60,7 +66,7 @@ describe(`with ${MODELS} models, ${KEYS} keys, ${TEAMS} teams and 50,000 request
     ["/usage", () => page.getByRole("table").first()],
     ["/requests", () => page.getByRole("table", { name: "Requests" }).getByRole("row").nth(20)],
     ["/keys", () => page.getByRole("table").first().getByRole("row").nth(20)],
-    ["/models", () => page.getByRole("table").first().getByRole("row").nth(MODELS)],
+    ["/models", () => page.getByRole("table").first().getByRole("row").nth(20)],
     ["/models/local/model-7", () => page.getByRole("heading", { name: "Latest requests" })],
     ["/playground", () => page.getByLabel("Message", { exact: true })],
     ["/alerts", () => page.getByRole("heading", { name: "Alerts" })],
