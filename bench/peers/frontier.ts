@@ -26,7 +26,6 @@ const REST_MS = 20_000;
 interface Measured {
   readonly name: string;
   readonly runs: readonly Run[];
-  readonly firstContentMs: number;
   readonly idleKiB: number;
   readonly loadedKiB: number;
   readonly restedKiB: number;
@@ -36,21 +35,22 @@ interface Measured {
  * The columns of the public comparison of gateways (github.com/GetBusbar/benchmarking): latency added at one connection,
  * requests per second while 99 % are answered within a bound and none fails, the first content of a stream, memory.
  */
-export function measureFrontier(
+export async function measureFrontier(
   setting: Setting & { readonly upstream: number },
   starts: readonly Start[],
   options: RoundsOptions,
 ): Promise<ScenarioTable> {
+  const streams = await measureFirstContents(setting, starts, options);
   return withLineUp(setting, starts, async (linedUp) => {
     const idle = linedUp.map(({ server }) => residentKiB(server));
     for (const contestant of linedUp) await warmUp(setting.load, contestant, options);
     const upstream: Target = { port: setting.upstreamPort, key: NO_KEY, lastWords: LAST_WORDS };
-    const direct = await sweep({ name: DIRECT, server: setting.upstream, running: upstream }, setting);
+    const direct = await sweep({ name: DIRECT, server: setting.upstream, running: upstream });
     const swept: (Omit<Measured, "restedKiB" | "idleKiB"> & { readonly problems: readonly string[] })[] = [];
-    for (const contestant of linedUp) swept.push(await sweep(contestant, setting));
+    for (const contestant of linedUp) swept.push(await sweep(contestant));
     await delay(REST_MS);
     const rows = swept.map((one, at) =>
-      toRow({ ...one, idleKiB: idle[at]!, restedKiB: residentKiB(linedUp[at]!.server) }, direct),
+      toRow({ ...one, idleKiB: idle[at]!, restedKiB: residentKiB(linedUp[at]!.server) }, { direct, streams }),
     );
     return {
       title: `columns of the public comparison, ${SWEEP[0]} to ${SWEEP.at(-1)} connections`,
@@ -64,38 +64,60 @@ export function measureFrontier(
         `${REST_MS / 1000} s later MiB`,
       ],
       rows,
-      problems: swept.flatMap(({ problems }) => problems),
+      problems: [...streams.problems, ...swept.flatMap(({ problems }) => problems)],
     };
   });
 }
 
-async function sweep(
-  { name, server, running }: Pick<LinedUp, "name" | "server"> & { readonly running: Target },
-  { load }: Setting,
-): Promise<Omit<Measured, "restedKiB" | "idleKiB"> & { readonly problems: readonly string[] }> {
-  const contestant = await ScenarioContestant.start({ name, server, running });
-  const streams = await startCaller("load/open-loop.ts", {
-    load: { ...FIRST_CONTENT, part: load.part },
-    target: running,
+interface FirstContents {
+  /** Medians in milliseconds, by name. */
+  readonly mediansMs: ReadonlyMap<string, number>;
+  readonly problems: readonly string[];
+}
+
+/** Times until the first content of single streams. Servers of their own, because most have one model only. */
+function measureFirstContents(
+  setting: Setting,
+  starts: readonly Start[],
+  options: RoundsOptions,
+): Promise<FirstContents> {
+  const load = { ...FIRST_CONTENT, part: setting.load.part };
+  return withLineUp({ ...setting, load }, starts, async (linedUp) => {
+    const mediansMs = new Map<string, number>();
+    const problems: string[] = [];
+    const direct: Target = { port: setting.upstreamPort, key: NO_KEY, lastWords: LAST_WORDS };
+    for (const contestant of linedUp) await warmUp(load, contestant, options);
+    for (const { name, running } of [{ name: DIRECT, running: direct }, ...linedUp]) {
+      const caller = await startCaller("load/open-loop.ts", { load, target: running });
+      const { latenciesMs, wrong, firstWrong } = await askChild<OpenLoopReply>(caller, STREAMS);
+      await stopChild(caller);
+      mediansMs.set(name, percentile(latenciesMs, 50));
+      if (wrong > 0) problems.push(`${name}: ${wrong} wrong streams, first: ${firstWrong}`);
+    }
+    return { mediansMs, problems };
   });
+}
+
+async function sweep({
+  name,
+  server,
+  running,
+}: Pick<LinedUp, "name" | "server"> & { readonly running: Target }): Promise<
+  Omit<Measured, "restedKiB" | "idleKiB"> & { readonly problems: readonly string[] }
+> {
+  const contestant = await ScenarioContestant.start({ name, server, running });
   try {
     const runs: Run[] = [];
     for (const connections of SWEEP) runs.push(await contestant.run({ kind: "closed", seconds: SECONDS, connections }));
-    const loadedKiB = residentKiB(server);
-    const { latenciesMs, wrong, firstWrong } = await askChild<OpenLoopReply>(streams, STREAMS);
-    const problems = [
-      ...contestant.problems,
-      ...(wrong > 0 ? [`${name}: ${wrong} wrong streams, first: ${firstWrong}`] : []),
-    ];
-    return { name, runs, firstContentMs: percentile(latenciesMs, 50), loadedKiB, problems };
+    return { name, runs, loadedKiB: residentKiB(server), problems: contestant.problems };
   } finally {
-    await Promise.all([contestant.stop(), stopChild(streams)]);
+    await contestant.stop();
   }
 }
 
 function toRow(
-  { name, runs, firstContentMs, idleKiB, loadedKiB, restedKiB }: Measured,
-  direct: Pick<Measured, "runs" | "firstContentMs">,
+  { name, runs, idleKiB, loadedKiB, restedKiB }: Measured,
+  { direct, streams: { mediansMs } }: { readonly direct: Pick<Measured, "runs">; readonly streams: FirstContents },
 ): readonly string[] {
   const inUs = (ms: number): string => whole(ms * 1000);
   const best = (boundMs: number): string => {
@@ -106,7 +128,7 @@ function toRow(
     name,
     inUs(runs[0]!.p99Ms - direct.runs[0]!.p99Ms),
     ...BOUNDS_MS.map(best),
-    inUs(firstContentMs - direct.firstContentMs),
+    inUs((mediansMs.get(name) ?? Number.NaN) - mediansMs.get(DIRECT)!),
     ...[idleKiB, loadedKiB, restedKiB].map((kiB) => whole(kiB / 1024)),
   ];
 }
