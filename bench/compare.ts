@@ -13,6 +13,7 @@ import { type LinedUp, type Start, withLineUp } from "./contestants/line-up.ts";
 import { startParley, startParleyInterval } from "./contestants/parley.ts";
 import type { Setting } from "./contestants/server.ts";
 import { INSTRUMENTED } from "./inside/instrumented.ts";
+import { UNARY } from "./loads.ts";
 import type { LoopDelay, Question } from "./inside/instruments.ts";
 import { type LoadResult, type NamedLoopDelay, type Result, summarise } from "./measure/result.ts";
 import { type RoundsOptions, runRounds, runSlice } from "./measure/rounds.ts";
@@ -35,7 +36,10 @@ export async function compare(
 ): Promise<LoadResult> {
   const { load } = setting;
   const floors = STARTS[load.part === "peers" ? "peers" : load.transport];
-  const starts = [...floors, ...(load.part === "unary" ? [startJsonRelay, startParleyInterval] : []), ...others];
+  const jsonRelay = load.part === "unary" ? [startJsonRelay] : [];
+  // The only load with a limit for it.
+  const interval = load === UNARY ? [startParleyInterval] : [];
+  const starts = [...floors, ...jsonRelay, ...interval, ...others];
   return withLineUp(setting, starts, async (contestants) => {
     const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
     return summarise(load, await runRounds(load, contestants, options), floor);

@@ -13,7 +13,7 @@ export const MESSAGES = [
   { role: "user", content: "Thank you.\nPlease tell me a little more about the masons, in two or three sentences." },
 ] as const;
 
-/** So many messages, all but the first of about 600 characters. */
+/** A conversation with this number of messages. All but the first have about 600 characters. */
 function longConversation(messages: number): object {
   const turn = (_: unknown, index: number): object => ({
     role: index % 2 === 0 ? "user" : "assistant",

@@ -5,8 +5,8 @@ const WINDOW = 3;
 /** Relative fall of the cost below which the warm-up ends. */
 const STEADY = 0.97;
 /**
- * The warm-up takes at least so many requests or chunks, or so many seconds. V8 optimises functions until about this
- * many requests, with pauses in which the cost does not fall; on a slow machine six slices can lie in such a pause.
+ * Minimum of a warm-up: this number of requests or chunks, or this number of seconds. V8 optimises functions during the
+ * first 20,000 requests, with pauses in which the cost does not fall; on a slow machine six slices can lie in such a pause.
  */
 const LEAST_UNITS = 20_000;
 const LEAST_SECONDS = 10;

@@ -65,7 +65,7 @@ async function compareRuns(
 
 const secondsOf = ({ seconds }: ScenarioOptions): number => Math.max(seconds, LEAST_SECONDS);
 
-/** Calls at fixed times, so many a second; each is timed from its scheduled time. */
+/** Makes calls at fixed times, at each of these rates per second. Each call is timed from its scheduled time. */
 export function compareOpenLoops(title: string, rates: readonly number[]): MeasureScenario {
   return (contestants, options) => {
     const seconds = secondsOf(options);
