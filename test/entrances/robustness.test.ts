@@ -80,6 +80,20 @@ const answersSlowly =
     response.once("close", () => clearInterval(timer));
   };
 
+/** Begins a unary call over a connection of its own, with this value of `grpc-timeout`. */
+function beginCreate(timeout: string) {
+  const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
+  const call = session.request({
+    ...metadata(),
+    ":method": "POST",
+    ":path": "/parley.v1.CompletionService/Create",
+    "content-type": "application/grpc",
+    te: "trailers",
+    "grpc-timeout": timeout,
+  });
+  return { session, call };
+}
+
 describe("texts that cannot be encoded as UTF-8", () => {
   it("in a model's name get a response, and the next call is served", async () => {
     const half = `${"a".repeat(255)}😀x`;
@@ -221,15 +235,7 @@ describe("gRPC calls that end before their handler starts", () => {
     const message = messageBytes({ model: "first" });
     const head = Buffer.alloc(5);
     head.writeUInt32BE(message.length, 1);
-    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
-    const call = session.request({
-      ...metadata(),
-      ":method": "POST",
-      ":path": "/parley.v1.CompletionService/Create",
-      "content-type": "application/grpc",
-      te: "trailers",
-      "grpc-timeout": "1m",
-    });
+    const { session, call } = beginCreate("1m");
     call.write(Buffer.concat([head, message]));
     const [answer] = (await once(call, "response")) as [Record<string, string>];
     expect(answer["grpc-status"]).toBe("4");
@@ -259,15 +265,7 @@ describe("a call with a deadline beyond what a timer can have is served", () => 
   beforeAll(() => upstream.script("first", [says("Hello.")]));
 
   it.each(["597H", "99999999H", "2147484S", "99999999M"])("over gRPC: %s", async (timeout) => {
-    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
-    const call = session.request({
-      ...metadata(),
-      ":method": "POST",
-      ":path": "/parley.v1.CompletionService/Create",
-      "content-type": "application/grpc",
-      te: "trailers",
-      "grpc-timeout": timeout,
-    });
+    const { session, call } = beginCreate(timeout);
     const ended = once(call, "trailers");
     call.resume().end(grpcMessage(bytes()));
     const [trailers] = (await ended) as [Record<string, string>];
