@@ -44,6 +44,15 @@ export function keyListQuery(view: KeyView, limit = PAGE) {
   });
 }
 
+/** The latest keys of an account (empty: all in view) with all words of a text, for a field or the palette. */
+export function foundKeysQuery(accountId: string, find: string, limit: number) {
+  return queryOptions({
+    queryKey: [...keysQuery.queryKey, "found", accountId, find, limit],
+    queryFn: ({ signal }) => keys.list({ accountId, find, limit, descending: true }, { signal }),
+    placeholderData: keepPreviousData,
+  });
+}
+
 /** One key. */
 export function keyQuery(id: string) {
   return queryOptions({

@@ -16,11 +16,24 @@ export interface ChooseProps extends Named {
   /** Shown while nothing is chosen, without `all`. */
   readonly placeholder?: string;
   readonly choices: readonly Choice[];
+  /** Default: the choices are all there are. */
+  readonly search?: ChoiceSearch;
   readonly onChange: (value: string) => void;
 }
 
+/** A search by the server, where the choices are only those of an empty text. */
+export interface ChoiceSearch {
+  /** Choices with the words of the text, as far as they are found. */
+  readonly found: readonly Choice[];
+  /** Whether `found` is of an earlier text. */
+  readonly isPending: boolean;
+  /** Whether there are more than `found`. */
+  readonly isCut: boolean;
+  readonly onText: (text: string) => void;
+}
+
 /** Number of choices above which the field is a combobox with a search. */
-const MANY = 30;
+export const MANY = 30;
 
 /** Field for one of several choices: a select, or with many choices a combobox with a search. */
 export function Choose({ choices, all, value, ...rest }: ChooseProps) {
@@ -28,7 +41,7 @@ export function Choose({ choices, all, value, ...rest }: ChooseProps) {
   const isKnown = value === "" || choices.some(([choice]) => choice === value);
   const known: readonly Choice[] = isKnown ? choices : [[value, value], ...choices];
   const listed: readonly Choice[] = all === undefined ? known : [["", all], ...known];
-  const { placeholder, onChange, ...field } = rest;
+  const { placeholder, search: _, onChange, ...field } = rest;
   const select = (
     <SelectField {...field} value={value} onChange={(event) => onChange(event.target.value)}>
       {all === undefined && value === "" && (
@@ -43,7 +56,7 @@ export function Choose({ choices, all, value, ...rest }: ChooseProps) {
       ))}
     </SelectField>
   );
-  if (choices.length <= MANY) return select;
+  if (rest.search === undefined && choices.length <= MANY) return select;
   return (
     <Suspense fallback={select}>
       <Combobox {...rest} choices={listed} value={value} />

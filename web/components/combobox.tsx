@@ -19,6 +19,7 @@ export function Combobox({
   value,
   placeholder,
   choices,
+  search,
   onChange,
 }: Omit<ChooseProps, "all">) {
   const id = useId();
@@ -32,7 +33,15 @@ export function Combobox({
   );
   const hasNone = choices.some(([choice]) => choice === "");
   const [query, setQuery] = useState("");
-  const found = useMemo(() => bestOf(choices, query), [choices, query]);
+  const found = useMemo(() => {
+    if (search === undefined || query === "") return bestOf(choices, query);
+    // Not one that the text excludes, which Enter would choose.
+    return search.isPending ? bestOf(search.found, query) : search.found;
+  }, [choices, search, query]);
+  const find = (text: string): void => {
+    setQuery(text);
+    search?.onText(text);
+  };
   const [isOpen, setOpen] = useState(false);
   const actions = useRef<Base.Root.Actions>(null);
   const input = useRef<HTMLInputElement>(null);
@@ -51,12 +60,12 @@ export function Combobox({
       // Until something is typed, all items are listed.
       limit={LISTED}
       // Only typed text is a query, not the name of the selected choice.
-      onInputValueChange={(text, { reason }) => setQuery(reason === "input-change" ? text : "")}
+      onInputValueChange={(text, { reason }) => find(reason === "input-change" ? text : "")}
       actionsRef={actions}
       open={isOpen}
       onOpenChange={(opens) => {
         setOpen(opens);
-        if (!opens) setQuery("");
+        if (!opens) find("");
       }}
       autoHighlight
       {...(name !== undefined && { name })}
@@ -95,7 +104,7 @@ export function Combobox({
             className="w-(--anchor-width) max-w-(--available-width) min-w-64 rounded-xl border border-line bg-surface text-sm text-ink shadow-xl"
           >
             <Base.Empty>
-              <p className="px-4 py-3 text-muted">Nothing matches.</p>
+              <p className="px-4 py-3 text-muted">{search?.isPending === true ? "Searching …" : "Nothing matches."}</p>
             </Base.Empty>
             <Base.List
               // A click on the scroll bar leaves the focus where the reader types.
@@ -115,9 +124,9 @@ export function Combobox({
                 </Base.Item>
               )}
             </Base.List>
-            {found.length > LISTED && (
+            {(found.length > LISTED || search?.isCut === true) && (
               <p className="border-t border-line px-4 py-2 text-xs text-muted">
-                {LISTED} of {formatCount(found.length)}: search for the others.
+                {search ? "There are more" : `${LISTED} of ${formatCount(found.length)}`}: search for the others.
               </p>
             )}
           </section>

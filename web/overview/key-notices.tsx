@@ -5,7 +5,7 @@ import { RelativeTime } from "../components/relative-time.tsx";
 import { TextLink } from "../components/text-link.tsx";
 import { formatBudget, formatShareOfBudget } from "../format/money.ts";
 import { formatCount } from "../format/number.ts";
-import { PATHS } from "../paths.ts";
+import { keyPath, PATHS } from "../paths.ts";
 
 /** Keys that expire soon, or are near or over a limit. */
 export function KeyNotices({ keys }: { readonly keys: readonly KeyNotice[] }) {
@@ -20,7 +20,7 @@ export function KeyNotices({ keys }: { readonly keys: readonly KeyNotice[] }) {
           {keys.map((key) => (
             <li key={key.keyId} className="flex flex-wrap items-center gap-x-4 gap-y-2 py-3">
               <span className="min-w-0 flex-1 basis-48 font-medium wrap-anywhere">
-                <TextLink to={`${PATHS.requests}?${new URLSearchParams({ key: key.keyId }).toString()}`}>
+                <TextLink to={keyPath(key.keyId)}>
                   <bdi>{key.name || key.keyId}</bdi>
                 </TextLink>
               </span>

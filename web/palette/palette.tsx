@@ -18,11 +18,12 @@ import {
 import { useLocation } from "wouter";
 import { accountsQuery } from "../api/accounts.ts";
 import { readFailure } from "../api/failure.ts";
-import { keysQuery } from "../api/keys.ts";
+import { foundKeysQuery } from "../api/keys.ts";
 import { mayWrite, useAccount, usePermissions, useSignOut } from "../api/session.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { Alert } from "../components/alert.tsx";
 import { Kbd } from "../components/kbd.tsx";
+import { useSettled } from "../components/use-settled.ts";
 import { PLACES, placesOf, REFERENCE } from "../layout/places.ts";
 import { chooseTheme } from "../theme.ts";
 import { type Command, type CommandGroup, type Findable, findCommands } from "./commands.ts";
@@ -54,7 +55,7 @@ function Finder({ onClose, onShortcuts }: Pick<PaletteProps, "onClose" | "onShor
   const [query, setQuery] = useState("");
   const [, navigate] = useLocation();
   const signOut = useSignOut();
-  const findable = useFindable();
+  const { findable, isSearching } = useFindable(query);
   const groups = useMemo(() => findCommands(findable, query), [findable, query]);
   const failing = signOut.isError ? readFailure(signOut.error) : undefined;
   const run = ({ act }: Command): void => {
@@ -92,7 +93,7 @@ function Finder({ onClose, onShortcuts }: Pick<PaletteProps, "onClose" | "onShor
         </div>
       )}
       <Autocomplete.Empty>
-        <p className="px-4 py-6 text-center text-sm text-muted">Nothing matches.</p>
+        <p className="px-4 py-6 text-center text-sm text-muted">{isSearching ? "Searching …" : "Nothing matches."}</p>
       </Autocomplete.Empty>
       <Autocomplete.List className="scroll-py-2 overflow-y-auto overscroll-contain p-2 data-empty:hidden">
         {(group: CommandGroup) => (
@@ -149,13 +150,19 @@ const ICONS: Readonly<Record<Exclude<Command["kind"], "page">, LucideIcon>> = {
   "sign-out": LogOut,
 };
 
-function useFindable(): Findable {
+/** Number of found keys among which those whose names begin with the text are first. */
+const FOUND_KEYS = 50;
+
+function useFindable(query: string): { readonly findable: Findable; readonly isSearching: boolean } {
   const account = useAccount();
   const permissions = usePermissions();
-  const { data: keys } = useQuery(keysQuery);
+  const text = query.trim().slice(0, 200);
+  const find = useSettled(text);
+  const found = useQuery({ ...foundKeysQuery("", find, FOUND_KEYS), enabled: find !== "" });
+  const keys = found.data?.keys;
   const { data: accounts } = useQuery({ ...accountsQuery, enabled: permissions.includes("accounts.read") });
   const models = useQuery(settingsQuery).data?.models;
-  return useMemo(
+  const findable = useMemo(
     () => ({
       places: [...placesOf(account, permissions), REFERENCE],
       keys: keys ?? [],
@@ -165,4 +172,5 @@ function useFindable(): Findable {
     }),
     [account, permissions, keys, models, accounts],
   );
+  return { findable, isSearching: find !== text || found.isFetching };
 }

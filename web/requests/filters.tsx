@@ -3,6 +3,7 @@ import { useScopes } from "../api/scopes.ts";
 import { AttributionFilter, attributionChips } from "../components/attribution-filter.tsx";
 import { Choose } from "../components/choose.tsx";
 import { chipOf, FilterChips } from "../components/filter-chips.tsx";
+import { KeyField, useKeyChoice } from "../components/key-field.tsx";
 import { RANGES } from "../usage/period.ts";
 import { formatMoment, formatSpan } from "../usage/times.ts";
 import { type LogView, NO_FILTERS, type Order, ORDERS, sortBy } from "./filter.ts";
@@ -18,7 +19,8 @@ interface FiltersProps {
 export function Filters({ view, children }: FiltersProps) {
   const { filter, order, isAscending, change } = view;
   const { accountId = "", keyId = "", model = "", outcome = "" } = filter;
-  const { models, keys, outcomes, accounts } = useScopes(accountId);
+  const { models, outcomes, accounts } = useScopes();
+  const keyChoice = useKeyChoice(keyId, accountId);
   return (
     <div className="mb-2 flex flex-col gap-2">
       <div className="grid grid-cols-2 gap-3 lg:grid-cols-[repeat(auto-fit,minmax(9rem,1fr))]">
@@ -37,7 +39,7 @@ export function Filters({ view, children }: FiltersProps) {
           choices={models}
           onChange={(value) => change({ model: value })}
         />
-        <Choose label="Key" value={keyId} all="All keys" choices={keys} onChange={(value) => change({ key: value })} />
+        <KeyField value={keyId} accountId={accountId} onChange={(value) => change({ key: value })} />
         {accounts && (
           <Choose
             label="Account"
@@ -70,7 +72,7 @@ export function Filters({ view, children }: FiltersProps) {
           ...chipOf("Time", describeTime(view), { onRemove: () => change({ range: "", since: "", until: "" }) }),
           ...chipOf("Status", outcome, { choices: outcomes, onRemove: () => change({ outcome: "" }) }),
           ...chipOf("Model", model, { choices: models, onRemove: () => change({ model: "" }) }),
-          ...chipOf("Key", keyId, { choices: keys, onRemove: () => change({ key: "" }) }),
+          ...chipOf("Key", keyId, { choices: keyChoice, onRemove: () => change({ key: "" }) }),
           ...chipOf("Account", accountId, {
             choices: accounts?.choices ?? [],
             onRemove: () => change({ account: "", key: "" }),

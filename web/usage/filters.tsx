@@ -3,6 +3,7 @@ import { AttributionFilter, attributionChips } from "../components/attribution-f
 import { Choose } from "../components/choose.tsx";
 import { chipOf, FilterChips } from "../components/filter-chips.tsx";
 import { SelectField } from "../components/field.tsx";
+import { KeyField, useKeyChoice } from "../components/key-field.tsx";
 import { GROUPING_NAMES } from "./names.ts";
 import { PeriodFields } from "./period-fields.tsx";
 import { type Grouping, NO_FILTERS, type View } from "./view.ts";
@@ -14,7 +15,8 @@ interface FiltersProps {
 
 /** Fields for period, filter and grouping. */
 export function Filters({ view, onChange }: FiltersProps) {
-  const { models, keys, outcomes, accounts, isAll } = useScopes(view.account);
+  const { models, outcomes, accounts, isAll } = useScopes();
+  const keyChoice = useKeyChoice(view.key, view.account);
   const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(
     (each) => isAll || (each !== "account" && each !== "team"),
   );
@@ -49,7 +51,7 @@ export function Filters({ view, onChange }: FiltersProps) {
           choices={models}
           onChange={(model) => onChange({ model })}
         />
-        <Choose label="Key" value={view.key} all="All keys" choices={keys} onChange={(key) => onChange({ key })} />
+        <KeyField value={view.key} accountId={view.account} onChange={(key) => onChange({ key })} />
         {accounts && (
           <Choose
             label="Account"
@@ -65,7 +67,7 @@ export function Filters({ view, onChange }: FiltersProps) {
         chips={[
           ...chipOf("Status", view.outcome, { choices: outcomes, onRemove: () => onChange({ outcome: "" }) }),
           ...chipOf("Model", view.model, { choices: models, onRemove: () => onChange({ model: "" }) }),
-          ...chipOf("Key", view.key, { choices: keys, onRemove: () => onChange({ key: "" }) }),
+          ...chipOf("Key", view.key, { choices: keyChoice, onRemove: () => onChange({ key: "" }) }),
           ...chipOf("Account", view.account, {
             choices: accounts?.choices ?? [],
             onRemove: () => onChange({ account: "", key: "" }),
