@@ -16,7 +16,7 @@ import { measureCheckouts, measureInProcess, measureServers, type Place, profile
 const RESULTS = join(import.meta.dirname, "results");
 /** The build that `npm start` runs after a change of the sources. */
 const BUILD_PROGRAM = "scripts/build-program.mjs";
-const DOCUMENTS = join(import.meta.dirname, "../docs/performance");
+const PROJECT = join(import.meta.dirname, "..");
 
 try {
   await bench(readOptions(process.argv.slice(2)));
@@ -83,6 +83,6 @@ function save({ rounds, seconds, write }: Options, measured: Measurements): void
   if (!write) return;
   const command = `npm run bench -- ${process.argv.slice(2).join(" ")}`;
   const date = document.at.slice(0, 10);
-  const written = writeDocument(DOCUMENTS, measured, { date, machine: machine(), command, rounds, seconds });
+  const written = writeDocument(PROJECT, measured, { date, machine: machine(), command, rounds, seconds });
   console.log(`Document: ${written}`);
 }

@@ -51,9 +51,10 @@ function headed(title: string, sections: readonly string[]): readonly string[] {
   return sections.length === 0 ? [] : [title, ...sections];
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table whose first columns are texts and whose others are figures. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[], texts = 1): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-  const rule = head.map((_, column) => (column === 0 ? "---" : "---:"));
+  const rule = head.map((_, column) => (column < texts ? "---" : "---:"));
   return [head, rule, ...rows].map(line).join("\n");
 }
 

@@ -1,14 +1,18 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Measurements } from "../measurements.ts";
 import { type Circumstances, PLOT_FILE, toMarkdown } from "./markdown.ts";
+import { replaceOverview } from "./overview.ts";
 import { plotCosts } from "./plot.ts";
 
-/** Writes a run as a document and its plot into a folder. The document's path. */
-export function writeDocument(folder: string, measured: Measurements, circumstances: Circumstances): string {
+/** Writes a run as `docs/performance/README.md` and its plot, and the comparison of gateways into the README, below the project's folder. The document's path. */
+export function writeDocument(project: string, measured: Measurements, circumstances: Circumstances): string {
+  const folder = join(project, "docs", "performance");
   mkdirSync(folder, { recursive: true });
   const file = join(folder, "README.md");
   writeFileSync(file, toMarkdown(measured, circumstances));
   if (measured.loads.length > 0) writeFileSync(join(folder, PLOT_FILE), plotCosts(measured.loads));
+  const readme = join(project, "README.md");
+  writeFileSync(readme, replaceOverview(readFileSync(readme, "utf8"), measured, circumstances));
   return file;
 }

@@ -38,7 +38,7 @@ export interface Tally {
   wrong: number;
   /** Of them, answers with status 503. */
   refused: number;
-  /** Problem of the first wrong answer. */
+  /** Problem of the first wrong answer; a refusal only if there is no other. */
   firstWrong: string | undefined;
 }
 
@@ -59,5 +59,5 @@ export function count(tally: Tally, marks: number, problem: string | undefined):
   }
   tally.wrong++;
   if (problem === REFUSED) tally.refused++;
-  tally.firstWrong ??= problem;
+  if (tally.firstWrong === undefined || tally.firstWrong === REFUSED) tally.firstWrong = problem;
 }

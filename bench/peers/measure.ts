@@ -22,6 +22,8 @@ const LOADS: readonly Load[] = [UNARY, FIFTY_MESSAGES, pacedStreams("peers", STR
 }));
 /** Names of the short conversation and of the paced streams beside peers. */
 export const [SHORT_BESIDE_PEERS, STREAMS_BESIDE_PEERS] = [LOADS[0]!.name, LOADS.at(-1)!.name];
+/** Title of the latencies at fixed rates. */
+export const OPEN_LOOPS_BESIDE_PEERS = "open loop beside other gateways";
 /** Calls per second of the open loops. */
 const RATES = [200, 500, 1_000] as const;
 
@@ -46,7 +48,7 @@ export async function* tabulatePeers(
   const setting = { ...place, load: UNARY };
   const own: readonly Start[] = [startByteRelay, startParley, startParleyInterval];
   const openLoops = [...own, ...startsOf(peers.filter(({ keepsPace }) => keepsPace))];
-  const measures = [compareOpenLoops("open loop beside other gateways", RATES)];
+  const measures = [compareOpenLoops(OPEN_LOOPS_BESIDE_PEERS, RATES)];
   yield* await withContestants(setting, openLoops, { options, measures });
   yield await measureFrontier(setting, [...own, ...startsOf(peers)], options);
   yield {

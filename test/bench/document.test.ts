@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { figuresOf, isReached } from "../../bench/document/figures.ts";
 import { toMarkdown } from "../../bench/document/markdown.ts";
+import { replaceOverview } from "../../bench/document/overview.ts";
 import { plotCosts } from "../../bench/document/plot.ts";
 import { planLoads, UNARY } from "../../bench/loads.ts";
 import type { LoadResult, Result } from "../../bench/measure/result.ts";
-import { SHORT_BESIDE_PEERS } from "../../bench/peers/measure.ts";
+import { OPEN_LOOPS_BESIDE_PEERS, SHORT_BESIDE_PEERS } from "../../bench/peers/measure.ts";
 import type { Measurements } from "../../bench/measurements.ts";
 
 const FLOOR = "byte relay (node:http + undici)";
@@ -172,6 +173,32 @@ describe("the document of a run", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     const text = toMarkdown({ ...MEASURED, loads: [broken] }, CIRCUMSTANCES);
     expect(text).toContain("| Parley: no figure, 2 wrong answers |");
+  });
+});
+
+describe("the comparison of gateways in the README", () => {
+  const readme = "# Parley\n\n<!-- Written by `npm run bench -- --write`: -->\nold\n<!-- until here. -->\n\n## Develop\n";
+
+  it("has costs, latencies and duties of each", () => {
+    const loops = {
+      title: OPEN_LOOPS_BESIDE_PEERS,
+      head: ["", "p50 ms", "p99 ms"],
+      rows: [
+        ["200 a second: Parley", "1.50", "4.00"],
+        ["1,000 a second: Parley", "2.50", "9.00"],
+      ],
+      problems: [],
+    };
+    const text = replaceOverview(readme, { ...MEASURED, peerTables: [loops] }, CIRCUMSTANCES);
+    expect(text).toMatch(/\| Parley \| in SQLite, cached; .*; ledger in SQLite, before the answer ends \| 65 \|/);
+    expect(text).toContain("|  | 200 a second | 1,000 a second |\n| --- | ---: | ---: |\n| Parley | 1.50, 4.00 | 2.50, 9.00 |");
+    expect(text).toContain("(2031-02-03, a processor)");
+    expect(text).toMatch(/until here. -->\n\n## Develop\n$/);
+    expect(text).not.toContain("old");
+  });
+
+  it("stays when no others were measured", () => {
+    expect(replaceOverview(readme, NOTHING, CIRCUMSTANCES)).toBe(readme);
   });
 });
 

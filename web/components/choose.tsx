@@ -41,7 +41,8 @@ export function Choose({ choices, all, value, ...rest }: ChooseProps) {
   const isKnown = value === "" || choices.some(([choice]) => choice === value);
   const known: readonly Choice[] = isKnown ? choices : [[value, value], ...choices];
   const listed: readonly Choice[] = all === undefined ? known : [["", all], ...known];
-  const { placeholder, search: _, onChange, ...field } = rest;
+  const { placeholder, search, onChange, ...field } = rest;
+  const isFew = search === undefined && choices.length <= MANY;
   const select = (
     <SelectField {...field} value={value} onChange={(event) => onChange(event.target.value)}>
       {all === undefined && value === "" && (
@@ -49,14 +50,15 @@ export function Choose({ choices, all, value, ...rest }: ChooseProps) {
           {placeholder}
         </option>
       )}
-      {listed.map(([choice, name]) => (
+      {/* While the combobox is loaded, the chosen one is enough: hundreds of options take longer than the combobox. */}
+      {(isFew ? listed : listed.filter(([choice]) => choice === value)).map(([choice, name]) => (
         <option key={choice} value={choice}>
           {name}
         </option>
       ))}
     </SelectField>
   );
-  if (rest.search === undefined && choices.length <= MANY) return select;
+  if (isFew) return select;
   return (
     <Suspense fallback={select}>
       <Combobox {...rest} choices={listed} value={value} />
