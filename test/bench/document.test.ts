@@ -177,7 +177,8 @@ describe("the document of a run", () => {
 });
 
 describe("the comparison of gateways in the README", () => {
-  const readme = "# Parley\n\n<!-- Written by `npm run bench -- --write`: -->\nold\n<!-- until here. -->\n\n## Develop\n";
+  const readme =
+    "# Parley\n\n<!-- Written by `npm run bench -- --write`: -->\nold\n<!-- until here. -->\n\n## Develop\n";
 
   it("has costs, latencies and duties of each", () => {
     const loops = {
@@ -191,7 +192,9 @@ describe("the comparison of gateways in the README", () => {
     };
     const text = replaceOverview(readme, { ...MEASURED, peerTables: [loops] }, CIRCUMSTANCES);
     expect(text).toMatch(/\| Parley \| in SQLite, cached; .*; ledger in SQLite, before the answer ends \| 65 \|/);
-    expect(text).toContain("|  | 200 a second | 1,000 a second |\n| --- | ---: | ---: |\n| Parley | 1.50, 4.00 | 2.50, 9.00 |");
+    expect(text).toContain(
+      "|  | 200 a second | 1,000 a second |\n| --- | ---: | ---: |\n| Parley | 1.50, 4.00 | 2.50, 9.00 |",
+    );
     expect(text).toContain("(2031-02-03, a processor)");
     expect(text).toMatch(/until here. -->\n\n## Develop\n$/);
     expect(text).not.toContain("old");
