@@ -96,6 +96,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
 /** Whether a process of this role uses the setting of a warning. */
 function isUsed(setting: string, role: Role): boolean {
   if (setting === "http.grpc") return role.name === "all";
+  if (setting === "grpc.listen") return role.name !== "front";
   return role.name !== "core" || !setting.startsWith("http.");
 }
 

@@ -24,6 +24,7 @@ export function isExposed({ http }: Pick<Config, "http">): boolean {
 export function listWarnings(config: Config): ConfigWarning[] {
   return [
     ...httpWarnings(config),
+    ...grpcWarnings(config),
     ...sharedPortWarnings(config),
     ...connectionWarnings(config),
     ...fileWarnings(config),
@@ -32,14 +33,28 @@ export function listWarnings(config: Config): ConfigWarning[] {
 }
 
 function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarning[] {
-  if (tls !== undefined) return [];
+  if (tls !== undefined || isHttps(publicUrl)) return [];
   const url = publicUrl === undefined ? undefined : new URL(publicUrl);
-  const isPlainUrl = url?.protocol === "http:" && !isLoopback(hostOf(url));
-  if (url?.protocol === "https:" || (isLoopback(listen.host) && !isPlainUrl)) return [];
+  const isPlainUrl = url !== undefined && !isLoopback(hostOf(url));
+  if (isLoopback(listen.host) && !isPlainUrl) return [];
   const text =
     "other machines reach this over plain http: API keys, passwords and prompts can be read on the way, and the dashboard's " +
     "cookies are not Secure; set http.tls, or put a proxy that ends TLS in front of it and set http.public_url to its https address";
   return [{ setting: isPlainUrl ? "http.public_url" : "http.listen", text }];
+}
+
+function grpcWarnings({ http, grpc: { listen, tls } }: Config): ConfigWarning[] {
+  if (http.grpc || tls !== undefined || isLoopback(listen.host)) return [];
+  // A proxy ends TLS for HTTP, and is expected to do so for gRPC.
+  if (http.tls === undefined && isHttps(http.publicUrl)) return [];
+  const text =
+    "other machines reach gRPC in plain text: API keys and prompts can be read on the way; set grpc.tls, or put a proxy that " +
+    "ends TLS in front of it and set http.public_url to its https address";
+  return [{ setting: "grpc.listen", text }];
+}
+
+function isHttps(url: string | undefined): boolean {
+  return url?.startsWith("https:") === true;
 }
 
 function sharedPortWarnings({ http, grpc }: Config): ConfigWarning[] {
