@@ -103,8 +103,8 @@ export type KeyChanges = Partial<
 >;
 
 /**
- * Bytes of the lists of a page's keys after which the page ends: its last key may exceed the limit. A key that names its models may have
- * 64 KiB of them, and a page of 1,000 such keys would hold the event loop for seconds.
+ * Bytes of the lists of a page's keys after which the page ends: its last key may exceed the limit. A key may name 16 KiB of models, one
+ * of an earlier version 64 KiB, and a page of 1,000 such keys would hold the event loop for long.
  */
 export const PAGE_BYTES = 512 * 1024;
 

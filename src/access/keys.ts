@@ -22,6 +22,10 @@ export const DEFAULT_GRACE: Grace = "24h";
 /** Limit of an account's keys that are neither expired nor revoked. */
 export const MAX_WORKING_KEYS = 1000;
 
+/** Limits of the models that a key names, which processes keep in memory. Keys of earlier versions may have 64 KiB. */
+export const MAX_KEY_MODELS = 1_000;
+export const MAX_KEY_MODELS_BYTES = 16 * 1024;
+
 /** Role of the actor that makes or changes a key: a developer, or an administrator, whose restrictions bind developers. */
 export type KeyActor = "developer" | "administrator";
 
@@ -279,7 +283,6 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
 /** Checks the chosen values and removes repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
   const { name, models, capabilities, limits, attributionLimits, options, requiredLabels, tags } = choices;
-  if (models?.length === 0) throw invalidField("models", "select at least one model, or omit the field for all models");
   if (capabilities?.length === 0)
     throw invalidField("capabilities", "select at least one, or omit the field for all capabilities");
   return {
@@ -287,12 +290,20 @@ function checkChoices<C extends KeyChanges>(choices: C): C {
     ...(name !== undefined && { name: checkName(name) }),
     ...(limits !== undefined && { limits: checkLimits(limits) }),
     ...(attributionLimits !== undefined && { attributionLimits: checkAttributionLimits(attributionLimits) }),
-    ...(Array.isArray(models) && { models: [...new Set(models)] }),
+    ...(Array.isArray(models) && { models: checkModels(models) }),
     ...(capabilities !== undefined && { capabilities: [...new Set(capabilities)] }),
     ...(Array.isArray(options) && { options: [...new Set(options)] }),
     ...(requiredLabels !== undefined && { requiredLabels: checkRequiredLabels(requiredLabels) }),
     ...(tags !== undefined && { tags: checkValues("tags", tags) }),
   };
+}
+
+function checkModels(given: readonly string[]): string[] {
+  const models = [...new Set(given)];
+  if (models.length === 0) throw invalidField("models", "select at least one model, or omit the field for all models");
+  const isTooLong = models.length > MAX_KEY_MODELS || Buffer.byteLength(models.join("")) > MAX_KEY_MODELS_BYTES;
+  if (isTooLong) throw invalidField("models", "name at most 1,000 models, together 16 KiB, or allow all models");
+  return models;
 }
 
 /** Labels without values are not required. */

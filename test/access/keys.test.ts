@@ -73,6 +73,8 @@ describe("keys", () => {
     [{ name: "a\nb" }, "name"],
     [{ name: "x".repeat(101) }, "name"],
     [{ name: "a", models: [] }, "models"],
+    [{ name: "a", models: Array.from({ length: 1_001 }, (_, index) => `m${index}`) }, "models"],
+    [{ name: "a", models: Array.from({ length: 65 }, (_, index) => `${index}`.padEnd(256, "m")) }, "models"],
     [{ name: "a", capabilities: [] }, "capabilities"],
     [{ name: "a", requiredLabels: { region: ["EU"] } }, "required_labels.regions"],
     [{ name: "a", tags: [""] }, "tags"],
@@ -209,6 +211,23 @@ describe("keys", () => {
     await updateKey(keys, record.id, { models: ["m"] });
     await updateKey(keys, record.id, { models: "all" });
     expect(await store.find(record.id)).toMatchObject({ models: "all", limitedByAdministrator: false });
+  });
+
+  it("name up to 1,000 models and 16 KiB, each once; those that name more are renamed and rotated as before", async () => {
+    const { keys, store } = setUp();
+    const short = Array.from({ length: 1_000 }, (_, index) => `m${index}`);
+    const long = Array.from({ length: 64 }, (_, index) => `${index}`.padEnd(256, "m"));
+    const { record } = await createKey(keys, { name: "a", models: [...short, ...short] });
+    await updateKey(keys, record.id, { models: long });
+    expect(await store.find(record.id)).toMatchObject({ models: long });
+    const models = [...long, "m"];
+    await expect(updateKey(keys, record.id, { models })).rejects.toThrow("at most 1,000 models, together 16 KiB");
+    await store.insert({
+      record: { ...record, id: "key_old", display: "sk_parley_ab…wxyz", models },
+      hash: "0".repeat(64),
+    });
+    await updateKey(keys, "key_old", { name: "b" });
+    expect((await rotateKey(keys, "key_old", { grace: "0" })).record).toMatchObject({ name: "b", models });
   });
 
   it("can be renamed", async () => {

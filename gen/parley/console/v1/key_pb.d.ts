@@ -458,7 +458,7 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   name: string;
 
   /**
-   * Absent: all.
+   * At most 1,000 models, with 16 KiB of names together. Absent: all.
    *
    * @generated from field: parley.v1.ModelSelection models = 2;
    */
@@ -584,7 +584,7 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
   name?: string | undefined;
 
   /**
-   * In place of its models.
+   * In place of its models: at most 1,000, with 16 KiB of names together.
    *
    * @generated from field: parley.v1.ModelSelection models = 3;
    */
