@@ -1,7 +1,7 @@
 import { formatBudget, formatMicroUsd } from "../format/money.ts";
 
 interface SpentProps {
-  /** Undefined while loading. */
+  /** Undefined while loading, and without the permission to see it. */
   readonly micro: bigint | undefined;
   readonly budget: bigint | undefined;
 }

@@ -4,7 +4,7 @@ import { AccountKind as KindMessage } from "../../../gen/parley/console/v1/accou
 import type { TeamMemberSchema, TeamSchema, TeamService } from "../../../gen/parley/console/v1/team_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyStore } from "../../access/key-store.ts";
-import { permitsEverywhere } from "../../access/permissions.ts";
+import { permitsEverywhere, permitsIn } from "../../access/permissions.ts";
 import { requireIn, type SignedIn } from "../../access/sessions.ts";
 import type { Member, TeamRecord } from "../../access/team-store.ts";
 import { createTeam, listMembers, removeMember, setMember } from "../../access/teams.ts";
@@ -28,19 +28,21 @@ export function createTeamService({ access, keys, ledger }: TeamServicePorts): S
   const { store, clock } = access;
   const toTeams = async (
     teams: readonly TeamRecord[],
-    { memberships }: SignedIn,
+    signedIn: SignedIn,
   ): Promise<MessageInitShape<typeof TeamSchema>[]> => {
     const ids = teams.map(({ account }) => account.id);
-    const subjects = ids.map((id) => `account:${id}`);
+    const readable = ids.filter((id) => permitsIn(signedIn, "usage.read", id));
+    const subjects = readable.map((id) => `account:${id}`);
     const [working, spending] = await Promise.all([
       keys.countWorking(ids, clock.now()),
       ledger.spending(subjects, monthOf(clock.now())),
     ]);
-    return teams.map(({ account, members }, index) => ({
+    const spent = new Map(readable.map((id, index) => [id, BigInt(spending[index]!.spentMicroUsd)]));
+    return teams.map(({ account, members }) => ({
       account: { ...toAccountMessage(account), workingKeys: BigInt(working.get(account.id) ?? 0) },
       members: BigInt(members),
-      role: toTeamRoleMessage(memberships.find(({ teamId }) => teamId === account.id)?.role),
-      monthSpentMicroUsd: BigInt(spending[index]!.spentMicroUsd),
+      role: toTeamRoleMessage(signedIn.memberships.find(({ teamId }) => teamId === account.id)?.role),
+      monthSpentMicroUsd: spent.get(account.id),
     }));
   };
   /** The members of a team, for a caller with the permission. */

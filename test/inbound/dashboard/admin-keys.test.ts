@@ -48,6 +48,14 @@ describe("an administration key", () => {
     expect(inside.headers["set-cookie"]).toBeUndefined();
   });
 
+  it("sees what teams spend with usage.read only", async () => {
+    await ada.team.create({ name: "Search" });
+    const spent = async (...permissions: Permission[]) =>
+      (await (await program(permissions)).team.list({})).teams.map(({ monthSpentMicroUsd }) => monthSpentMicroUsd);
+    expect(await spent("members.read")).toEqual([undefined]);
+    expect(await spent("members.read", "usage.read")).toEqual([0n]);
+  });
+
   it("is the actor of its changes in the audit log, and is listed with its last use", async () => {
     const { keyId, ...terraform } = await program(PERMISSIONS_EVERYWHERE);
     const team = (await terraform.team.create({ name: "Search" })).team!.account!.id;

@@ -70,7 +70,9 @@ describe("teams", () => {
     expect((await ada.team.list({})).teams).toMatchObject([
       { account: { id: team, name: "Search", kind: AccountKind.TEAM }, members: 1n, role: TeamRole.UNSPECIFIED },
     ]);
-    expect((await bob.team.list({})).teams).toMatchObject([{ members: 1n, role: TeamRole.MAINTAINER }]);
+    expect((await bob.team.list({})).teams).toMatchObject([
+      { members: 1n, role: TeamRole.MAINTAINER, monthSpentMicroUsd: 0n },
+    ]);
     expect((await cleo.team.list({})).teams).toEqual([]);
     expect((await bob.session.getSession({})).session?.teams).toMatchObject([
       { accountId: team, name: "Search", role: TeamRole.MAINTAINER },

@@ -41,11 +41,11 @@ export declare type Team = Message<"parley.console.v1.Team"> & {
   role: TeamRole;
 
   /**
-   * Cost of all its keys in this calendar month (UTC).
+   * Cost of all its keys in this calendar month (UTC). Absent without the permission `usage.read` in it.
    *
-   * @generated from field: int64 month_spent_micro_usd = 4;
+   * @generated from field: optional int64 month_spent_micro_usd = 4;
    */
-  monthSpentMicroUsd: bigint;
+  monthSpentMicroUsd?: bigint | undefined;
 };
 
 /**
