@@ -13,7 +13,8 @@ import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
  * A provider that speaks OpenAI's Responses API: `/responses` is appended to the base URL, which usually ends in `/v1`. HOPS_HEADER is
  * not replaced by the service's headers.
  */
-export function openaiResponses({ upstream, headers: extra, redact, billsRefusals }: Service): Provider {
+export function openaiResponses(service: Service): Provider {
+  const { upstream, headers: extra, redact } = service;
   // The number of gateways is not configurable: a wrong value could let requests loop between them.
   const headers = Object.freeze({ ...JSON_HEADERS, ...extra, [HOPS_HEADER]: "1" });
 
@@ -21,7 +22,7 @@ export function openaiResponses({ upstream, headers: extra, redact, billsRefusal
     toDialectCall(call, {
       path: "/responses",
       headers: withHops(headers, call),
-      toFailure: (refusal) => toFailure(refusal, redact, { verbatim: call.translation.verbatim, billsRefusals }),
+      toFailure: (refusal) => toFailure(refusal, service, call.translation),
     });
 
   const createOnce = (call: UpstreamCall): Promise<Answer> =>
@@ -44,7 +45,7 @@ export function openaiResponses({ upstream, headers: extra, redact, billsRefusal
       const body = toCountBody(call.translation.body);
       return fetchCount(upstream, { ...toCall(call), path: "/responses/input_tokens", body }, "input_tokens");
     },
-    list: listAt(upstream, { path: "/models", headers, toFailure: (refusal) => toFailure(refusal, redact) }),
+    list: listAt(upstream, { path: "/models", headers, toFailure: (refusal) => toFailure(refusal, { redact }) }),
     close: () => upstream.close(),
   };
 }

@@ -31,10 +31,8 @@ export function azureDeployments(apiVersion: string): OpenAiPaths {
  * A provider that speaks OpenAI's chat completions and embeddings. By default `/chat/completions` and `/embeddings` are appended to
  * the base URL, which usually ends in `/v1`. HOPS_HEADER is not replaced by the service's headers.
  */
-export function openai(
-  { upstream, headers: extra, redact, billsRefusals }: Service,
-  toPath: OpenAiPaths = (method) => method,
-): Provider {
+export function openai(service: Service, toPath: OpenAiPaths = (method) => method): Provider {
+  const { upstream, headers: extra, redact } = service;
   // The number of gateways is not configurable: a wrong value could let requests loop between them.
   const headers = Object.freeze({ ...JSON_HEADERS, ...extra, [HOPS_HEADER]: "1" });
 
@@ -42,7 +40,7 @@ export function openai(
     toDialectCall(call, {
       path: toPath(method, call.model.name),
       headers: withHops(headers, call),
-      toFailure: (refusal) => toFailure(refusal, redact, { verbatim: call.translation.verbatim, billsRefusals }),
+      toFailure: (refusal) => toFailure(refusal, service, call.translation),
     });
 
   return {
@@ -59,12 +57,12 @@ export function openai(
       create(call, inputs) {
         const asked = {
           ...toCall(call, "/embeddings"),
-          toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, redact)),
+          toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, { redact })),
         };
         return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
       },
     },
-    list: listAt(upstream, { path: "/models", headers, toFailure: (refusal) => toFailure(refusal, redact) }),
+    list: listAt(upstream, { path: "/models", headers, toFailure: (refusal) => toFailure(refusal, { redact }) }),
     close: () => upstream.close(),
   };
 }

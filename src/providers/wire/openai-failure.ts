@@ -3,6 +3,7 @@ import { readMessage, type SubjectWords, tellSubject } from "./error-words.ts";
 import { array, isObject, object, parsed, string } from "./json.ts";
 import { keepAll } from "./redaction.ts";
 import type { Refusal } from "./response.ts";
+import type { Service } from "./service.ts";
 import {
   type ErrorSubject,
   type InBand,
@@ -122,19 +123,11 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
   ],
 ];
 
-/** Facts about a refused request that its response does not have. */
-interface RefusedRequest {
-  /** `UpstreamError.verbatim`. */
-  readonly verbatim: boolean;
-  /** `Service.billsRefusals`. */
-  readonly billsRefusals?: boolean | undefined;
-}
-
 /** Maps a refusal to a Failure: by status and structured fields, then by message text. Never throws. */
 export function toFailure(
   { status, headers, body }: Refusal,
-  redact = keepAll,
-  { verbatim, billsRefusals = false }: RefusedRequest = { verbatim: false },
+  { redact = keepAll, billsRefusals = false }: Pick<Service, "redact" | "billsRefusals"> = {},
+  { verbatim = false }: Pick<UpstreamError, "verbatim"> = {},
 ): Failure {
   const error = toError(readErrorBody(body));
   const { subject, toldBy } = error;

@@ -8,7 +8,7 @@ export interface Service {
   /** Headers of every request, names in lower case. They replace the dialect's own headers, with documented exceptions. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Removes the service's credentials from its texts. Default: it has none. */
-  readonly redact?: Redact;
+  readonly redact?: Redact | undefined;
   /** Whether the service bills prompts that it refuses for their content or their length. Default: no. */
   readonly billsRefusals?: boolean | undefined;
 }

@@ -188,7 +188,7 @@ describe("a refusal is named", () => {
 
   it("costs nothing, unless its host bills what it refuses for the content or the length of the prompt", () => {
     const refused = (body: string, billsRefusals: boolean): boolean =>
-      toFailure({ status: 400, headers: {}, body }, undefined, { verbatim: false, billsRefusals }).refused;
+      toFailure({ status: 400, headers: {}, body }, { billsRefusals }).refused;
     const bodies = [{ code: "content_filter" }, { code: "context_length_exceeded" }, { code: "invalid_value" }].map(
       (facts) => JSON.stringify(error(facts)),
     );

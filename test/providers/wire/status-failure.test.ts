@@ -196,7 +196,11 @@ describe("a bad request that is not the caller's doing", () => {
   it.each<[string, typeof toFailure, string]>([
     ["anthropic", toRefusalFailure, "tools.0.web_search_20250305.speed: Extra inputs are not permitted"],
     ["gemini", toFailure, "Unknown name \"speed\" at 'tools[0]': Cannot find field."],
-    ["openai", toOpenAiFailure, "property 'speed' is unsupported"],
+    [
+      "openai",
+      (refused, redact, asked) => toOpenAiFailure(refused, { redact }, asked),
+      "property 'speed' is unsupported",
+    ],
   ])("is the caller's doing when the body holds JSON of the caller's: %s", (_, toRefused, message) => {
     expect(toRefused(refusal({ message }), undefined, { verbatim: true })).toMatchObject({
       code: "upstream_rejected",
