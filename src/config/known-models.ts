@@ -31,7 +31,7 @@ const FEES: Readonly<Record<string, Fee>> = {
 };
 
 /** Units that are billed for ordinary completions, and that Parley does not count. */
-const UNCOUNTED = ["output_reasoning_mtok", "output_citation_mtok", "input_text_messages_kcount"];
+const UNCOUNTED = ["output_reasoning_mtok", "output_citation_mtok", "output_video_mtok", "input_text_messages_kcount"];
 
 /** Facts of a model from `@pydantic/genai-prices`. */
 export interface KnownModel {

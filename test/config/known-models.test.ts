@@ -213,6 +213,7 @@ describe("a model without a price in the file", () => {
     ["of an unknown name", HOSTS[2], "no-such-model"],
     ["with units that are not counted", HOSTS[3], "perplexity/sonar-deep-research"],
     ["with units that are not counted, at their maker", HOSTS[6], "sonar-deep-research"],
+    ["with videos in its answers, which are not counted", HOSTS[1], "gemini-omni-flash-preview"],
     ["at an unknown host", { dialect: "openai", baseUrl: "https://llm.example/v1" }, "gpt-5"],
     [
       "at a host with prices by the hour",

@@ -59,15 +59,16 @@ export class AnswerContent {
   readonly #open = new Map<unknown, OpenText | OpenReasoning | OpenCall | OpenNative>();
   readonly #redact: Redact;
   #calls = 0;
+  #isHidden = false;
 
   /** `redact` removes the provider's credentials from everything but content. */
   constructor(redact: Redact) {
     this.#redact = redact;
   }
 
-  /** Whether any content was emitted. */
+  /** Whether any content was emitted, or the model has begun what is emitted later or never, such as reasoning that is not shown. */
   get begun(): boolean {
-    return this.#writer.begun;
+    return this.#writer.begun || this.#isHidden;
   }
 
   /** Number of tool calls. */
@@ -78,6 +79,7 @@ export class AnswerContent {
   /** Starts a block; `index` identifies it until it ends. Throws for a call without a name, and for more open blocks than parts. */
   open(index: unknown, block: Json, out: CompletionChunk[]): void {
     if (this.#open.size >= MAX_PARTS) throw tooManyParts();
+    if (block["type"] !== "text") this.#isHidden = true;
     switch (block["type"]) {
       case "text":
         this.#open.set(index, { kind: "text", begun: false, citations: array(block["citations"]).map(object) });

@@ -1,7 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
-import { object, string } from "../wire/json.ts";
+import { array, object, string } from "../wire/json.ts";
 import { isSmallEvent } from "../wire/native-words.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { incomplete, truncated } from "../wire/response-failure.ts";
@@ -43,9 +43,12 @@ export class AnswerStream implements StreamReader {
     if (isEndMarker(data)) return this.end(out);
     const event = object(this.#events.read(data));
     switch (event["type"]) {
-      case "message_start":
-        this.#fields.add(object(event["message"]));
-        return this.#usage.update(object(event["message"])["usage"]);
+      case "message_start": {
+        const message = object(event["message"]);
+        this.#fields.add(message);
+        // The tokens of the answer come at its end; here they are a placeholder.
+        return this.#usage.update({ ...object(message["usage"]), output_tokens: undefined });
+      }
       case "content_block_start":
         return this.#content.open(event["index"], object(event["content_block"]), out);
       case "content_block_delta":
@@ -83,9 +86,12 @@ export class AnswerStream implements StreamReader {
  */
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const message = object(json);
-  if (message["type"] === "error" || isReported(message["error"]))
-    throw toInBandFailure(message, { begun: false, redact });
   const blocks = message["content"];
+  const usage = new UsageCount();
+  usage.update(message["usage"]);
+  // Blocks beside an error are an answer that broke off, which may be billed.
+  if (message["type"] === "error" || isReported(message["error"]))
+    throw toInBandFailure(message, { begun: array(blocks).length > 0, usage: usage.total(), redact });
   const finish = readFinish(message);
   if (!Array.isArray(blocks) || finish === undefined) throw incomplete();
   const out: CompletionChunk[] = [];
@@ -94,8 +100,6 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
     content.open(index, object(block), out);
     content.close(index, out);
   });
-  const usage = new UsageCount();
-  usage.update(message["usage"]);
   const fields = new MessageFields();
   fields.add(message);
   writeFinish(finish, { content, usage, details: fields.read(redact) }, out);

@@ -39,8 +39,7 @@ export class UsageCount {
     const usage = object(value);
     this.#input = usageCount(usage["input_tokens"]) ?? this.#input;
     this.#cacheWrite = usageCount(usage["cache_creation_input_tokens"]) ?? this.#cacheWrite;
-    this.#cacheWriteHour =
-      usageCount(object(usage["cache_creation"])["ephemeral_1h_input_tokens"]) ?? this.#cacheWriteHour;
+    this.#cacheWriteHour = hourOf(usage) ?? this.#cacheWriteHour;
     this.#cacheRead = usageCount(usage["cache_read_input_tokens"]) ?? this.#cacheRead;
     this.#output = usageCount(usage["output_tokens"]) ?? this.#output;
     this.#reasoning = usageCount(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
@@ -60,19 +59,24 @@ export class UsageCount {
   /** Returns the latest counts; undefined if there are none. The provider's input excludes cached tokens, ours includes them. */
   total(): Usage | undefined {
     if (this.#input === undefined && this.#output === undefined) return undefined;
-    const all = (own: number | undefined, name: string): number =>
-      this.#compactions.reduce((sum, compaction) => sum + (usageCount(compaction[name]) ?? 0), own ?? 0);
-    const cachedInputTokens = all(this.#cacheRead, "cache_read_input_tokens");
-    const cacheWriteInputTokens = all(this.#cacheWrite, "cache_creation_input_tokens");
+    const all = (own: number | undefined, countOf: (usage: Json) => number | undefined): number =>
+      this.#compactions.reduce((sum, compaction) => sum + (countOf(compaction) ?? 0), own ?? 0);
+    const allOf = (own: number | undefined, name: string): number => all(own, (usage) => usageCount(usage[name]));
+    const cachedInputTokens = allOf(this.#cacheRead, "cache_read_input_tokens");
+    const cacheWriteInputTokens = allOf(this.#cacheWrite, "cache_creation_input_tokens");
     const counts = {
-      inputTokens: all(this.#input, "input_tokens") + cachedInputTokens + cacheWriteInputTokens,
-      outputTokens: all(this.#output, "output_tokens"),
+      inputTokens: allOf(this.#input, "input_tokens") + cachedInputTokens + cacheWriteInputTokens,
+      outputTokens: allOf(this.#output, "output_tokens"),
       cachedInputTokens,
       cacheWriteInputTokens,
-      cacheWriteHourInputTokens: this.#cacheWriteHour,
+      cacheWriteHourInputTokens: this.#cacheWriteHour === undefined ? undefined : all(this.#cacheWriteHour, hourOf),
       webSearches: this.#webSearches,
       reasoningOutputTokens: this.#reasoning ?? 0,
     };
     return toUsage(counts, this.#unknown);
   }
 }
+
+/** Tokens that were written to the cache for an hour. */
+const hourOf = (usage: Json): number | undefined =>
+  usageCount(object(usage["cache_creation"])["ephemeral_1h_input_tokens"]);

@@ -35,10 +35,11 @@ export class AnswerContent {
   readonly #writer = new ChoiceWriter(0);
   readonly #open = new Map<unknown, OpenBlock>();
   #calls = 0;
+  #begun = false;
 
-  /** Whether any content was emitted. */
+  /** Whether any block has begun. Its content may be emitted at its end or never, such as redacted reasoning. */
   get begun(): boolean {
-    return this.#writer.begun;
+    return this.#begun;
   }
 
   /** Number of tool calls. */
@@ -125,5 +126,6 @@ export class AnswerContent {
   #keep(index: unknown, block: OpenBlock): void {
     if (this.#open.size >= MAX_PARTS) throw tooManyParts();
     this.#open.set(index, block);
+    this.#begun = true;
   }
 }

@@ -86,8 +86,14 @@ export class AnswerReader {
 
   #readOne(json: unknown, out: CompletionChunk[]): void {
     const { error, candidates, promptFeedback, usageMetadata } = object(json);
-    if (error !== undefined && error !== null)
-      throw toInBandFailure(json, { begun: this.#begun, redact: this.#redact });
+    this.#usage = readUsage(usageMetadata) ?? this.#usage;
+    if (error !== undefined && error !== null) {
+      // Candidates beside an error are an answer that broke off.
+      const begun = this.#begun || array(candidates).length > 0;
+      // The count so far may lack a part of the content before it.
+      const usage = this.#begun ? undefined : this.#usage;
+      throw toInBandFailure(json, { begun, usage, redact: this.#redact });
+    }
     this.#further.add(object(json));
     const before = out.length;
     for (const candidate of array(candidates)) {
@@ -97,7 +103,6 @@ export class AnswerReader {
     }
     this.#begun ||= out.length > before;
     this.#blockReason = string(object(promptFeedback)["blockReason"]) || this.#blockReason;
-    this.#usage = readUsage(usageMetadata) ?? this.#usage;
   }
 
   /** Counts distinct queries: equal and empty ones are billed once (ai.google.dev, "Grounding with Google Search", November 2026). */

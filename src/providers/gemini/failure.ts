@@ -65,11 +65,12 @@ export function toFailure(
   return toStatusFailure({ ...advice, ...error, retryAfterMs, status, verbatim }, redact);
 }
 
-/** Maps an error inside a 2xx response to a Failure. `where` says whether content came before it. */
+/** Maps an error inside a 2xx response to a Failure. Tokens that the provider has counted before it may be billed. */
 export function toInBandFailure(json: unknown, where: InBand): Failure {
   const { code, status: word } = findError(json);
   const numbered = typeof code === "number" && code >= 400 && code <= 599 ? code : undefined;
-  return toInnerFailure({ ...readError(json), status: numbered ?? STATUS_BY_WORD.get(string(word)) ?? 500 }, where);
+  const status = numbered ?? STATUS_BY_WORD.get(string(word)) ?? 500;
+  return toInnerFailure({ ...readError(json), status, billed: (where.usage?.inputTokens ?? 0) > 0 }, where);
 }
 
 /** Whether the request was rejected for a thought signature that another account or route created. */

@@ -128,8 +128,10 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
 /** Reads a whole completion into chunks. */
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
+  const { choices, usage } = object(json);
   // Choices beside an error are an answer that broke off, which may be billed.
-  if (error !== undefined) throw toInBandFailure(error, { begun: array(object(json).choices).length > 0, redact });
+  if (error !== undefined)
+    throw toInBandFailure(error, { begun: array(choices).length > 0, usage: readUsage(usage), redact });
   const reader = new AnswerStream(redact, "message");
   const out: CompletionChunk[] = [];
   reader.readObject(json, out);

@@ -278,7 +278,7 @@ export async function fetchFramedStream<Event extends StreamEvent>(
     const parser = framing.createParser();
     const events = new Events(parser instanceof Promise ? await parser : parser, reader);
     while (!over) {
-      const bytes = await readMore(response, reader);
+      const bytes = await readMore(response, { reader, signal: call.signal });
       const { chunks, failure } = readChunks(bytes, events);
       const emitted = chunks.length > 0 ? emit(chunks) : undefined;
       if (emitted !== undefined) {
@@ -371,12 +371,19 @@ function isOfType(type: string, mediaType: string): boolean {
   return type.split(";", 1)[0]!.trim().toLowerCase() === mediaType;
 }
 
-/** Reads the next bytes. Once every choice has finished, a cut or silent connection counts as the end of the body. */
+/**
+ * Reads the next bytes. Once every choice has finished, a cut or silent connection counts as the end of the body. An abort does not: some
+ * servers name a finish reason in every event, and the count so far would be taken for that of the answer.
+ */
 function readMore(
   response: UpstreamResponse,
-  reader: Pick<StreamReader, "finished">,
+  { reader, signal }: { readonly reader: Pick<StreamReader, "finished">; readonly signal: AbortSignal },
 ): Promise<readonly Buffer[] | undefined> {
-  return reader.finished === true ? response.read(FINISHED_WAIT_MS).catch(() => undefined) : response.read();
+  if (reader.finished !== true) return response.read();
+  return response.read(FINISHED_WAIT_MS).catch((reason: unknown) => {
+    if (signal.aborted) throw reason;
+    return undefined;
+  });
 }
 
 /**

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
+import { failureOf } from "../../support/errors.ts";
 import { fold } from "../../support/fold.ts";
 import { toChunks } from "../../support/to-chunks.ts";
 import { toAnswer, toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
@@ -138,6 +139,18 @@ describe("a whole answer", () => {
     expect(() => toAnswer(error)).toThrow(
       expect.objectContaining({ code: "upstream_unavailable", detail: "upstream_overloaded" }),
     );
+  });
+
+  it("with an error beside its content may be billed, with an error alone it costs nothing", () => {
+    const error = { type: "api_error", message: "Internal server error" };
+    const refusedOf = (json: object) => failureOf(() => toAnswer(json)).refused;
+    expect(refusedOf({ type: "error", error })).toBe(true);
+    expect(refusedOf(answerOf([], { error }))).toBe(true);
+    const broken = answerOf([{ type: "text", text: "hi" }], { error, usage: { input_tokens: 7, output_tokens: 3 } });
+    expect(failureOf(() => toAnswer(broken))).toMatchObject({
+      refused: false,
+      usage: { inputTokens: 7, outputTokens: 3 },
+    });
   });
 
   it("is one in spite of an error that is null", () => {

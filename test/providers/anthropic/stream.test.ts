@@ -320,6 +320,24 @@ describe("a stream", () => {
     });
   });
 
+  it("does not take the placeholder at its start for a count of its answer", () => {
+    const uncounted = { type: "message_delta", delta: { stop_reason: "end_turn" } };
+    const { chunks } = readText(events(START, ...sayHi, close(0), uncounted, STOP));
+    expect(summarize(chunks).usage).toMatchObject({ inputTokens: 1, outputTokens: 0 });
+  });
+
+  it.each([
+    ["its beginning", [], true],
+    ["an empty text", [open(0, { type: "text", text: "" })], true],
+    ["reasoning that is not shown", [open(0, { type: "thinking", thinking: "", signature: "" })], false],
+    ["a search", [open(0, { type: "server_tool_use", id: "s", name: "web_search", input: {} })], false],
+    ["content", sayHi, false],
+  ])("may be billed once the model has begun: a failure after %s", (_, before, refused) => {
+    const error = { type: "error", error: { type: "api_error", message: "Internal server error" } };
+    const { failure } = readText(events(START, ...before, error));
+    expect(failure).toMatchObject({ code: "upstream_unavailable", transient: true, refused });
+  });
+
   it("says no usage when there was none", () => {
     expect(
       summarize(readText(events(...sayHi, { ...ended("end_turn"), usage: null }, STOP)).chunks),

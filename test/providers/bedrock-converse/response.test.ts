@@ -197,6 +197,17 @@ describe("a stream of Converse", () => {
   });
 });
 
+describe("a stream of Converse that fails", () => {
+  it("may be billed once reasoning has begun, though its content is encrypted", async () => {
+    const start = { messageStart: { role: "assistant" } };
+    const delta = { reasoningContent: { redactedContent: "c2VjcmV0" } };
+    const reasoning = { contentBlockDelta: { contentBlockIndex: 0, delta } };
+    const failed = exceptionFrame("modelStreamErrorException", "It says so.");
+    await expect(readStream([...frames([start]), failed])).rejects.toMatchObject({ refused: true });
+    await expect(readStream([...frames([start, reasoning]), failed])).rejects.toMatchObject({ refused: false });
+  });
+});
+
 interface ErrorFixture extends Partial<Failure> {
   readonly status: number;
   readonly type: string;

@@ -210,6 +210,26 @@ describe("a stream", () => {
   });
 });
 
+describe("a stream that is aborted between events that each have a finish reason", () => {
+  it("has no count", async () => {
+    const { gemini: own } = await answering((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const candidates = [{ content: { parts: [{ text: "a" }] }, finishReason: "STOP" }];
+      const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1 };
+      response.write(`data: ${JSON.stringify({ candidates, usageMetadata })}\r\n\r\n`);
+    });
+    const leaving = new AbortController();
+    const said: string[] = [];
+    const reading = own.stream({ ...call(own, "stream"), signal: leaving.signal }, (batch) => {
+      said.push(...batch.map(({ event }) => event.case ?? ""));
+      setTimeout(() => leaving.abort(new Failure("cancelled", "The caller left.")), 10);
+      return undefined;
+    });
+    await expect(reading).rejects.toThrow(failsWith("cancelled", "The caller left."));
+    expect(said).toEqual(["partStart", "partDelta"]);
+  });
+});
+
 describe("signatures of another account (trap 99)", () => {
   it.each(["whole", "stream"] as const)("do not stand in the way of an answer, %s", async (mode) => {
     const bodies: string[] = [];

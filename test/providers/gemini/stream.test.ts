@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { AnswerStream, toAnswer } from "../../../src/providers/gemini/response.ts";
+import { failureOf } from "../../support/errors.ts";
 import { fold } from "../../support/fold.ts";
 import { checkGrammar } from "../grammar.ts";
 import { bytesOf, outlineOf, readStream } from "./fixture.ts";
@@ -202,7 +203,7 @@ describe("a stream that fails", () => {
     [
       "trap 21: has an error beside candidates",
       sse({ ...piece([{ text: "a" }], "STOP"), error: { status: "INTERNAL" } }),
-      ["upstream_unavailable  The upstream provider failed."],
+      ["upstream_unavailable  The upstream provider failed while generating the response."],
     ],
     [
       "breaks its call",
@@ -212,6 +213,30 @@ describe("a stream that fails", () => {
   ])("%s", (_, bytes, expected) => {
     expect(outline(bytes)).toEqual(expected);
     expect(outline(bytes, () => 1)).toEqual(expected);
+  });
+
+  const error = { error: { code: 503, status: "UNAVAILABLE" } };
+  const counted = { usageMetadata: { promptTokenCount: 40, thoughtsTokenCount: 900 } };
+  it.each<[string, readonly object[], Partial<Failure>]>([
+    ["an error alone", [error], { refused: true, usage: undefined }],
+    [
+      "an error after a count",
+      [counted, error],
+      { refused: false, usage: expect.objectContaining({ inputTokens: 40, outputTokens: 900 }) as never },
+    ],
+    [
+      "an error beside candidates",
+      [{ ...piece([{ text: "a" }]), ...counted, ...error }],
+      { refused: false, usage: expect.objectContaining({ inputTokens: 40, outputTokens: 900 }) as never },
+    ],
+    [
+      "an error after content",
+      [{ ...piece([{ text: "a" }]), ...counted }, error],
+      { refused: false, usage: undefined },
+    ],
+  ])("costs nothing only where nothing was generated: %s", (_, objects, expected) => {
+    expect(failureOf(() => readStream(sse(...objects), WHOLE))).toMatchObject(expected);
+    expect(failureOf(() => toAnswer(objects))).toMatchObject(expected);
   });
 });
 

@@ -272,4 +272,10 @@ describe("what is no completion", () => {
   ])("costs nothing only where nothing was generated: %s", (_, json, refused) => {
     expect(refusalOf(json).refused).toBe(refused);
   });
+
+  it("is booked by the count that an answer has beside its error", () => {
+    const usage = { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 };
+    const json = { ...answer({ content: "a" }), error: { code: 502 }, usage };
+    expect(refusalOf(json)).toMatchObject({ refused: false, usage: { inputTokens: 7, outputTokens: 3 } });
+  });
 });

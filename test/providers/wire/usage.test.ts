@@ -50,13 +50,22 @@ describe("the usage of an answer", () => {
       type: "compaction",
       input_tokens: 170_000,
       cache_read_input_tokens: 9_000,
+      cache_creation_input_tokens: 5_000,
+      cache_creation: { ephemeral_5m_input_tokens: 1_000, ephemeral_1h_input_tokens: 4_000 },
       output_tokens: 3_500,
     };
     const advice = { type: "advisor_message", input_tokens: 7, output_tokens: 7 };
-    const usage = { input_tokens: 23_000, output_tokens: 1_000, iterations: [compaction, message, advice] };
+    const usage = {
+      input_tokens: 23_000,
+      output_tokens: 1_000,
+      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+      iterations: [compaction, message, advice],
+    };
     expect(readAnthropic(usage)).toMatchObject({
-      inputTokens: 202_000,
+      inputTokens: 207_000,
       cachedInputTokens: 9_000,
+      cacheWriteInputTokens: 5_000,
+      cacheWriteHourInputTokens: 4_000,
       outputTokens: 4_500,
       unknownUnits: ["iterations.advisor_message"],
     });
