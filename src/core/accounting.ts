@@ -28,7 +28,7 @@ import {
   toTokenCounts,
 } from "./ledger.ts";
 import type { Reservation } from "./limiter.ts";
-import type { Model } from "./model.ts";
+import { mayDraw, type Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
 import type {
   AttemptInFlight,
@@ -248,7 +248,7 @@ export class CompletionAccounting {
   answered(model: Model, { usage, choices }: Answer): void {
     this.#model = model;
     this.#finishReason = choices[0]?.finishReason ?? FinishReason.UNSPECIFIED;
-    if (!isWhole(usage)) this.#answer = sizeOfChoices(choices);
+    if (!isWhole(usage) || mayDraw(model.upstream)) this.#answer = sizeOfChoices(choices);
     if (usage !== undefined) this.#noteCount(usage);
   }
 
@@ -379,7 +379,7 @@ export class CompletionAccounting {
   #bookCounted(usage: Usage, model: Model): Booking {
     // The count belongs to the last attempt, whose model and request no longer change.
     if (this.#counted?.usage !== usage)
-      this.#counted = { usage, booking: bookUsage(usage, { model, sent: this.#sent! }) };
+      this.#counted = { usage, booking: bookUsage(usage, this.#answer, { model, sent: this.#sent! }) };
     return this.#counted.booking;
   }
 
@@ -490,7 +490,7 @@ function bookUncounted(
   const { elapsedMs, unseen: later } = outcome ?? attempt;
   const answer = joinSizes(seen, later ?? NOTHING_RECEIVED);
   const usage = outcome?.usage ?? attempt.usage;
-  if (usage !== undefined && isCount(usage, answer)) return bookUsage(usage, { model, sent });
+  if (usage !== undefined && isCount(usage, answer)) return bookUsage(usage, answer, { model, sent });
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
   const received = receivedTokens(answer, { most, sent, hasBudget });
@@ -521,6 +521,7 @@ function promptTokens(
 function joinSizes(one: AnswerSize, other: AnswerSize): AnswerSize {
   return {
     textTokens: one.textTokens + other.textTokens,
+    refusalTokens: one.refusalTokens + other.refusalTokens,
     pictures: one.pictures + other.pictures,
     picturesBegun: one.picturesBegun + other.picturesBegun,
   };
@@ -550,10 +551,16 @@ function bookSeen(
   return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, true);
 }
 
-/** Booking of a provider's count. `completeCounts` completes `usage` in place, so the caller receives the same counts. */
-function bookUsage(usage: Usage, sending: Omit<Sending, "prompt">): Booking {
+/**
+ * Booking of a provider's count. `completeCounts` completes `usage` in place, so the caller receives the same counts. Some servers
+ * count pictures, whose tokens may cost several times as much, only in the sum of the answer: then each is booked as the largest.
+ */
+function bookUsage(usage: Usage, { pictures }: AnswerSize, sending: Omit<Sending, "prompt">): Booking {
   completeCounts(usage, sending);
-  return book(toTokenCounts(usage), sending, false);
+  const counts = toTokenCounts(usage);
+  if (counts.image > 0 || pictures === 0) return book(counts, sending, false);
+  const image = Math.min(estimatePictures(pictures, sending.sent.pictureTokens), counts.completion);
+  return book({ ...counts, image }, sending, true);
 }
 
 /** Prices the tokens and fees; 0 for a model without a price. */
@@ -576,10 +583,10 @@ function isWhole(usage: Usage | undefined): boolean {
 
 /**
  * Whether a provider has counted. Some send zeros, or only one kind of tokens: each prompt has a token, and so has an answer with
- * text or pictures.
+ * text or pictures. A refusal may be in the gateway's words, as that of a prompt which the provider blocked.
  */
-function isCount(usage: Usage, { textTokens, pictures }: AnswerSize): boolean {
-  return usage.inputTokens > 0 && (usage.outputTokens > 0 || (textTokens === 0 && pictures === 0));
+function isCount(usage: Usage, { textTokens, refusalTokens, pictures }: AnswerSize): boolean {
+  return usage.inputTokens > 0 && (usage.outputTokens > 0 || (textTokens === refusalTokens && pictures === 0));
 }
 
 /** Sum of bookings. */

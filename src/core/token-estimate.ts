@@ -29,6 +29,8 @@ export interface PromptSize {
 export interface AnswerSize {
   /** Estimated tokens of its text. May be a fraction. */
   textTokens: number;
+  /** Part of `textTokens`: refusals, some of which are in the gateway's words. */
+  refusalTokens: number;
   /** Finished pictures. */
   pictures: number;
   /** Pictures of which a first preview was received, finished or not. */
@@ -36,7 +38,12 @@ export interface AnswerSize {
 }
 
 /** The size of an answer before anything was received. */
-export const NOTHING_RECEIVED: Readonly<AnswerSize> = { textTokens: 0, pictures: 0, picturesBegun: 0 };
+export const NOTHING_RECEIVED: Readonly<AnswerSize> = {
+  textTokens: 0,
+  refusalTokens: 0,
+  pictures: 0,
+  picturesBegun: 0,
+};
 
 /** Tokens for role and end of a message. */
 const MESSAGE_TOKENS = 4;
@@ -132,7 +139,8 @@ export function estimatePictures(pictures: number, each = 0): number {
 export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
   if (event.case === "partDelta") {
     const { content } = event.value;
-    if (typeof content.value === "string") size.textTokens += estimateTextTokens(content.value);
+    if (content.case === "refusal") addRefusal(size, content.value);
+    else if (typeof content.value === "string") size.textTokens += estimateTextTokens(content.value);
   } else if (event.case === "partialImage") {
     if (event.value.index === 0) size.picturesBegun += 1;
   } else if (event.case === "partStart") {
@@ -147,7 +155,8 @@ export function sizeOfChoices(choices: readonly Choice[]): AnswerSize {
   const size: AnswerSize = { ...NOTHING_RECEIVED };
   for (const { message } of choices) {
     for (const { kind } of message?.parts ?? []) {
-      if (kind.case === "text" || kind.case === "refusal") addTexts(size, kind.value);
+      if (kind.case === "text") addTexts(size, kind.value);
+      else if (kind.case === "refusal") addRefusal(size, kind.value);
       else if (kind.case === "image") size.pictures += 1;
       else if (kind.case === "toolCall") addTexts(size, kind.value.name, kind.value.input.value);
       else if (kind.case === "reasoning") addTexts(size, kind.value.text);
@@ -155,6 +164,12 @@ export function sizeOfChoices(choices: readonly Choice[]): AnswerSize {
     }
   }
   return size;
+}
+
+function addRefusal(size: AnswerSize, text: string): void {
+  const tokens = estimateTextTokens(text);
+  size.textTokens += tokens;
+  size.refusalTokens += tokens;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -11,7 +11,7 @@ import { ImageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
-import { finishChunk, startChunk, toChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
+import { ChoiceWriter, finishChunk, startChunk, toChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
 import type { Call } from "../../src/core/call.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { omission } from "../../src/core/provider-options.ts";
@@ -652,6 +652,22 @@ describe("the ledger", () => {
     }
   });
 
+  it("has the count of a prompt that was blocked, which is explained in the gateway's words", async () => {
+    const blocked: CompletionChunk[] = [];
+    const writer = new ChoiceWriter(0);
+    writer.text({ case: "refusal", value: "The provider blocked the prompt." }, blocked);
+    writer.finish({ reason: FinishReason.CONTENT_FILTER, native: "SAFETY" }, blocked);
+    blocked.push(usageChunk({ ...usage, cachedInputTokens: 0, outputTokens: 0 }));
+    for (const how of ["create", "read"] as const) {
+      const core = createCore({
+        scripts: { a: [{ batches: [blocked], ending: "end" }] },
+        translations: { a: { streamed: true } },
+      });
+      await core[how]();
+      expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: 500 }]);
+    }
+  });
+
   it("has the count of a prompt whose answer was empty", async () => {
     const empty = usageChunk({ ...usage, cachedInputTokens: 0, outputTokens: 0 });
     const core = createCore({
@@ -684,6 +700,36 @@ describe("the ledger", () => {
     const core = createCore({ scripts: { a: [serves("one", "two")] } });
     for await (const _ of core.stream()) break;
     expect(core.entries).toMatchObject([{ outcome: "cancelled", servedModel: "a", partial: true, estimated: true }]);
+  });
+});
+
+describe("a picture that the provider counts only in the sum of the answer", () => {
+  it.each([
+    ["as an estimate", undefined, 1_500],
+    ["as the largest of its model", 1_900, 1_900],
+    ["as the whole answer at most", 20_000, 2_000],
+  ])("is booked %s", async (_, pictureTokens, image) => {
+    const picture = create(ImageSchema, { source: { case: "data", value: new Uint8Array(8) }, mediaType: "image/png" });
+    const drawn: CompletionChunk[] = [];
+    const writer = new ChoiceWriter(0);
+    writer.whole(toPart({ case: "image", value: picture }), drawn);
+    writer.finish({ reason: FinishReason.STOP, native: "stop" }, drawn);
+    for (const how of ["create", "read"] as const) {
+      const count = usageChunk(create(UsageSchema, { inputTokens: 100, outputTokens: 2_000, totalTokens: 2_100 }));
+      const core = createCore({
+        scripts: { a: [{ batches: [[...drawn, count]], ending: "end" }] },
+        translations: {
+          a: { streamed: true, sent: { ...PLAINLY_SENT, textBytes: 100, maxTokens: 2_000, pictureTokens } },
+        },
+        facts: {
+          price: { ...price, imageOutput: 40_000_000 },
+          upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) },
+        },
+      });
+      await core[how]({ modalities: [Modality.TEXT, Modality.IMAGE] });
+      const costMicroUsd = 100 * 5 + image * 40 + (2_000 - image) * 25;
+      expect(core.entries).toMatchObject([{ estimated: true, costMicroUsd, tokens: { completion: 2_000, image } }]);
+    }
   });
 });
 

@@ -129,13 +129,15 @@ describe("a request that its provider does not answer", () => {
       api_keys: ["a-key-of-azure"],
     };
     const responses = { ...azure, dialect: "openai-responses" };
+    const gemini = { dialect: "gemini", base_url: refusing.url, allow_private: true, api_keys: ["a-key-of-google"] };
     const world = await startProduct({
       config: {
-        providers: { ...providers, azure, responses },
+        providers: { ...providers, azure, responses, gemini },
         models: {
           ...models,
           "azure/test": { ...models["local/test"], provider: "azure" },
           "responses/test": { ...models["local/test"], provider: "responses" },
+          "gemini/test": { ...models["local/test"], provider: "gemini" },
         },
         limits: UNLIMITED,
         retries: { base_ms: 0, cap_ms: 0 },
@@ -179,6 +181,27 @@ describe("a request that its provider does not answer", () => {
     });
     expect([statuses[0], statuses.at(-1)]).toEqual([400, 429]);
     expect(asked).toBeLessThanOrEqual(2);
+  });
+
+  it("is booked when Gemini's stream fails after a count", async () => {
+    const events = [
+      { usageMetadata: { promptTokenCount: 40_000, thoughtsTokenCount: 500 } },
+      { error: { code: 503, status: "UNAVAILABLE", message: "Overloaded." } },
+    ];
+    const { statuses, asked } = await askFiveTimesWhere({ model: "gemini/test", stream: true }, ({ response }) => {
+      beginStream(response);
+      response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+    });
+    expect([statuses[0], statuses.at(-1)]).toEqual([503, 429]);
+    expect(asked).toBeLessThanOrEqual(2);
+  });
+
+  it("is booked by the count when Gemini blocks it", async () => {
+    const blocked = { promptFeedback: { blockReason: "SAFETY" }, usageMetadata: { promptTokenCount: 10 } };
+    const { statuses } = await askFiveTimesWhere({ model: "gemini/test" }, ({ response }) => {
+      answerJson(response, 200, blocked);
+    });
+    expect(statuses).toEqual([200, 200, 200, 200, 200]);
   });
 
   it("costs nothing when it is refused elsewhere", async () => {
