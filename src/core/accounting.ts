@@ -198,7 +198,8 @@ export class CompletionAccounting {
   /** The entry of a completion whose process is lost: at most what its first attempt can cost, or what its budgets hold. */
   #toLostEntry({ prompt, sent, hasBudget, costMicroUsd, reservation }: Reserved): NewLedgerEntry {
     const model = this.#candidates[0]!;
-    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs: model.timeouts.totalMs, unseen: undefined };
+    const { totalMs: elapsedMs } = model.timeouts;
+    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, isUnnoticed: false, unseen: undefined };
     const request = this.#request;
     const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_RECEIVED, outcome: undefined });
     const { requestId, completionId, entrance, principal, attribution } = this.#call;
@@ -475,8 +476,9 @@ interface UncountedFacts {
 /**
  * What a provider may bill for an attempt: its own count if that came in time, nothing if it refused the request. Otherwise an
  * estimate. The prompt is estimated by its size (under a budget: its upper bound; with documents or searches: the context
- * window). The answer has as many tokens as the model can generate in the elapsed time, at most those allowed by the request,
- * and at least those received. The kinds of these tokens are not known, so all have the price of the dearest kind.
+ * window). The answer has as many tokens as the model can generate in the elapsed time (under a budget all, if the provider could not
+ * notice the end), at most those allowed by the request, and at least those received. The kinds of these tokens are not known, so all
+ * have the price of the dearest kind.
  */
 function bookUncounted(
   {
@@ -484,17 +486,19 @@ function bookUncounted(
     sent,
     progress,
     ...attempt
-  }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen" | "usage">,
+  }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "isUnnoticed" | "unseen" | "usage">,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  const { elapsedMs, unseen: later } = outcome ?? attempt;
+  const { elapsedMs, isUnnoticed, unseen: later } = outcome ?? attempt;
   const answer = joinSizes(seen, later ?? NOTHING_RECEIVED);
   const usage = outcome?.usage ?? attempt.usage;
   if (usage !== undefined && isCount(usage, answer)) return bookUsage(usage, answer, { model, sent });
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
   const received = receivedTokens(answer, { most, sent, hasBudget });
-  const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
+  // A caller with a budget could let a provider generate whole answers, again and again, and leave each time.
+  const generatedMs = hasBudget && isUnnoticed ? Infinity : elapsedMs;
+  const generated = Math.ceil((generatedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
     completion: Math.max(received.completion, Math.min(generated, most.completion)),

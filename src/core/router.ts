@@ -61,6 +61,8 @@ export interface UncountedAttempt {
   readonly progress: CallProgress;
   /** Duration until now. */
   readonly elapsedMs: number;
+  /** Whether the gateway has closed the connection of an answer that is not streamed: its provider may notice that only at its end. */
+  readonly isUnnoticed: boolean;
   /** Whether content was emitted to core. */
   readonly committed: boolean;
   /** Received parts of the answer that were not emitted to core. */
@@ -86,6 +88,8 @@ export interface RemainderOutcome {
   readonly refused: boolean;
   /** From the start of the attempt to the end of reading. */
   readonly elapsedMs: number;
+  /** As `UncountedAttempt.isUnnoticed`, at the end of reading. */
+  readonly isUnnoticed: boolean;
   /** Received parts of the answer that were not emitted to core. */
   readonly unseen: AnswerSize | undefined;
 }

@@ -366,6 +366,7 @@ export class AttemptRun {
       sent: translation.sent,
       progress: call.progress!,
       elapsedMs: limit.workEndedMs - startedMs,
+      isUnnoticed: limit.isOver && !translation.streamed,
       committed,
       unseen: unseen?.size,
       usage,
@@ -531,7 +532,7 @@ interface AttemptNote {
 
 /** The rest of the answer until the provider call ends or `settle_ms` has passed. */
 async function outcomeOf(attempt: RunningAttempt): Promise<RemainderOutcome> {
-  const { work, limit, committed } = attempt;
+  const { work, limit, translation, committed } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
   let counted: Usage | undefined;
@@ -548,6 +549,7 @@ async function outcomeOf(attempt: RunningAttempt): Promise<RemainderOutcome> {
     usage,
     refused,
     elapsedMs: limit.workEndedMs - attempt.startedMs,
+    isUnnoticed: limit.signal.aborted && !translation.streamed,
     unseen: unseen?.size ?? (answer !== undefined && "choices" in answer ? sizeOfChoices(answer.choices) : undefined),
   };
 }

@@ -895,6 +895,25 @@ describe("an attempt that ended without the provider's count", () => {
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
   });
 
+  it.each([
+    ["under a budget by all that its provider may generate when it is not streamed", "create", 5_000_000, 8_000],
+    ["under a budget by the time until its end when it is streamed", "read", 5_000_000, 2_500],
+    ["without a budget by the time until its end", "create", undefined, 2_500],
+  ] as const)("is booked %s", async (_, how, monthlyBudgetMicroUsd, completion) => {
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }] },
+      facts: { timeouts },
+      translations: { a: { streamed: how === "read" } },
+      principal: { ...somebody, limits: { ...somebody.limits, monthlyBudgetMicroUsd } },
+    });
+    core.world.clock.after(500, () => core.caller.abort(gone));
+    await core[how]({ maxOutputTokens: 8_000 }).catch(() => undefined);
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([{ estimated: true, tokens: { completion } }]);
+    expect(core.entries[0]!.costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
   /** The first content of an answer with two pictures. */
   const drawing = [0, 1].map((partIndex) => {
     const image = create(ImageSchema, { mediaType: "image/png", source: { case: "data", value: new Uint8Array(8) } });
