@@ -184,6 +184,8 @@ export interface ModelConfig {
   readonly defaultMaxTokens: number;
   /** The model's fastest rate for one choice. */
   readonly maxTokensPerSecond: number;
+  /** Whether its provider generates on after the connection of a stream is closed. */
+  readonly runsOn: boolean;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */

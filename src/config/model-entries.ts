@@ -84,10 +84,11 @@ export interface ModelParts {
 
 export function resolveModel({ id, model, provider, input, report }: ModelParts): ModelConfig {
   const isCompletion = !isEmbedding(model);
-  const preset = input.providers[provider.name]?.preset;
+  const presetName = input.providers[provider.name]?.preset;
+  const preset: Preset | undefined = presetName && PRESETS[presetName];
   const capabilities: CapabilitiesInput = {
     ...DIALECT_DEFAULTS[provider.dialect].capabilities,
-    ...(preset !== undefined && (PRESETS[preset] as Preset).capabilities),
+    ...preset?.capabilities,
     ...(isCompletion ? { embedding_dimensions: false } : WITHOUT_COMPLETIONS),
     ...model.capabilities,
   };
@@ -121,7 +122,8 @@ export function resolveModel({ id, model, provider, input, report }: ModelParts)
     contextWindow,
     maxOutputTokens,
     defaultMaxTokens,
-    maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
+    maxTokensPerSecond: model.max_tokens_per_second ?? preset?.maxTokensPerSecond ?? DEFAULT_MAX_TOKENS_PER_SECOND,
+    runsOn: preset?.runsOn ?? false,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,

@@ -16,6 +16,13 @@ export interface Preset {
   readonly isLocal?: boolean;
   /** Capabilities of its models that differ from those of the dialect. */
   readonly capabilities?: Partial<CapabilitiesInput>;
+  /** Default of `max_tokens_per_second`, for a host with models that are faster than the usual default. */
+  readonly maxTokensPerSecond?: number;
+  /**
+   * Whether the host generates on after the connection of a stream is closed. Source: the list of "Stream Cancellation" in OpenRouter's
+   * documentation, November 2026.
+   */
+  readonly runsOn?: boolean;
 }
 
 const openai = (baseUrl: string, credential: string, capabilities: Preset["capabilities"] = {}): Preset => ({
@@ -40,22 +47,32 @@ export const PRESETS = {
   // Claude's Messages API takes pictures there only by their bytes ("Anthropic Claude Messages API" of the user guide).
   bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false } },
   vertex: { dialect: "gemini", host: "vertex" },
-  openrouter: openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+  // It may choose a host that generates on.
+  openrouter: { ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"), runsOn: true },
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
-  groq: openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
+  groq: {
+    ...openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
+    runsOn: true,
+  },
   // 422 for stream_options and other unknown fields; its name for seed is random_seed (mistralai/platform-docs-public#7,
   // avante-corp/avante.nvim#2347, posit-dev/chatlas#145).
-  mistral: openai("https://api.mistral.ai/v1", "MISTRAL_API_KEY", { stream_usage: false, seed: false }),
+  mistral: {
+    ...openai("https://api.mistral.ai/v1", "MISTRAL_API_KEY", { stream_usage: false, seed: false }),
+    runsOn: true,
+  },
   deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
   xai: openai("https://api.x.ai/v1", "XAI_API_KEY"),
   together: openai("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
   fireworks: openai("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-  // hexdocs.pm/req_llm/cerebras.html: 400 for penalties.
-  cerebras: openai("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", { penalties: false }),
-  perplexity: openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"),
+  // hexdocs.pm/req_llm/cerebras.html: 400 for penalties. Its list of models has 3,000 tokens per second.
+  cerebras: {
+    ...openai("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", { penalties: false }),
+    maxTokensPerSecond: 5_000,
+  },
+  perplexity: { ...openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"), runsOn: true },
   cohere: openai("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
   nvidia: openai("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
-  huggingface: openai("https://router.huggingface.co/v1", "HF_TOKEN"),
+  huggingface: { ...openai("https://router.huggingface.co/v1", "HF_TOKEN"), runsOn: true },
   // Ports are those of the servers' own documents.
   ollama: local(11_434),
   vllm: local(8_000),

@@ -386,7 +386,14 @@ export class CompletionAccounting {
 
   #bookSeen(model: Model): Booking {
     const { prompt, hasBudget } = this.#reserved!;
-    return bookSeen(this.#answer, { prompt, hasBudget, sent: this.#sent!, model, request: this.#request });
+    const sent = this.#sent!;
+    const request = this.#request;
+    // A filter cuts off the count too, and a caller can cause that: reasoning that is not shown may have come before.
+    if (!hasBudget || this.#finishReason !== FinishReason.CONTENT_FILTER)
+      return bookSeen(this.#answer, { prompt, hasBudget, sent, model, request });
+    const elapsedMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
+    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, isUnnoticed: false, unseen: undefined };
+    return bookUncounted(attempt, { request, prompt, hasBudget, seen: this.#answer, outcome: undefined });
   }
 
   #noteUncounted(attempt: UncountedAttempt): void {
@@ -476,9 +483,9 @@ interface UncountedFacts {
 /**
  * What a provider may bill for an attempt: its own count if that came in time, nothing if it refused the request. Otherwise an
  * estimate. The prompt is estimated by its size (under a budget: its upper bound; with documents or searches: the context
- * window). The answer has as many tokens as the model can generate in the elapsed time (under a budget all, if the provider could not
- * notice the end), at most those allowed by the request, and at least those received. The kinds of these tokens are not known, so all
- * have the price of the dearest kind.
+ * window). The answer has as many tokens as the model can generate in the elapsed time (under a budget all, if the provider may not
+ * have noticed the end), at most those allowed by the request, and at least those received. The kinds of these tokens are not known, so
+ * all have the price of the dearest kind.
  */
 function bookUncounted(
   {
@@ -496,9 +503,10 @@ function bookUncounted(
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
   const received = receivedTokens(answer, { most, sent, hasBudget });
+  // Rejected tokens of a predicted answer are billed, and need no time.
+  const each = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) + prompt.predictedBytes;
   // A caller with a budget could let a provider generate whole answers, again and again, and leave each time.
-  const generatedMs = hasBudget && isUnnoticed ? Infinity : elapsedMs;
-  const generated = Math.ceil((generatedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
+  const generated = hasBudget && isUnnoticed ? Infinity : each * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
     completion: Math.max(received.completion, Math.min(generated, most.completion)),

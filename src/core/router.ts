@@ -61,7 +61,10 @@ export interface UncountedAttempt {
   readonly progress: CallProgress;
   /** Duration until now. */
   readonly elapsedMs: number;
-  /** Whether the gateway has closed the connection of an answer that is not streamed: its provider may notice that only at its end. */
+  /**
+   * Whether the gateway has closed the connection and the provider may generate the whole answer nevertheless: it is not streamed, or the
+   * provider generates on (`Model.runsOn`).
+   */
   readonly isUnnoticed: boolean;
   /** Whether content was emitted to core. */
   readonly committed: boolean;

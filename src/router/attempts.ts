@@ -360,17 +360,19 @@ export class AttemptRun {
   /** `usage`: the provider's count for an attempt that failed with one. */
   #tellUncounted(running: RunningAttempt, usage?: Usage): void {
     const { model, call, translation, startedMs, limit, unseen, committed } = running;
+    const isStream = this.#plan.mode === "stream" || translation.streamed;
+    const mayRunOn = !isStream || model.runsOn === true;
     this.#call.uncounted({
       model,
       attempt: this.#call.attempts.at(-1)!,
       sent: translation.sent,
       progress: call.progress!,
       elapsedMs: limit.workEndedMs - startedMs,
-      isUnnoticed: limit.isOver && !translation.streamed,
+      isUnnoticed: limit.isOver && mayRunOn,
       committed,
       unseen: unseen?.size,
       usage,
-      remainder: limit.settles ? { outcome: outcomeOf(running), giveUp: () => limit.giveUp() } : undefined,
+      remainder: limit.settles ? { outcome: outcomeOf(running, mayRunOn), giveUp: () => limit.giveUp() } : undefined,
     });
   }
 
@@ -530,9 +532,12 @@ interface AttemptNote {
   readonly reason?: string;
 }
 
-/** The rest of the answer until the provider call ends or `settle_ms` has passed. */
-async function outcomeOf(attempt: RunningAttempt): Promise<RemainderOutcome> {
-  const { work, limit, translation, committed } = attempt;
+/**
+ * The rest of the answer until the provider call ends or `settle_ms` has passed. `mayRunOn`: whether the provider may generate on after its
+ * connection is closed.
+ */
+async function outcomeOf(attempt: RunningAttempt, mayRunOn: boolean): Promise<RemainderOutcome> {
+  const { work, limit, committed } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
   let counted: Usage | undefined;
@@ -549,7 +554,7 @@ async function outcomeOf(attempt: RunningAttempt): Promise<RemainderOutcome> {
     usage,
     refused,
     elapsedMs: limit.workEndedMs - attempt.startedMs,
-    isUnnoticed: limit.signal.aborted && !translation.streamed,
+    isUnnoticed: limit.signal.aborted && mayRunOn,
     unseen: unseen?.size ?? (answer !== undefined && "choices" in answer ? sizeOfChoices(answer.choices) : undefined),
   };
 }

@@ -71,6 +71,25 @@ describe("a provider with a preset", () => {
     });
   });
 
+  it("has the speed of its host, for completions without a count", () => {
+    const models = { m: { provider: "p", upstream_model: "m-1" } };
+    const speedOf = (preset: PresetName, more: object = {}) =>
+      load({ p: { preset, api_keys: [KEY] } }, { m: { ...models.m, ...more } }).models.at(-1)!.maxTokensPerSecond;
+    expect([speedOf("groq"), speedOf("cerebras"), speedOf("cerebras", { max_tokens_per_second: 7 })]).toEqual([
+      1_000, 5_000, 7,
+    ]);
+  });
+
+  it("is known to generate on after a connection is closed where its host is", () => {
+    const runOn = PRESET_NAMES.filter((name) => (PRESETS[name] as Preset).runsOn === true);
+    expect(runOn).toEqual(["openrouter", "groq", "mistral", "perplexity", "huggingface"]);
+    const { models } = load(
+      { p: { preset: "groq", api_keys: [KEY] } },
+      { m: { provider: "p", upstream_model: "m-1" } },
+    );
+    expect(models.at(-1)!.runsOn).toBe(true);
+  });
+
   it("has the list prices of its host", () => {
     const model = { provider: "p", upstream_model: "llama-3.3-70b-versatile" };
     const { models } = load({ p: { preset: "groq" } }, { m: model }, { GROQ_API_KEY: KEY });

@@ -835,6 +835,47 @@ describe("an attempt that ended without the provider's count", () => {
     },
   );
 
+  it.each([
+    ["all that it may have generated, a whole answer", "create", {}, false, 8_000],
+    [
+      "all that it may have generated, a stream of a provider that generates on",
+      "read",
+      { runsOn: true },
+      false,
+      8_000,
+    ],
+    ["what its time allows, a stream", "read", {}, false, 2_500],
+    ["what its time allows, a whole answer that its provider broke off", "create", {}, true, 700],
+  ] as const)("is booked under a budget with %s", async (_, mode, facts, breaksOff, completion) => {
+    const script: Script = breaksOff
+      ? { ...fails(new Failure("upstream_protocol", "Broken.", { transient: false })), pauseMs: 700 }
+      : { batches: mode === "read" ? [[say("hi")]] : [], ending: "hang" };
+    const principal = { ...somebody, limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 1_000_000 } };
+    const core = createCore({ scripts: { a: [script] }, facts: { timeouts, ...facts }, principal });
+    if (!breaksOff) core.world.clock.after(500, () => core.caller.abort(gone));
+    await core[mode]({ maxOutputTokens: 8_000 }).catch(() => undefined);
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    expect(core.entries[0]!.tokens.completion).toBe(completion);
+  });
+
+  it("is booked under a budget with what its time allows when a filter cuts off the count with the answer", async () => {
+    const principal = { ...somebody, limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 1_000_000 } };
+    const end = (reason: FinishReason): Script => ({
+      batches: [[say("hi")], [finishChunk(0, { reason, native: "x" })]],
+      ending: "end",
+      pauseMs: 500,
+    });
+    for (const [reason, completion] of [
+      [FinishReason.CONTENT_FILTER, 1_507],
+      [FinishReason.STOP, 1],
+    ] as const) {
+      const core = createCore({ scripts: { a: [end(reason)] }, facts: { timeouts }, principal });
+      await core.read({ maxOutputTokens: 8_000 });
+      expect(core.entries).toMatchObject([{ outcome: "served", estimated: true, tokens: { completion } }]);
+    }
+  });
+
   it("is booked by no more than was reserved for it, and each of its choices counts", async () => {
     for (const [asked, completion] of [
       [{ maxOutputTokens: 70 }, 70],
@@ -849,6 +890,17 @@ describe("an attempt that ended without the provider's count", () => {
       expect(entry.tokens.completion).toBe(completion);
       expect(entry.costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
     }
+  });
+
+  it("is booked with all tokens of a predicted answer, which the provider rejects in no time", async () => {
+    const core = createLeaving({ ending: "hang" });
+    const asked = { maxOutputTokens: 4_000, prediction: "x".repeat(9_000) };
+    await expect(core.create(asked)).rejects.toMatchObject({ code: "cancelled" });
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    const [entry] = core.entries as [LedgerEntry];
+    expect(entry.tokens.completion).toBe(2_500 + 9_000);
+    expect(entry.costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
   });
 
   it("is booked by the whole context window when a document is in its prompt", async () => {

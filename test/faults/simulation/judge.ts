@@ -279,13 +279,16 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const chunks = call.isWhole && call.state !== "ended" ? 0 : call.chunks;
   const said = Array.from({ length: chunks }, (_, index) => textOf(call.number, index)).join("").length / 4;
   const elapsedMs = (call.endedMs ?? 0) - call.startedMs;
-  const generated = isServed ? 0 : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
-  const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxOutputTokens ?? 0);
-  // Under a budget an uncounted prompt is booked with its upper bound.
+  // Under a budget an uncounted prompt is booked with its upper bound, and so is a whole answer that may still be generated.
   const { record, accountLimits } = journey.key.grant;
   const hasBudget =
     hasBudgets(record.attributionLimits ?? {}) ||
     [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
+  const isClosed = call.state !== "ended" && (call.signal.aborted || call.outlived);
+  const runsOn = hasBudget && call.isWhole && isClosed;
+  const byTime = runsOn ? Infinity : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
+  const generated = isServed ? 0 : byTime;
+  const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxOutputTokens ?? 0);
   const tokens = { prompt: hasBudget ? SENT_BYTES : promptTokens, completion, cached: 0 };
   // What was not counted is rounded up, an answer that was received as usual.
   return isServed
