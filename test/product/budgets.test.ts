@@ -160,6 +160,14 @@ describe("a request that its provider does not answer", () => {
     ["because Azure's time ran out", "azure/test", 408, { code: "Timeout" }],
     ["because Azure's content filter refuses it", "azure/test", 400, { code: "content_filter" }],
     ["because it is too long for Azure", "azure/test", 400, { code: "context_length_exceeded" }],
+    [
+      "because its model has used all tokens for reasoning",
+      "local/test",
+      400,
+      { message: "Could not finish the message because max_tokens or model output limit was reached." },
+    ],
+    ["because what its model generated is invalid", "local/test", 400, { failed_generation: "{" }],
+    ["because a picture is refused", "local/test", 400, { code: "moderation_blocked" }],
   ])("is booked, as the provider may bill it: %s", async (_, model, status, error) => {
     const { statuses, asked } = await askFiveTimes(model, status, error);
     expect(statuses.at(-1)).toBe(429);
@@ -282,5 +290,32 @@ describe("a completion whose caller leaves", () => {
     expect(usage.completion_tokens).toBeGreaterThanOrEqual(leastTokens);
     expect(usage.cost_micro_usd).toBeGreaterThan(2 * leastTokens);
     expect(usage.cost_micro_usd).toBeLessThanOrEqual(1_000_000);
+  });
+
+  it("costs no more than its budget where the provider generates on, and bills each whole answer", async () => {
+    const release = Promise.withResolvers<void>();
+    released = release.promise;
+    const { key } = await createKey(product, "--budget 0.1");
+    const asked = upstream.exchanges.length;
+    /** 10,000 tokens at 2 USD per million. */
+    const billedMicroUsd = 20_000;
+    let statuses: number[] = [0];
+    for (let round = 0; round < 6 && statuses.includes(0); round++) {
+      const leaving = new AbortController();
+      const calls = Array.from({ length: 6 }, () =>
+        ask(key, { max_tokens: 10_000 }, { signal: leaving.signal }).then(
+          ({ status }) => status,
+          () => 0,
+        ),
+      );
+      await new Promise((resolve) => setTimeout(resolve, LEAVES_MS));
+      leaving.abort();
+      statuses = await Promise.all(calls);
+      // Longer than the time to settle, after which the hold is released.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+    }
+    release.resolve();
+    expect(statuses).toEqual(Array.from({ length: 6 }, () => 429));
+    expect((upstream.exchanges.length - asked) * billedMicroUsd).toBeLessThanOrEqual(100_000 + billedMicroUsd);
   });
 });

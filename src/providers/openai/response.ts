@@ -73,11 +73,12 @@ export class AnswerStream implements StreamReader {
    */
   readObject(json: unknown, out: CompletionChunk[]): void {
     const error = findError(json);
-    if (error !== undefined) throw this.#toFailure(error);
     const answer = object(json);
+    const usage = readUsage(answer.usage);
+    if (error !== undefined) throw this.#toFailure(error, usage);
     this.#further.add(answer);
-    array(answer.choices).forEach((entry, position) => this.#readChoice(object(entry), position, out));
-    this.#usage = readUsage(answer.usage) ?? this.#usage;
+    array(answer.choices).forEach((entry, position) => this.#readChoice(object(entry), { position, usage }, out));
+    this.#usage = usage ?? this.#usage;
   }
 
   /** Ends the stream: complete with all finish reasons, with or without the end marker. */
@@ -94,13 +95,18 @@ export class AnswerStream implements StreamReader {
     this.#complete = true;
   }
 
-  /** The failure of an error in the answer; undefined without one. */
-  #toFailure(error: unknown): Failure {
-    const begun = [...this.#choices.values()].some((choice) => choice.spoke);
-    return toInBandFailure(error, { begun, redact: this.#redact });
+  /** The failure of an error in the answer. `usage`: the count beside the error. An earlier one counts only a part of the answer. */
+  #toFailure(error: unknown, usage?: Usage): Failure {
+    const counted = (this.#usage?.outputTokens ?? 0) > 0;
+    const begun = counted || [...this.#choices.values()].some((choice) => choice.spoke);
+    return toInBandFailure(error, { begun, usage, redact: this.#redact });
   }
 
-  #readChoice(entry: Json, position: number, out: CompletionChunk[]): void {
+  #readChoice(
+    entry: Json,
+    { position, usage }: { readonly position: number; readonly usage: Usage | undefined },
+    out: CompletionChunk[],
+  ): void {
     const index = count(entry.index) ?? position;
     let choice = this.#choices.get(index);
     if (choice === undefined) {
@@ -109,8 +115,8 @@ export class AnswerStream implements StreamReader {
     }
     choice.read(entry, out);
     // After its content, which may be billed.
-    if (entry.error) throw this.#toFailure(entry.error);
-    if (isBroken(string(entry.finish_reason))) throw this.#toFailure(undefined);
+    if (entry.error) throw this.#toFailure(entry.error, usage);
+    if (isBroken(string(entry.finish_reason))) throw this.#toFailure(undefined, usage);
     this.#usage = readUsage(entry.usage) ?? this.#usage;
   }
 }

@@ -17,6 +17,15 @@ import {
  * Errors of OpenAI's services and of servers like them: chat completions, embeddings and the Responses API share them.
  */
 
+/** OpenAI's refusal of a picture. The model that called the tool for it is another one, and has generated before. */
+const PICTURE_REFUSED = "moderation_blocked";
+
+/**
+ * Messages of OpenAI for models that have generated in vain: reasoning that reached the limit of tokens before the answer began (status
+ * 400), and an answer that OpenAI cannot read (status 500). It does not say whether it bills them.
+ */
+const IN_VAIN = /\bcould not finish the message because max_tokens\b|\bthe model produced invalid content\b/i;
+
 /** Failures by error names (`type`, `code`). */
 const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly string[]])[] = [
   [
@@ -44,6 +53,8 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
       "responsibleaipolicyviolation",
       "invalid_prompt",
       "image_content_policy_violation",
+      PICTURE_REFUSED,
+      "image_generation_user_error",
       "bio_policy",
       "cyber_policy",
       "misalignment_policy_violation",
@@ -129,11 +140,21 @@ export function toFailure(
   { redact = keepAll, billsRefusals = false }: Pick<Service, "redact" | "billsRefusals"> = {},
   { verbatim = false }: Pick<UpstreamError, "verbatim"> = {},
 ): Failure {
-  const error = toError(readErrorBody(body));
+  const facts = readErrorBody(body);
+  const error = toError(facts);
   const { subject, toldBy } = error;
   // The only refusal for content without a code is that of xAI, which bills it.
-  const billed = subject === "content" ? billsRefusals || toldBy === "words" : billsRefusals && subject === "context";
+  const ofPrompt = subject === "content" ? billsRefusals || toldBy === "words" : billsRefusals && subject === "context";
+  const billed = ofPrompt || hasGenerated(facts);
   return toStatusFailure({ ...error, ...readRetryAdvice(headers), status, verbatim, billed }, redact);
+}
+
+/**
+ * Whether a model has generated for a refused request. Groq answers with status 400 when a call or JSON of the model is invalid, or the
+ * JSON is cut by the limit of tokens, and repeats it in the error.
+ */
+function hasGenerated({ names, message, generated }: ErrorFacts): boolean {
+  return generated || names.has(PICTURE_REFUSED) || IN_VAIN.test(message);
 }
 
 /**
@@ -143,10 +164,11 @@ export function toFailure(
 export function toInBandFailure(error: unknown, where: InBand): Failure {
   const facts = readErrorFacts(error);
   const subject = findByName(facts, SUBJECTS);
-  const billed = subject === "content" || (where.usage?.inputTokens ?? 0) > 0;
+  const told = toError(facts);
+  const billed = told.subject === "content" || (where.usage?.inputTokens ?? 0) > 0 || hasGenerated(facts);
   const named = subject === undefined ? undefined : STATUS_BY_SUBJECT[subject];
   const status = facts.status ?? named ?? findByName(facts, STATUS_BY_NAME) ?? 500;
-  return toInnerFailure({ ...toError(facts), status, billed }, where);
+  return toInnerFailure({ ...told, status, billed }, where);
 }
 
 function toError(facts: ErrorFacts): Omit<UpstreamError, "status"> {
@@ -168,6 +190,8 @@ interface ErrorFacts {
   /** From `readMessage`. */
   readonly message: string;
   readonly param: string;
+  /** Whether it has what a model generated: `failed_generation`. */
+  readonly generated: boolean;
 }
 
 /** The error object of a 2xx response; undefined without one. */
@@ -186,8 +210,9 @@ function readErrorBody(body: string): ErrorFacts {
 
 /** Reads an error object or text. */
 function readErrorFacts(error: unknown): ErrorFacts {
-  if (typeof error === "string") return { names: new Set(), status: undefined, message: readMessage(error), param: "" };
-  const { type, code, status, message, msg, detail, param, details } = object(error);
+  if (typeof error === "string")
+    return { names: new Set(), status: undefined, message: readMessage(error), param: "", generated: false };
+  const { type, code, status, message, msg, detail, param, details, failed_generation: generated } = object(error);
   const nested = [...array(detail), ...array(details)].map(object);
   const words = [type, code, status, ...nested.flatMap((entry) => [entry.type, entry.reason])];
   const text = string(message) || string(msg) || string(detail) || nested.map((entry) => string(entry.msg)).join("; ");
@@ -196,6 +221,7 @@ function readErrorFacts(error: unknown): ErrorFacts {
     status: readStatus(status) ?? readStatus(code),
     message: readMessage(text),
     param: /^[\w.[\]-]{1,100}$/.test(string(param)) ? string(param) : "",
+    generated: typeof generated === "string",
   };
 }
 

@@ -269,6 +269,15 @@ describe("what is no completion", () => {
     ["an error alone", { error: { code: 502 }, choices: [] }, true],
     ["an error beside an answer", { ...answer({ content: "a" }), error: { code: 502 } }, false],
     ["an error in a choice with content", answer({ content: "a" }, "error", { error: { code: 502 } }), false],
+    ["an error with a count", { error: { code: 502 }, usage: { prompt_tokens: 7, completion_tokens: 3 } }, false],
+    [
+      "an error in an empty choice with a count",
+      {
+        ...answer({ content: "" }, "error", { error: { code: 502 } }),
+        usage: { prompt_tokens: 7, completion_tokens: 3 },
+      },
+      false,
+    ],
   ])("costs nothing only where nothing was generated: %s", (_, json, refused) => {
     expect(refusalOf(json).refused).toBe(refused);
   });

@@ -654,6 +654,21 @@ describe("an error in a stream", () => {
     ]);
   });
 
+  it("has the count beside it, and costs something after one that came before it", () => {
+    const usage = { prompt_tokens: 7, completion_tokens: 3 };
+    const failureAfter = (...events: unknown[]) => readStream(toSse(...events)).failure;
+    const counted = { inputTokens: 7, outputTokens: 3 };
+    expect(failureAfter({ error: { code: 502 }, usage })).toMatchObject({ refused: false, usage: counted });
+    const empty = chunk({ role: "assistant", content: "" });
+    // As of servers that count with every piece, here of hidden reasoning.
+    expect(failureAfter({ ...empty, usage }, { error: { code: 502 } })).toMatchObject({
+      refused: false,
+      usage: undefined,
+    });
+    expect(failureAfter(empty, { ...chunk({}, "error"), usage })).toMatchObject({ refused: false, usage: counted });
+    expect(failureAfter(empty, { error: { code: 502 } })).toMatchObject({ refused: true });
+  });
+
   it("is not one when it is null", () => {
     expect(readStream(toSse({ ...text("a"), error: null }, stop)).failure).toBeUndefined();
   });

@@ -118,6 +118,34 @@ describe("a refusal is named", () => {
       { code: "upstream_rejected", refused: false },
     ],
     [
+      "what a model at Groq generated in vain",
+      400,
+      error({ type: "invalid_request_error", code: "json_validate_failed", failed_generation: '{"a":' }),
+      { code: "upstream_rejected", refused: false },
+    ],
+    [
+      "reasoning at OpenAI that used all tokens",
+      400,
+      error({
+        type: "invalid_request_error",
+        message:
+          "Could not finish the message because max_tokens or model output limit was reached. Please try again with higher max_tokens.",
+      }),
+      { code: "upstream_rejected", refused: false },
+    ],
+    [
+      "an answer at OpenAI that it cannot read",
+      500,
+      error({ type: "model_error", message: "The model produced invalid content. Consider modifying your prompt." }),
+      { code: "upstream_unavailable", refused: false },
+    ],
+    [
+      "a picture that OpenAI refuses after its model has asked for it",
+      400,
+      error({ type: "image_generation_user_error", code: "moderation_blocked", message: "unsafe" }),
+      { code: "upstream_rejected", message: "unsafe", refused: false },
+    ],
+    [
       "an unknown model",
       404,
       error({ code: "model_not_found", message: "no model llama-x" }),
@@ -251,6 +279,7 @@ describe("an error inside an answer", () => {
     [{ code: "model_not_found" }, "upstream_refused_us"],
     [{ type: "timeout" }, "upstream_timeout"],
     [{ code: "context_length_exceeded", message: "long" }, "upstream_rejected"],
+    [{ code: "moderation_blocked", message: "unsafe" }, "upstream_rejected"],
     [{ code: 1302 }, "upstream_unavailable"],
     ["broken", "upstream_unavailable"],
     [null, "upstream_unavailable"],
@@ -265,6 +294,13 @@ describe("an error inside an answer", () => {
     const inners = [{ code: "content_filter" }, { code: "cyber_policy" }, { code: "server_error" }];
     expect(inners.map((inner) => refused(inner, 0))).toEqual([false, false, true]);
     expect(inners.map((inner) => refused(inner, 7))).toEqual([false, false, false]);
+    const generated = { code: "tool_use_failed", failed_generation: "f(" };
+    const blocked = [
+      generated,
+      { type: "image_generation_user_error" },
+      { message: "Content violates usage guidelines." },
+    ];
+    expect(blocked.map((inner) => refused(inner, 0))).toEqual([false, false, false]);
   });
 
   it("keeps what clients act on, whatever the words", () => {
