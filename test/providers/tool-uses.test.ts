@@ -67,6 +67,29 @@ describe("the uses of a provider's tools that a body allows", () => {
       ofResponses({ tools: [{ type: "web_search" }, { type: "code_interpreter" }], max_tool_calls: 3 }),
       { webSearches: 3, codeExecutions: 3 },
     ],
+    [
+      "responses: containers of the usual size",
+      ofResponses({
+        tools: [
+          { type: "code_interpreter", container: { type: "auto", memory_limit: "1g" } },
+          { type: "code_interpreter", container: { type: "auto", memory_limit: null } },
+          { type: "code_interpreter", container: "cntr_1" },
+        ],
+        max_tool_calls: 3,
+      }),
+      { codeExecutions: 3 },
+    ],
+    [
+      "responses: a larger container, which costs a multiple",
+      ofResponses({ tools: [{ type: "code_interpreter", container: { type: "auto", memory_limit: "64g" } }] }),
+      { unknown: "code_interpreter with memory_limit" },
+    ],
+    ["responses: pictures that the price covers", ofResponses({ tools: [{ type: "image_generation" }] }), undefined],
+    [
+      "responses: pictures with the price of text",
+      ofResponses({ tools: [{ type: "image_generation" }] }, { pricesPictures: false }),
+      { unknown: "image_generation" },
+    ],
     ["responses: an unknown tool", ofResponses({ tools: [{ type: "x_search" }] }), { unknown: "x_search" }],
     [
       "responses: the name of a property of all objects",

@@ -1,6 +1,7 @@
 import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { mayDraw } from "../../core/model.ts";
 import { makesPictures, toolsInParts, toolsWithin } from "../../core/native-tools.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
@@ -8,6 +9,7 @@ import {
   notMade,
   toImageConfig,
   toPassedFields,
+  toPriceFactor,
   toResponseFormat,
   toSampling,
   wantedModalities,
@@ -78,11 +80,12 @@ export function toResponsesRequest(
     "image_options.partial_count",
   );
   const pictureTokens = draws ? MADE_PICTURE_TOKENS : undefined;
-  const facts = { streamed, maxTokens, pictureTokens, tier: body.service_tier, cacheWrite };
+  const facts = { streamed, maxTokens, pictureTokens, priceFactor: toPriceFactor(body.service_tier), cacheWrite };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  const uses = toolUsesOf(own ?? body, { pricesPictures: mayDraw(model) });
   return own === undefined
-    ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
-    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true, source: callers?.source });
+    ? log.finish(body, { ...facts, uses })
+    : log.finish(own, { ...facts, uses, isCallers: true, source: callers?.source });
 }
 
 /** Lifetime of cached prefixes. The service always writes its cache, with a longer lifetime only by an option. */

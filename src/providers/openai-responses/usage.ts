@@ -13,7 +13,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   // One level deeper are its parts by their lifetime.
   "input_tokens_details.cache_write_tokens_details",
   "output_tokens_details.reasoning_tokens",
-  // xAI: sums, sources without a price, counts of the last turn, and searches that are items too. It bills its other tools by name.
+  // xAI: sums, sources without a price, counts of the last turn, and tools with a unit here. It bills its other tools by name.
   "num_server_side_tools_used",
   "num_sources_used",
   "context_details",
@@ -49,7 +49,7 @@ export interface ToolWork {
  * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. `ofTools` has the service's
  * counts for its own tools, outside of `value`: the tokens of pictures, which are added, and the searches that it bills. Source:
  * `Response.ToolUsage` of the official SDK. Other uses of tools are counted in the answer, unless the usage counts them: OpenAI bills
- * containers for code, xAI each execution ("Pricing" of both, November 2026).
+ * containers for code, xAI each execution ("Pricing" of both), and xAI opened pages as searches ("Tool Usage Details", November 2026).
  */
 export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usage | undefined {
   if (!isObject(value)) return undefined;
@@ -68,7 +68,11 @@ export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usa
     cacheWriteInputTokens: usageCount(ofInput["cache_write_tokens"]),
     cacheWriteHourInputTokens: usageCount(object(ofInput["cache_write_tokens_details"])["ttl_12h_tokens"]),
     reasoningOutputTokens: usageCount(ofOutput["reasoning_tokens"]),
-    webSearches: aboveZero(usageCount(object(tools["web_search"])["num_requests"]) ?? work.webSearches),
+    webSearches: aboveZero(
+      usageCount(object(tools["web_search"])["num_requests"]) ??
+        usageCount(ofServer["web_search_calls"]) ??
+        work.webSearches,
+    ),
     fileSearches: aboveZero(usageCount(ofServer["file_search_calls"]) ?? work.fileSearches),
     codeExecutions: aboveZero(usageCount(ofServer["code_interpreter_calls"]) ?? work.containers),
     imageInputTokens: pictures.imageInput,

@@ -8,6 +8,7 @@ import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import {
   toImageConfig,
   toPassedFields,
+  toPriceFactor,
   toResponseFormat,
   toSampling,
   wantedModalities,
@@ -71,7 +72,7 @@ export function toOpenAiRequest(
     maxTokens,
     // Servers of this dialect do not document whether the limit applies to pictures, and some make pictures without being asked.
     pictureTokens: mayDraw(model) ? MADE_PICTURE_TOKENS : undefined,
-    tier: body.service_tier,
+    priceFactor: toPriceFactor(body.service_tier),
     searches: body.web_search_options !== undefined,
     uses: toolUsesOf(body, toolsInParts(request.messages, "openai")),
     // Some servers always write caches, and native parts may have cache marks.

@@ -4,11 +4,33 @@ import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../.
 import { type Failure, invalidField } from "../../core/failure.ts";
 import type { Capabilities, UpstreamModel } from "../../core/provider.ts";
 import { type Json, parsed } from "./json.ts";
-import { enumWord, forcesCall, omitToolFields, readObject, toolModeWord, type TranslationLog } from "./translation.ts";
+import {
+  enumWord,
+  forcesCall,
+  omitToolFields,
+  readObject,
+  tierFactor,
+  toolModeWord,
+  type TranslationLog,
+} from "./translation.ts";
 
 /*
  * Fields of a request that OpenAI's chat completions and its Responses API have in common.
  */
+
+/** Two names of one service tier, and the tier of bought capacity. */
+const FAST_TIERS: ReadonlySet<string | undefined> = new Set(["fast", "priority", "scale"]);
+/** Highest multiples of the list price: of `fast` that of GPT-5.5, others have 2 at most; and of `ultrafast`. */
+const FAST_FACTOR = 2.5;
+const ULTRAFAST_FACTOR = 6;
+
+/**
+ * Price factor of a service tier. One that is not known here counts as the dearest. Source: OpenAI's pages "Fast mode for API
+ * Customers" and "Ultrafast mode", November 2026.
+ */
+export function toPriceFactor(tier: string | undefined): number {
+  return tierFactor(tier, FAST_TIERS.has(tier) ? FAST_FACTOR : ULTRAFAST_FACTOR);
+}
 
 /** Sampling parameters of both. Default values of a model without sampling are omitted without a report. */
 export function toSampling(

@@ -9,10 +9,22 @@ import { invalidField } from "../../core/failure.ts";
 import { isObject, type Json, parsed, parseMeasured } from "./json.ts";
 import { spliced } from "./splice.ts";
 
-/** Service tiers at or below list price, of all dialects. */
-const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);
-/** The most expensive documented tier costs twice the list price. */
+/** Service tiers at or below list price, of all dialects. The last one is the default of Groq. */
+const ORDINARY_TIERS: ReadonlySet<string> = new Set([
+  "auto",
+  "default",
+  "standard",
+  "standard_only",
+  "flex",
+  "on_demand",
+]);
+/** The most expensive documented tier of other dialects than those of OpenAI costs at most twice the list price. */
 const MAX_TIER_FACTOR = 2;
+
+/** Price factor of a requested service tier: `highest`, unless it is at or below list price. */
+export function tierFactor(tier: string | undefined, highest = MAX_TIER_FACTOR): number {
+  return tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : highest;
+}
 
 /** Limit of logged omissions. A schema may have 100,000 rules that a provider does not enforce. */
 export const MAX_OMISSIONS = 1_000;
@@ -41,6 +53,8 @@ type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCal
     readonly source?: BodyText | undefined;
     /** The requested service tier. */
     readonly tier?: string | undefined;
+    /** Price factor of the requested service tier. Default: that of `tier`. */
+    readonly priceFactor?: number;
     /** `SentSize.textBytes`. Default: the bytes of the body without media. */
     readonly textBytes?: number;
   };
@@ -125,6 +139,7 @@ export class TranslationLog {
       maxTokens,
       pictureTokens,
       tier,
+      priceFactor = tierFactor(tier),
       searches = false,
       cacheWrite = "none",
       betas,
@@ -137,7 +152,6 @@ export class TranslationLog {
   ): Translation {
     const text = (source && spliced(value as Json, source)) ?? JSON.stringify(value);
     const body = Buffer.from(text);
-    const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const written = typeof cacheWrite === "function" ? cacheWrite(text) : cacheWrite;
     const unbounded = searches ? "search" : this.#readsAddresses ? "address" : "no";

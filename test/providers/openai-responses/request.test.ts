@@ -180,9 +180,9 @@ describe("a request", () => {
   });
 
   it("says what bounds its cost", () => {
-    expect(translate({ maxOutputTokens: 50, serviceTier: "priority" }).sent).toMatchObject({
+    expect(translate({ maxOutputTokens: 50, serviceTier: "ultrafast" }).sent).toMatchObject({
       maxTokens: 50,
-      priceFactor: 2,
+      priceFactor: 6,
       unbounded: "no",
       cacheWrite: "minutes",
     });

@@ -171,6 +171,10 @@ describe("a whole response", () => {
       toAnswer(response(output, { usage: { input_tokens: 1 }, tool_usage: { web_search: { num_requests } } })).usage;
     expect(counted(3)?.webSearches).toBe(3);
     expect(counted(0)?.webSearches).toBeUndefined();
+    // xAI bills the pages that it opened, too.
+    const server_side_tool_usage_details = { web_search_calls: 5 };
+    const usage = { input_tokens: 1, output_tokens: 2, server_side_tool_usage_details };
+    expect(toAnswer(response(output, { usage })).usage).toMatchObject({ webSearches: 5, unknownUnits: [] });
   });
 
   it("counts the tokens of pictures, which the provider counts apart", () => {

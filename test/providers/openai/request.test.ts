@@ -156,6 +156,21 @@ describe("an OpenAI request", () => {
     expect({ omitted, clamped, streamed }).toEqual({ omitted: [], clamped: [], streamed: false });
   });
 
+  it.each([
+    [undefined, 1],
+    ["auto", 1],
+    ["default", 1],
+    ["flex", 1],
+    ["on_demand", 1],
+    ["priority", 2.5],
+    ["fast", 2.5],
+    ["ultrafast", 6],
+    ["Priority", 6],
+    ["a later one", 6],
+  ])("has the highest price of the service tier %s: %d times the list price", (serviceTier, priceFactor) => {
+    expect(translate({ ...(serviceTier !== undefined && { serviceTier }) }).sent.priceFactor).toBe(priceFactor);
+  });
+
   it("may be read as prompts of any length where the provider searches, or reads the address of a picture", () => {
     const withPicture = (source: NonNullable<MessageInitShape<typeof ImageSchema>["source"]>) => {
       const parts = [{ kind: { case: "image" as const, value: { source, mediaType: "image/png" } } }];
