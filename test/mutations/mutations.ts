@@ -69,7 +69,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a stream's tokens are those of the provider's usage",
     file: "src/core/accounting.ts",
-    text: '} else if (event.case === "usage") this.#usage = event.value;',
+    text: '} else if (event.case === "usage") this.#noteCount(event.value);',
     by: '} else if (event.case === "usage") this.#usage = undefined;',
   },
   {

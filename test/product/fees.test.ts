@@ -174,6 +174,18 @@ describe("a budget", () => {
       [["gemini", { googleMaps: {} }]],
       "what googleMaps costs is not known here",
     ],
+    [
+      "with a container of a higher price",
+      "responses",
+      [["openai-responses", { type: "code_interpreter", container: { type: "auto", memory_limit: "64g" } }]],
+      "what code_interpreter with memory_limit costs is not known here",
+    ],
+    [
+      "for pictures at the price of text",
+      "responses",
+      [["openai-responses", { type: "image_generation" }]],
+      "what image_generation costs is not known here",
+    ],
   ] as const)("refuses a tool %s, and says what would help", async (_, model, tools, advice) => {
     const key = await newKey(1_000_000);
     const asked = upstream.exchanges.length;
