@@ -81,7 +81,9 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       const context = { store, clock: { ...systemClock, now: () => ++nowMs } };
       for (const count of [1, 20_000, 20_000, 20_000, 60_000, 1]) {
         const models = Array.from({ length: count }, (_, index) => `models/${String(index).padStart(5, "0")}`);
-        await createKey(context, { name: String(count), models });
+        const { record } = await createKey(context, { name: String(count) });
+        // Keys of earlier versions may name as many.
+        await store.update(record.id, { models }, { nowMs });
       }
       const pages: string[][] = [];
       for (let after: KeyRecord | undefined; ;) {
@@ -193,7 +195,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
           (await listed(store, { order: "name", nowMs, ...query })).map(({ name }) => name);
         const { record: ended } = await createKey(context, { name: "Ended", models: ["a"] });
         await revokeKey(context, ended.id);
-        const long = Array.from({ length: 2_000 }, (_, index) => `a/${index}`);
+        const long = Array.from({ length: 999 }, (_, index) => `a/${index}`);
         await createKey(context, { name: "CI of Ärzte", models: [...long, "b"] });
         await createKey(context, { name: "batch 100%", models: ["b'", "ab"] });
         await createKey(context, { name: "all" });
