@@ -106,8 +106,8 @@ export class Credits {
 
   /** Receives the answer to a statement. */
   receive({ limits }: CreditStep, { granted, levels }: CreditGrant): void {
-    const line = this.#lines.get(limits.subject);
-    if (line === undefined) return;
+    // A line stays until its statement is answered.
+    const line = this.#lines.get(limits.subject)!;
     line.isStated = false;
     line.known = { levels, atMs: this.#options.clock.monotonic() };
     for (const kind of KINDS) line.size[kind] += granted[kind];
@@ -153,7 +153,6 @@ export class Credits {
   }
 
   #giveBack(limits: RateSubject, returned: Amounts): void {
-    if (isNothing(returned)) return;
     const line = this.#lineOf(limits);
     for (const kind of KINDS) {
       const spent = line.spent[kind] - returned[kind];
@@ -221,10 +220,9 @@ function count(line: Line, how: "spent" | "asked", demand: RateDemand): void {
 
 function hasLimits({ limits }: Line, other: RateSubject): boolean {
   return (
-    limits === other ||
-    (limits.requestsPerMinute === other.requestsPerMinute &&
-      limits.tokensPerMinute === other.tokensPerMinute &&
-      limits.concurrentRequests === other.concurrentRequests)
+    limits.requestsPerMinute === other.requestsPerMinute &&
+    limits.tokensPerMinute === other.tokensPerMinute &&
+    limits.concurrentRequests === other.concurrentRequests
   );
 }
 
@@ -239,7 +237,7 @@ function takenBy(limits: RateSubject, { tokens }: Pick<RateDemand, "tokens">): A
 
 function hasRoom({ limits, size, spent }: Line, demand: RateDemand): boolean {
   const taken = takenBy(limits, demand);
-  return KINDS.every((kind) => taken[kind] === 0 || spent[kind] + taken[kind] <= size[kind]);
+  return KINDS.every((kind) => spent[kind] + taken[kind] <= size[kind]);
 }
 
 function levelsAt({ known, spent }: Line, nowMs: number): SubjectLevels {

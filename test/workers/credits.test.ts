@@ -78,6 +78,13 @@ async function isDecidedAt({ rates }: WorkerOfRates, demand: RateDemand): Promis
   return isDecided;
 }
 
+/** Number of requests without tokens that a worker can decide without its parent. */
+async function creditOf(of: WorkerOfRates, subjects: readonly RateSubject[]): Promise<number> {
+  let count = 0;
+  while (await isDecidedAt(of, demandOf(subjects, 0))) count += 1;
+  return count;
+}
+
 /** Makes requests until these workers have credit of the subjects. */
 async function warmUp(
   fleet: FleetOfRates,
@@ -326,21 +333,206 @@ describe("credit of workers", () => {
     expect(messagesOf(of)).toBe(before + 2);
   });
 
+  it.each<Partial<RateSubject>>([
+    { requestsPerMinute: REQUESTS - 20 },
+    { tokensPerMinute: TOKENS - 100 },
+    { concurrentRequests: PLACES - 10 },
+  ])("is not spent after a change of the limits, and granted again for the new ones: %o", async (change) => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    const before = [limited("key:a")];
+    const after = [limited("key:a", change)];
+    await warmUp(fleet, [of], before);
+    expect(await isDecidedAt(of, demandOf(before, 1))).toBe(true);
+    expect(await isDecidedAt(of, demandOf(after, 1))).toBe(false);
+    for (let window = 0; window < 3; window++) {
+      await takeAll(fleet, of, demandsOf(4, after, 1));
+      await fleet.pass(100);
+    }
+    expect(await isDecidedAt(of, demandOf(after, 1))).toBe(true);
+  });
+
+  it("costs no message and no timer while there are no requests", async () => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    await warmUp(fleet, [of], SHAPES[0]!);
+    await fleet.pass(300);
+    const before = messagesOf(of);
+    await fleet.pass(1000);
+    expect(messagesOf(of)).toBe(before);
+    expect(of.clock.pending).toBe(0);
+  });
+
+  it("ends with its worker", async () => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    await warmUp(fleet, [of], SHAPES[0]!);
+    await of.rates.close();
+    expect(of.clock.pending).toBe(0);
+  });
+
+  it("is recalled with units of requests that began in earlier windows", async () => {
+    const fleet = new FleetOfRates(2);
+    const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    await warmUp(fleet, [one], subjects);
+    const [first, ...inFlight] = (await takeAll(fleet, one, demandsOf(4, subjects, 0))) as [
+      RateDemand,
+      ...RateDemand[],
+    ];
+    await fleet.pass(100);
+    await one.rates.release(releaseOf(first));
+    expect(await takeAll(fleet, other, demandsOf(PLACES, subjects, 0))).toHaveLength(PLACES - inFlight.length);
+  });
+
+  it.each([
+    { windows: [6], credit: 12 },
+    { windows: [6, 4], credit: 8 },
+    { windows: [6, 3], credit: 0 },
+    { windows: [3], credit: 0 },
+  ])("is twice what the last window needed, none for few requests: $windows", async ({ windows, credit }) => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    const subjects = [limited("key:a", { tokensPerMinute: undefined, concurrentRequests: undefined })];
+    for (const count of windows) {
+      await takeAll(fleet, of, demandsOf(count, subjects, 0));
+      await fleet.pass(100);
+    }
+    expect(await creditOf(of, subjects)).toBe(credit);
+  });
+
+  it.each([
+    ["in the window of their beginning", 0],
+    ["in a later one", 100],
+  ])("is twice the most that were in flight at once, when requests end %s", async (_, ms) => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    const ended = await takeAll(fleet, of, demandsOf(6, subjects, 0));
+    await fleet.pass(ms);
+    for (const demand of ended) await of.rates.release(releaseOf(demand));
+    await takeAll(fleet, of, demandsOf(ms === 0 ? 1 : 6, subjects, 0));
+    await fleet.pass(100);
+    expect(await creditOf(of, subjects)).toBe(12);
+  });
+
+  it("is what requests need at once, not one after the other", async () => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    const takeInTurn = async (): Promise<void> => {
+      for (const demand of demandsOf(PLACES, subjects, 0)) {
+        await takeAll(fleet, of, [demand]);
+        await of.rates.release(releaseOf(demand));
+        await fleet.deliverAll();
+      }
+    };
+    await takeInTurn();
+    await fleet.pass(100);
+    const before = messagesOf(of);
+    await takeInTurn();
+    expect(messagesOf(of)).toBe(before);
+  });
+
+  it.each([
+    ["without a statement in flight", 0],
+    ["with one", 4],
+  ])("that has ended gives units of its requests back at once: %s", async (_, asked) => {
+    const fleet = new FleetOfRates(2);
+    const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    await warmUp(fleet, [one], subjects);
+    const before = messagesOf(one);
+    const inFlight = await takeAll(fleet, one, demandsOf(12, subjects, 0));
+    expect(messagesOf(one)).toBe(before);
+    await fleet.pass(300);
+    await takeAll(fleet, other, demandsOf(PLACES - inFlight.length - asked, subjects, 0));
+    expect(await takeAll(fleet, one, demandsOf(asked, subjects, 0))).toHaveLength(asked);
+    if (asked > 0) fleet.advance(100);
+    await turns();
+    await one.rates.release(releaseOf(inFlight[0]!));
+    await fleet.deliverAll();
+    expect(await takeAll(fleet, other, demandsOf(2, subjects, 0))).toHaveLength(1);
+  });
+
+  it.each(["while", "before"])("is recalled when the parent has not answered %s it was wished for", async (when) => {
+    const fleet = new FleetOfRates(2);
+    const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    await warmUp(fleet, [one], subjects);
+    const inFlight = await takeAll(fleet, one, demandsOf(when === "while" ? 12 : 8, subjects, 0));
+    if (when === "while") {
+      // Their credit ends; then another one is wished for, and one of them ends.
+      await fleet.pass(300);
+      inFlight.push(...(await takeAll(fleet, one, demandsOf(4, subjects, 0))));
+    } else for (const demand of inFlight.splice(0)) await one.rates.release(releaseOf(demand));
+    fleet.advance(100);
+    await turns();
+    if (when === "while") await one.rates.release(releaseOf(inFlight.shift()!));
+    else fleet.advance(100);
+    await fleet.deliverAll();
+    const rest = await takeAll(fleet, other, demandsOf(PLACES, subjects, 0));
+    expect(rest).toHaveLength(PLACES - inFlight.length);
+  });
+
+  it("is given back by a worker that does not use it, also when its subject is near a limit", async () => {
+    const fleet = new FleetOfRates(2);
+    const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, tokensPerMinute: undefined })];
+    await warmUp(fleet, [one], subjects);
+    const first = await takeAll(fleet, other, demandsOf(31, subjects, 0));
+    await fleet.pass(100);
+    let rest = 0;
+    while (await takeAlone(fleet, other, demandOf(subjects, 0))) rest += 1;
+    expect(first.length + rest).toBe(PLACES);
+  });
+
+  it.each([
+    ["was spent to the last", 200, 200, 24],
+    ["was exceeded", 10, 310 + 500, 0],
+  ])("that %s counts as spent", async (_, reserved, used, left) => {
+    const fleet = new FleetOfRates(2);
+    const [one, other] = fleet.workers as [WorkerOfRates, WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: undefined, concurrentRequests: undefined })];
+    await takeAll(fleet, one, demandsOf(4, subjects, 25));
+    await fleet.pass(100);
+    const demand = demandOf(subjects, reserved);
+    expect(await isDecidedAt(one, demand)).toBe(true);
+    await one.rates.release(releaseOf(demand, used));
+    await fleet.pass(200);
+    if (used === reserved) fleet.advance(60_000);
+    expect(await takeAll(fleet, other, demandsOf(25, subjects, 25))).toHaveLength(left);
+  });
+
   it("shows the levels that one process would show", async () => {
     const fleet = new FleetOfRates(1);
     const alone = createMemoryRates({ clock: fleet.clock, burstMs: BURST_MS });
     const [of] = fleet.workers as [WorkerOfRates];
     const subjects = SHAPES[0]!;
     for (let window = 0; window < 4; window++) {
-      for (const demand of demandsOf(4, subjects, 5)) {
+      for (const [index, demand] of demandsOf(4, subjects, 5).entries()) {
         const expected = await alone.take(demand);
         const decision = of.rates.take(demand);
         await fleet.deliverAll();
         expect(await decision).toEqual(expected);
-        await Promise.all([alone.release(releaseOf(demand, 3)), of.rates.release(releaseOf(demand, 3))]);
+        // The last one was not sent.
+        const release: RateRelease = index < 3 ? releaseOf(demand, 3) : { ...releaseOf(demand, 0), usedRequests: 0 };
+        await Promise.all([alone.release(release), of.rates.release(release)]);
         await fleet.deliverAll();
       }
       await fleet.pass(100);
     }
+  });
+
+  it("shows no level above the capacity", async () => {
+    const fleet = new FleetOfRates(1);
+    const [of] = fleet.workers as [WorkerOfRates];
+    const subjects = [limited("key:a", { requestsPerMinute: 60_000, tokensPerMinute: undefined })];
+    await warmUp(fleet, [of], subjects);
+    const before = messagesOf(of);
+    fleet.advance(50);
+    const { levels } = await of.rates.take(demandOf(subjects, 0));
+    expect(messagesOf(of)).toBe(before);
+    expect(levels[0]?.requests?.level).toBe(59_999);
   });
 });
