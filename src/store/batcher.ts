@@ -1,7 +1,7 @@
 /** Options of a Batcher. */
 export interface BatcherOptions<D, A> {
-  /** Decides all demands in order, in one transaction; returns an answer for each. */
-  readonly decide: (demands: readonly D[]) => Promise<readonly A[]>;
+  /** Decides all demands in order, in one transaction; returns an answer for each, or an error for one that is rejected alone. */
+  readonly decide: (demands: readonly D[]) => Promise<readonly (A | Error)[]>;
   /** Waits for further demands before a batch begins. Default: for those of the same microtasks. */
   readonly gather?: () => Promise<void>;
   /** Limit for the answer to a demand. */
@@ -95,9 +95,11 @@ export class Batcher<D, A> {
       const answers = await decide(batch.map(({ demand }) => demand));
       // What `onLate` asks must not be rejected.
       this.#overdue = false;
-      for (const [index, { demand, settled, resolve }] of batch.entries()) {
-        if (settled) onLate?.(demand, answers[index]!);
-        else resolve(answers[index]!);
+      for (const [index, { demand, settled, resolve, reject }] of batch.entries()) {
+        const answer = answers[index]!;
+        if (answer instanceof Error) reject(answer);
+        else if (settled) onLate?.(demand, answer);
+        else resolve(answer);
       }
     } catch (cause) {
       const error = toError("The database is unavailable.", cause);

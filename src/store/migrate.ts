@@ -4,7 +4,7 @@ import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
 import type { Database } from "./database.ts";
 import { type Migration, MIGRATIONS } from "./migrations.ts";
 import type { Schema } from "./schema.ts";
-import { isBusy, retryWhileBusy, StoreError } from "./store-error.ts";
+import { isBusy, isLockTimeout, retryWhileBusy, StoreError } from "./store-error.ts";
 
 /** Versions of a database, as numbers of applied migrations: before and after. */
 export interface MigrationResult {
@@ -97,10 +97,6 @@ async function takeStepsWhenFree(connection: Database, steps: Steps): Promise<nu
       await delay(Math.min(Math.random() * MAX_PAUSE_MS, steps.waitMs));
     }
   }
-}
-
-function isLockTimeout(error: unknown): boolean {
-  return (error as { code?: unknown }).code === "55P03";
 }
 
 /** Returns the version of the database afterwards. */

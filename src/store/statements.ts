@@ -63,10 +63,14 @@ export function forUpdate({ kind }: Pick<Statements, "kind">, others: "wait" | "
   return others === "wait" ? "for update" : "for update skip locked";
 }
 
-/** Time shared by all processes on the database, in Unix milliseconds: the server's clock, or the machine's with SQLite. */
-export async function nowMs(statements: Statements): Promise<number> {
+/**
+ * Time shared by all processes on the database, in Unix milliseconds: the server's clock, or the machine's with SQLite. `lockMs` limits
+ * the wait of PostgreSQL for each lock of the transaction: in the same statement, which is a round trip.
+ */
+export async function nowMs(statements: Statements, { lockMs }: { readonly lockMs?: number } = {}): Promise<number> {
   if (statements.kind === "sqlite") return Date.now();
-  const sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
+  const limit = lockMs === undefined ? "" : `, set_config('lock_timeout', '${lockMs}', true)`;
+  const sql = `select (extract(epoch from clock_timestamp()) * 1000)::bigint as now${limit}`;
   const [row] = await statements.run<{ now: number }>(sql, []);
   return row!.now;
 }

@@ -51,6 +51,11 @@ export function isMissingTable(error: unknown): boolean {
   return code === "42P01" || (typeof message === "string" && message.startsWith("no such table"));
 }
 
+/** Whether a lock of PostgreSQL was waited for longer than `lock_timeout`. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === "55P03";
+}
+
 /** Whether the operation was in conflict with another process, and may be repeated. */
 export function isBusy(error: unknown): boolean {
   const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };

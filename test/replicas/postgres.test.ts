@@ -75,6 +75,31 @@ it("a process that stops within a transaction keeps its locks for seconds, and w
   await other.transaction((transaction) => sql`update spending set spent_micro_usd = 0`.execute(transaction));
 });
 
+it("a locked row of spending fails the requests that need it, and delays others by no more than a second", async () => {
+  const databaseUrl = await freshDatabase();
+  const store = await open(databaseUrl);
+  const hold = (subject: string) =>
+    store.budgets.hold(demand({ amountMicroUsd: 1, holds: [{ subject, limitMicroUsd: 1_000 }] })).then(
+      ({ admitted }) => admitted,
+      () => "failed",
+    );
+  const holdAll = (...subjects: string[]) => Promise.all(subjects.map(hold));
+  expect(await holdAll("key:a", "key:b")).toEqual([true, true]);
+  const other = await connect({ dataDir: "/nowhere", databaseUrl });
+  onTestFinished(() => other.close());
+  const [locked, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holder = other.transaction(async (transaction) => {
+    await sql`select * from spending where subject = 'key:b' for update`.execute(transaction);
+    locked.resolve();
+    await goesOn.promise;
+  });
+  await locked.promise;
+  expect(await holdAll("key:a", "key:b", "key:new")).toEqual([true, "failed", true]);
+  goesOn.resolve();
+  await holder;
+  expect(await holdAll("key:a", "key:b", "key:new")).toEqual([true, true, true]);
+});
+
 describe("migration of PostgreSQL", () => {
   it("is done by one of three processes that start at once", async () => {
     const url = await freshDatabase();

@@ -48,6 +48,20 @@ describe("a batcher", () => {
     ]);
   });
 
+  it("rejects a demand alone whose answer is an error", async () => {
+    const reason = new Error("locked");
+    const batcher = new Batcher<number, string>({
+      decide: async (demands) => demands.map((demand) => (demand === 2 ? reason : `n${demand}`)),
+      limitMs: 60_000,
+      toError: (message) => new Error(message),
+    });
+    expect(await Promise.allSettled([1, 2, 3].map((demand) => batcher.ask(demand)))).toEqual([
+      { status: "fulfilled", value: "n1" },
+      { status: "rejected", reason },
+      { status: "fulfilled", value: "n3" },
+    ]);
+  });
+
   it("rejects all demands of a failed batch, and continues with the next", async () => {
     const { batcher, batches } = createControlled();
     const failing = Promise.allSettled([batcher.ask(1), batcher.ask(2)]);

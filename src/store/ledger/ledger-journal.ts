@@ -180,6 +180,9 @@ async function noteUse(statements: Statements, rows: readonly CompletionRow[]): 
 /** Segments compacted per transaction: other transactions wait meanwhile. */
 const MAX_SEGMENTS = 100;
 
+/** Time that a compaction waits for each lock, in which it holds others: less than decisions on budgets wait. */
+const LOCK_MS = 500;
+
 /** Appends entries, given as the JSON of their list, as one segment. */
 export async function appendSegment(statements: Statements, entries: string): Promise<void> {
   await statements.run("insert into ledger_segments (entries) values (?)", [entries]);
@@ -195,8 +198,9 @@ export interface Compacted {
 
 /** Compacts the oldest segments, or the one with this ID. */
 export async function compactJournal(statements: Statements, segmentId: number | undefined): Promise<Compacted> {
-  // A compaction lost in a crash of the server leaves its segments and is repeated.
-  if (statements.kind === "postgres") await statements.run("set local synchronous_commit = off", []);
+  // A compaction lost in a crash of the server leaves its segments and is repeated. So does one that waits for a lock.
+  if (statements.kind === "postgres")
+    await statements.run(`set local synchronous_commit = off; set local lock_timeout = ${LOCK_MS}`, []);
   const oldest = `select id from ledger_segments order by id limit ? ${forUpdate(statements)}`;
   const which = segmentId === undefined ? `id in (${oldest})` : "id = ?";
   const taken = `delete from ledger_segments where ${which} returning entries`;

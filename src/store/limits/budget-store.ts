@@ -3,7 +3,7 @@ import { Batcher } from "../batcher.ts";
 import type { Database } from "../database.ts";
 import type { LedgerCompaction } from "../ledger/ledger-store.ts";
 import { chunksOf } from "../statements.ts";
-import { retryWhileBusy, StoreError } from "../store-error.ts";
+import { isLockTimeout, retryWhileBusy, StoreError } from "../store-error.ts";
 import { keptUntil, type SpendingKey } from "./spending.ts";
 
 /** Limit for the decision on a completion's budget. */
@@ -35,12 +35,16 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
     async decide(demands) {
       await cancelAll();
       const decisions = await decideAll(database, demands);
-      const refused = demands.filter((_, index) => !decisions[index]!.admitted);
+      const isRefused = (index: number): boolean => {
+        const decision = decisions[index]!;
+        return !(decision instanceof StoreError) && !decision.admitted;
+      };
+      const refused = demands.filter((_, index) => isRefused(index));
       if (database.kind === "sqlite" || refused.length === 0) return decisions;
       // A completion that has just ended holds its worst case until it is compacted. SQLite compacts before it decides.
       if (!(await compaction.flush())) return decisions;
       const again = (await decideAll(database, refused)).values();
-      return decisions.map((decision) => (decision.admitted ? decision : again.next().value!));
+      return decisions.map((decision, index) => (isRefused(index) ? again.next().value! : decision));
     },
     limitMs: LIMIT_MS,
     toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
@@ -61,13 +65,31 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
   };
 }
 
-async function decideAll(database: Database, demands: readonly BudgetDemand[]): Promise<readonly BudgetDecision[]> {
+/**
+ * Decides all demands. A row that another transaction keeps locked fails those demands that need it, and not the others of the batch.
+ */
+async function decideAll(
+  database: Database,
+  demands: readonly BudgetDemand[],
+): Promise<readonly (BudgetDecision | StoreError)[]> {
+  const decided = new Map<BudgetDemand, BudgetDecision>();
+  let locked: "wait" | "skip locked" = "wait";
   for (let tries = 0; tries < MAX_TRIES; tries++) {
-    const outcome = await database.perform("holdBudgets", demands);
-    if ("decisions" in outcome) return outcome.decisions;
-    await makeRows(database, outcome);
+    const left = demands.filter((demand) => !decided.has(demand));
+    try {
+      const { decisions, missing, nowMs } = await database.perform("holdBudgets", { demands: left, locked });
+      for (const [index, decision] of decisions.entries())
+        if (decision !== undefined) decided.set(left[index]!, decision);
+      if (missing.length === 0) break;
+      await makeRows(database, { missing, nowMs });
+    } catch (error) {
+      if (locked !== "wait" || !isLockTimeout(error)) throw error;
+      locked = "skip locked";
+    }
   }
-  throw new StoreError("The rows of budgets keep disappearing.");
+  return demands.map(
+    (demand) => decided.get(demand) ?? new StoreError("The rows of its budgets are locked for too long."),
+  );
 }
 
 /** Inserts missing rows, outside any transaction, so that no two transactions wait for each other's rows. */

@@ -5,15 +5,26 @@ import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
 import { bySubject, releaseHolds, SpendingChanges, type SpendingKey, spendingName, takeOff } from "./spending.ts";
 
-/** Result of some demands: decisions, or the rows that are missing and cannot be locked. */
-export type HoldOutcome =
-  | { readonly decisions: readonly BudgetDecision[] }
-  | { readonly missing: readonly SpendingKey[]; readonly nowMs: number };
+/** Time that a decision waits for each lock. */
+const LOCK_MS = 1_000;
 
-/** Decides the demands in order, and holds the money of the admitted ones. */
-export async function holdBudgets(statements: Statements, demands: readonly BudgetDemand[]): Promise<HoldOutcome> {
+export interface HoldBudgets {
+  readonly demands: readonly BudgetDemand[];
+  /** What it does about rows that other transactions have locked: waits for LOCK_MS, or decides the demands for other rows. */
+  readonly locked: "wait" | "skip locked";
+}
+
+/** Result of some demands: decisions, undefined where a row is missing or skipped; and these rows. */
+export interface HoldOutcome {
+  readonly decisions: readonly (BudgetDecision | undefined)[];
+  readonly missing: readonly SpendingKey[];
+  readonly nowMs: number;
+}
+
+/** Decides the demands in order, and holds the money of the admitted ones. Unless it skips rows it decides none while a row is missing. */
+export async function holdBudgets(statements: Statements, { demands, locked }: HoldBudgets): Promise<HoldOutcome> {
   if (statements.kind === "sqlite") await compactWholeJournal(statements);
-  const now = await nowMs(statements);
+  const now = await nowMs(statements, { lockMs: LOCK_MS });
   const keys = new Map<string, SpendingKey>();
   for (const { holds } of demands)
     for (const hold of holds) {
@@ -23,10 +34,14 @@ export async function holdBudgets(statements: Statements, demands: readonly Budg
   const sorted = [...keys.values()].toSorted(bySubject);
   // Holds before spending, the lock order of all transactions.
   const extendable = await findExtendable(statements, demands);
-  const taken = await lockTaken(statements, sorted);
+  const taken = await lockTaken(statements, sorted, locked);
   const missing = sorted.filter((key) => !taken.has(spendingName(key)));
-  if (missing.length > 0) return { missing, nowMs: now };
-  return { decisions: await decideInOrder(statements, demands, { taken, nowMs: now, extendable }) };
+  const isDecided = ({ holds }: BudgetDemand): boolean =>
+    holds.every((hold) => taken.has(spendingName({ subject: hold.subject, month: monthOfHold(hold, now) })));
+  const decided = missing.length === 0 ? demands : locked === "wait" ? [] : demands.filter(isDecided);
+  const made = await decideInOrder(statements, decided, { taken, nowMs: now, extendable });
+  const decisions = new Map(decided.map((demand, index) => [demand, made[index]]));
+  return { decisions: demands.map((demand) => decisions.get(demand)), missing, nowMs: now };
 }
 
 function monthOfHold({ period = "month" }: BudgetHold, atMs: number): string {
@@ -86,7 +101,11 @@ interface Taken {
 }
 
 /** Locks these rows of spending, which are in order, for this transaction. */
-async function lockTaken(statements: Statements, keys: readonly SpendingKey[]): Promise<Map<string, Taken>> {
+async function lockTaken(
+  statements: Statements,
+  keys: readonly SpendingKey[],
+  locked: HoldBudgets["locked"],
+): Promise<Map<string, Taken>> {
   const taken = new Map<string, Taken>();
   // The order of `bySubject`: PostgreSQL would sort by the database's collation.
   const order = statements.kind === "postgres" ? `order by subject collate "C", month collate "C"` : "";
@@ -95,7 +114,7 @@ async function lockTaken(statements: Statements, keys: readonly SpendingKey[]): 
   const subjects = [...new Set(keys.map(({ subject }) => subject))];
   for (const batch of batchesOf(statements, subjects)) {
     const which = `month in ${listOf(months.length)} and subject in ${listOf(batch.length)}`;
-    const sql = `select * from spending where ${which} ${order} ${forUpdate(statements)}`;
+    const sql = `select * from spending where ${which} ${order} ${forUpdate(statements, locked)}`;
     for (const row of await statements.run<SpendingRow>(sql, [...months, ...batch]))
       taken.set(spendingName(row), {
         microUsd: row.spent_micro_usd + row.held_micro_usd,
