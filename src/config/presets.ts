@@ -41,12 +41,13 @@ export const PRESETS = {
     dialect: "gemini",
     baseUrl: "https://generativelanguage.googleapis.com",
     credential: "GEMINI_API_KEY",
+    runsOn: true,
   },
   openai: openai("https://api.openai.com/v1", "OPENAI_API_KEY", { max_tokens_field: "max_completion_tokens" }),
   azure: { dialect: "openai", host: "azure", capabilities: { max_tokens_field: "max_completion_tokens" } },
   // Claude's Messages API takes pictures there only by their bytes ("Anthropic Claude Messages API" of the user guide).
-  bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false } },
-  vertex: { dialect: "gemini", host: "vertex" },
+  bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false }, runsOn: true },
+  vertex: { dialect: "gemini", host: "vertex", runsOn: true },
   // It may choose a host that generates on.
   openrouter: { ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"), runsOn: true },
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
