@@ -237,8 +237,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "the concurrency limit is not exceeded",
     file: "src/limits/memory.ts",
-    text: "if (book.places.size >= places) found.push",
-    by: "if (book.places.size > places) found.push",
+    text: "if (book.places.size + lent >= places)",
+    by: "if (book.places.size + lent > places)",
   },
   {
     promise: "a slot is free after its completion",
