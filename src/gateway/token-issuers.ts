@@ -4,6 +4,7 @@ import { get } from "node:https";
 import type { TokenVerifier } from "../access/tokens.ts";
 import type { Config, TokenIssuerConfig } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import { lookupHost } from "../net/host-lookup.ts";
 import { limitInformational } from "../net/informational.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -46,7 +47,7 @@ async function readKeySet(keySet: TokenIssuerConfig["keySet"]): Promise<string> 
 async function fetchText(url: string, ca: string | undefined): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const signal = AbortSignal.timeout(READ_MS);
-  const request = get(url, { ...(ca !== undefined && { ca }), signal, agent: false }, resolve);
+  const request = get(url, { ...(ca !== undefined && { ca }), lookup: lookupHost, signal, agent: false }, resolve);
   limitInformational(request.on("error", reject), reject);
   const response = await promise;
   const pieces: Buffer[] = [];

@@ -14,7 +14,7 @@ const KEPT_MS = 5000;
  * Looks hosts up for sockets, with at most one lookup per host in flight. Sockets share that lookup, and addresses found in the last
  * KEPT_MS. The system's resolver occupies a thread of libuv until name servers answer or time out, and libuv uses only half of its
  * threads for lookups. The lookup of a socket that gives up goes on, for the next socket. Failures are not cached. Holds one entry per
- * configured host. `resolve` gets the options of the first socket, which are the same for all sockets to providers.
+ * configured host. `resolve` gets the options of the first socket, which are the same for all sockets.
  */
 export function sharedLookup(
   resolve: (host: string, options: LookupAllOptions) => Promise<readonly LookupAddress[]>,

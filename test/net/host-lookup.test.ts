@@ -3,10 +3,14 @@ import type { LookupAddress } from "node:dns";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pino } from "pino";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { Connections } from "../../src/providers/transport/connections.ts";
 import { sharedLookup } from "../../src/net/host-lookup.ts";
 import { UNLIMITED } from "../../src/providers/transport/http.ts";
+import { withLines } from "../../src/telemetry/logger.ts";
+import { TestIssuer } from "../support/tokens.ts";
 import { startRawServer } from "../providers/transport/raw-server.ts";
 
 const LOOPBACK: LookupAddress[] = [{ address: "127.0.0.1", family: 4 }];
@@ -120,5 +124,30 @@ describe("a host's addresses", () => {
     hook.disable();
     await Promise.all([...upstreams.map((upstream) => upstream.close()), server.stop()]);
     proxy.close();
+  });
+
+  it("are looked up by the system once for requests to OpenID providers and issuers of tokens", async () => {
+    vi.resetModules();
+    const { boundedFetch } = await import("../../src/access/oidc/bounded-fetch.ts");
+    const { tokenVerifierOf } = await import("../../src/gateway/token-issuers.ts");
+    const issuer = new TestIssuer("https://issuer.example");
+    const { signal } = new AbortController();
+    const keySet = { url: "https://localhost:1/keys", caFile: undefined };
+    const configured = { issuer: issuer.issuer, audience: "parley", algorithms: ["ES256"], clockSkewMs: 0, bindings: [] };
+    const log = withLines(pino({ level: "silent" }), { lines: { write: () => undefined } });
+    const verifier = await tokenVerifierOf([{ ...configured, keySet }], { clock: systemClock, log });
+    const token = await issuer.sign({ sub: "worker" });
+    const server = createServer((_, response) => response.end("{}"));
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const url = `http://localhost:${(server.address() as AddressInfo).port}/`;
+    let lookups = 0;
+    const hook = createHook({ init: (_, type) => void (lookups += Number(type === "GETADDRINFOREQWRAP")) }).enable();
+    const asked = { method: "GET", headers: {}, body: undefined, redirect: "manual", signal } as const;
+    const answers = Promise.all([1, 2, 3].map(() => boundedFetch(url, asked)));
+    await expect(verifier!.keyOf(token)).rejects.toThrow("cannot be read at the moment");
+    expect((await answers).map(({ status }) => status)).toEqual([200, 200, 200]);
+    hook.disable();
+    expect(lookups).toBe(1);
+    server.close();
   });
 });

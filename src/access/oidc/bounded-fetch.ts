@@ -1,6 +1,7 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { CustomFetchOptions } from "openid-client";
+import { lookupHost } from "../../net/host-lookup.ts";
 import { limitInformational } from "../../net/informational.ts";
 import { OidcRefusal } from "./refusal.ts";
 
@@ -25,6 +26,7 @@ async function readAll(url: string, { method, headers, body, signal }: CustomFet
   const type = sent.headers.get("content-type");
   const options = {
     method,
+    lookup: lookupHost,
     headers: { ...(type !== null && { "content-type": type }), ...headers },
     ...(signal && { signal }),
   };

@@ -243,6 +243,11 @@ export class StreamGuard implements GuardedStream {
     return hasRoom;
   }
 
+  reset(): void {
+    this.#dropRest();
+    this.#evict();
+  }
+
   closed(): void {
     this.#held = [];
     this.#waits(false);

@@ -101,6 +101,10 @@ export class HttpStreamGuard implements GuardedStream {
     this.#answer.look(nowMs);
   }
 
+  reset(): void {
+    this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
   closed(): void {
     this.#options.waits(false);
   }

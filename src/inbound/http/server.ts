@@ -85,8 +85,12 @@ const LIMITS = {
   noDelay: true,
 } as const;
 
-/** Node's error code of a request that did not arrive in time. */
+/** Limit of headers of a request. */
+const MAX_HEADERS = 100;
+
+/** Node's error codes of a request that did not arrive in time, and of one whose headers are too large. */
 const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
+const TOO_LARGE = "HPE_HEADER_OVERFLOW";
 
 /** Interval between records of refused HTTP/1.0 requests: health checks come many times a second. */
 const OLD_RECORDED_EVERY_MS = 60_000;
@@ -111,7 +115,7 @@ export async function startHttpServer(
   server.on("checkExpectation", handle);
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   closeIdleAfterRead(server);
-  server.maxHeadersCount = 100;
+  server.maxHeadersCount = MAX_HEADERS;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
   const http2 = tls === undefined && parts.grpc === undefined ? undefined : front.http2();
   const prefaces = new Prefaces();
@@ -228,6 +232,9 @@ class Front {
     const { socket } = request;
     // The parser still delivers requests of the same read.
     if (socket.destroyed) return;
+    // Node drops the rest, which may be headers that a proxy has added: the caller's address, or its end user.
+    if (request.rawHeaders.length > 2 * MAX_HEADERS)
+      return this.refuseMalformed(Object.assign(new Error("too many headers"), { code: TOO_LARGE }), socket);
     const answers = this.#answering.get(socket) ?? this.#begin(socket);
     const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false || this.#tls?.isRetired(socket) === true;
     while (answers[0]?.writableFinished === true) answers.shift();
@@ -487,7 +494,7 @@ function goAwayFromHttp1(): Buffer {
 }
 
 function describeMalformed(error: NodeJS.ErrnoException): readonly [status: string, what: string] {
-  if (error.code === "HPE_HEADER_OVERFLOW") {
+  if (error.code === TOO_LARGE) {
     return ["431 Request Header Fields Too Large", "The request's headers are too large."];
   }
   if (error.code === TOO_LATE) return ["408 Request Timeout", "The request did not arrive in time."];

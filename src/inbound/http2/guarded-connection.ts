@@ -64,6 +64,8 @@ export interface GuardedStream {
   readonly isQuickReset: boolean;
   /** Checks its time limits. Called at intervals, with the clock's `monotonic`. */
   look(nowMs: number): void;
+  /** Resets the stream. */
+  reset(): void;
   /** Called when the stream is closed. */
   closed(): void;
 }
@@ -145,15 +147,20 @@ export class GuardedConnection {
 
   add(stream: ServerHttp2Stream, { clock, pending, guard: guardWith }: StreamStart): void {
     let pieces = 0;
+    let isReset = false;
     const took = (bytes: number): void => {
       this.#bodyBytes += bytes;
       pieces += 1;
-      if (pieces <= SMALL_PIECES.perStream || bytes >= SMALL_PIECES.bytes) return;
+      if (isReset || pieces <= SMALL_PIECES.perStream || bytes >= SMALL_PIECES.bytes) return;
       this.#smallPieces += 1 - bytes / SMALL_PIECES.bytes;
       if (this.#smallPieces <= SMALL_PIECES.atOnce) return;
       // Checked at once: the next check of all connections is late when the event loop is busy with pieces.
       this.#forgivePieces(clock.monotonic());
-      if (this.#smallPieces > SMALL_PIECES.atOnce) pending.end(this);
+      if (this.#smallPieces <= SMALL_PIECES.atOnce) return;
+      if (!this.isServing) return pending.end(this);
+      // Calls of others, behind a proxy or a front, go on.
+      isReset = true;
+      guard.reset();
     };
     const waits = (isWaiting: boolean, bytes?: number): void =>
       isWaiting ? pending.add(this, stream, bytes) : pending.remove(this, stream);
@@ -164,14 +171,16 @@ export class GuardedConnection {
     this.#newStreams += 1;
     if (this.#begunInTurn === 0) setImmediate(() => (this.#begunInTurn = 0));
     this.#begunInTurn += 1;
-    if (this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first)) pending.end(this);
+    const hasTooMany = this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first);
+    if (hasTooMany && this.isServing) this.#stop();
+    else if (hasTooMany) pending.end(this);
     stream.on("close", () => {
       this.#streams.delete(guard);
       guard.closed();
       if (guard.isQuickReset) this.#quickResets += 1;
       else if (guard.hasKey) this.#quickResets = Math.max(this.#quickResets - 1, -QUICK_RESETS.earned);
       // Checked at once: each may cost as much as a call.
-      if (this.#quickResets > QUICK_RESETS.atOnce) this.socket.destroy();
+      if (this.#quickResets > QUICK_RESETS.atOnce) this.#stop();
       if (this.#leaving && this.#streams.size === 0) this.#goAway();
     });
     // The stream must be known first, so that GOAWAY includes it.
@@ -185,6 +194,16 @@ export class GuardedConnection {
       this.session?.destroy();
       this.socket.destroy();
     });
+  }
+
+  /**
+   * Ends a connection beyond an allowance. With calls in flight that have a valid key, which behind a proxy or a front may be of others, it
+   * gets GOAWAY instead, after which it begins no further streams, and its allowance of bytes once more.
+   */
+  #stop(): void {
+    if (!this.isServing) return void this.socket.destroy();
+    this.#credit = OVERHEAD.atOnce;
+    this.#goAway();
   }
 
   get isIdle(): boolean {
@@ -228,7 +247,8 @@ export class GuardedConnection {
   look(nowMs: number): void {
     const { socket } = this;
     if (this.#isStuck(nowMs)) return this.end();
-    if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
+    if (this.#isSilent(nowMs) || this.#isOverdue(nowMs)) return void socket.destroy();
+    if (this.#isFlood(nowMs)) return this.session?.closed === true ? void socket.destroy() : this.#stop();
     this.#forgivePieces(nowMs);
     this.#idleSinceMs = this.isIdle ? (this.#idleSinceMs ?? nowMs) : undefined;
     const isIdleTooLong = this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs >= this.#maxIdleMs;

@@ -1,6 +1,8 @@
+import { create, toBinary } from "@bufbuild/protobuf";
 import { once } from "node:events";
 import { connect, type ClientHttp2Session } from "node:http2";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type Completion, CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
 import type { EdgeServices } from "../../../src/inbound/services.ts";
@@ -15,11 +17,13 @@ import {
   windowUpdate,
 } from "../../faults/hostile/raw-http2.ts";
 import { CREATE } from "../../faults/hostile/target.ts";
+import { FACTS, somebody } from "../../support/core-ports.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { startGrpc } from "../../support/idle-services.ts";
 
 const MIB = 1024 * 1024;
 const UNAUTHENTICATED = "16";
+const GOOD = { authorization: "Bearer good" };
 const CHECK = "/grpc.health.v1.Health/Check";
 /** Interval of the checks of each connection. */
 const LOOK_MS = 200;
@@ -28,18 +32,32 @@ let server: GrpcServer;
 let clock: FakeClock;
 /** Time by which the event loop is late. */
 let lateMs: number;
+/** Completions that were asked for, and their answer. */
+let created: number;
+let answering: PromiseWithResolvers<Completion>;
 const sessions: ClientHttp2Session[] = [];
 
 beforeEach(async () => {
   clock = new FakeClock();
-  lateMs = 0;
+  lateMs = created = 0;
+  answering = Promise.withResolvers();
   const services: Partial<EdgeServices> = {
     clock: {
       now: () => clock.now(),
       monotonic: () => clock.monotonic() + lateMs,
       after: (delayMs, callback) => clock.after(delayMs, callback),
     },
-    authenticate: () => Promise.reject(new Failure("unauthenticated", "The key is not valid.")),
+    authenticate: async ({ authorization }) => {
+      if (authorization === GOOD.authorization) return somebody;
+      throw new Failure("unauthenticated", "The key is not valid.");
+    },
+    limitsOf: () => FACTS,
+    completions: {
+      create: () => {
+        created += 1;
+        return answering.promise;
+      },
+    } as unknown as EdgeServices["completions"],
   };
   server = await startGrpc(services, { maxReceiveBytes: 4 * MIB, maxSendBytes: MIB });
 });
@@ -95,6 +113,22 @@ describe("a connection with DATA frames of one byte", () => {
     await attacker.repeat(ONE_BYTE, 350);
     expect(attacker.closed).toBe(true);
   });
+});
+
+it("a call with DATA frames of one byte does not end a call of its connection that has a valid key", async () => {
+  const attacker = new Attacker();
+  const message = grpcMessage(toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { model: "alpha" })));
+  attacker
+    .write(headersFrame(3, headerBlock(grpcHeaders(CREATE, GOOD)), "body follows"))
+    .write(dataFrame(3, message, "ends"));
+  await expect.poll(() => created).toBe(1);
+  attacker.write(Buffer.concat(Array<Buffer>(1_100).fill(ONE_BYTE)));
+  const arrived = (stream: number, type: number): boolean =>
+    attacker.arrived.some((each) => each.stream === stream && each.type === type);
+  await expect.poll(() => arrived(1, TYPE.reset)).toBe(true);
+  answering.resolve(create(CompletionSchema, { model: "alpha" }));
+  await expect.poll(() => arrived(3, TYPE.data)).toBe(true);
+  expect(attacker.closed).toBe(false);
 });
 
 it("a connection with other frames has no allowance for the time in which the event loop was late", async () => {

@@ -459,6 +459,95 @@ describe("a connection of HTTP/2", () => {
     await expect(raw.end).resolves.toBeUndefined();
   });
 
+  describe("with a call in flight that has a valid key, as of another caller behind a proxy,", () => {
+    const LIST = headerBlock([...PSEUDO, [":path", "/v1/models"], [":method", "GET"], ["authorization", "Bearer good"]]);
+    const WITHOUT_KEY = headerBlock([...PSEUDO, ...Object.entries(CHAT)]);
+    const isAnswered = (raw: RawHttp2, id: number): boolean =>
+      raw.arrived.some(({ stream, type }) => stream === id && type === TYPE.headers);
+    const isLeft = (raw: RawHttp2): boolean => raw.arrived.some(({ type }) => type === TYPE.goAway);
+
+    /** A connection whose first stream is that call, and the function that lets it end. */
+    async function serve() {
+      const answering = Promise.withResolvers<void>();
+      listing = answering.promise;
+      const raw = await beginRaw();
+      raw.write(headersFrame(1, LIST, "ends"));
+      await expect.poll(() => lists).toBe(1);
+      return {
+        raw,
+        async expectAnswer() {
+          answering.resolve();
+          await expect.poll(() => isAnswered(raw, 1)).toBe(true);
+        },
+      };
+    }
+
+    it.each([
+      ["with a valid key", BLOCK],
+      ["without a key", WITHOUT_KEY],
+    ])("resets only the request %s that has a thousand DATA frames of one byte", async (_, block) => {
+      const { raw, expectAnswer } = await serve();
+      raw.write(headersFrame(3, block, "body follows"));
+      raw.write(Buffer.concat(Array<Buffer>(1_100).fill(dataFrame(3, Buffer.from(" "), "more follows"))));
+      await expect.poll(() => raw.arrived.some(({ stream, type }) => stream === 3 && type === TYPE.reset)).toBe(true);
+      raw.write(headersFrame(5, HEALTH, "ends"));
+      await expect.poll(() => isAnswered(raw, 5)).toBe(true);
+      await expectAnswer();
+    });
+
+    it("gets GOAWAY when more than 200 requests are reset at once, and ends after the call", async () => {
+      const { raw, expectAnswer } = await serve();
+      for (const from of [3, 203, 403]) {
+        const resets = Array.from({ length: 90 }, (_, index) => {
+          const id = from + 2 * index;
+          return Buffer.concat([headersFrame(id, WITHOUT_KEY, "body follows"), resetStream(id)]);
+        });
+        raw.write(Buffer.concat([...resets, headersFrame(from + 180, HEALTH, "ends")]));
+        await vi.waitUntil(() => isLeft(raw) || isAnswered(raw, from + 180));
+      }
+      expect(isLeft(raw)).toBe(true);
+      await expectAnswer();
+      await raw.end;
+    });
+
+    it("gets GOAWAY for 400 requests that are reset in the write that begins them", async () => {
+      const { raw, expectAnswer } = await serve();
+      const resets = Array.from({ length: 400 }, (_, index) => {
+        const id = 3 + 2 * index;
+        return Buffer.concat([headersFrame(id, WITHOUT_KEY, "body follows"), resetStream(id)]);
+      });
+      raw.write(Buffer.concat(resets));
+      await expect.poll(() => isLeft(raw)).toBe(true);
+      await expectAnswer();
+    });
+
+    it("gets GOAWAY for headers of requests without a key", async () => {
+      const { raw, expectAnswer } = await serve();
+      const long = headerBlock([...PSEUDO, [":path", "/v1/models"], [":method", "GET"], ["x-long", "a".repeat(12_000)]]);
+      for (let id = 3; id < 143; id += 2) raw.write(headersFrame(id, long, "ends"));
+      await expect.poll(() => isAnswered(raw, 141)).toBe(true);
+      pass(LOOK_MS);
+      await expect.poll(() => isLeft(raw)).toBe(true);
+      await expectAnswer();
+    });
+
+    it("ends when control frames go on after GOAWAY", async () => {
+      const { raw } = await serve();
+      const updates = Buffer.concat(Array<Buffer>(50_000).fill(windowUpdate(0, 1)));
+      const sendAll = async (id: number): Promise<void> => {
+        await raw.send(Buffer.concat([updates, frame({ type: TYPE.ping }, Buffer.alloc(8, id))]));
+        const isRead = ({ type, payload }: { type: number; payload: Buffer }) => type === TYPE.ping && payload[0] === id;
+        await vi.waitUntil(() => raw.closed || raw.arrived.some(isRead), { timeout: 10_000 });
+        pass(LOOK_MS);
+      };
+      await sendAll(1);
+      await expect.poll(() => isLeft(raw)).toBe(true);
+      expect(raw.closed).toBe(false);
+      await sendAll(2);
+      await raw.end;
+    });
+  });
+
   it("gets GOAWAY when the server drains, and finishes its requests", async () => {
     const idle = open();
     await askHttp2(idle, { ":path": "/healthz" });
@@ -492,6 +581,15 @@ describe("a port with HTTP/1.1 and HTTP/2 over plain TCP", () => {
     expect(await send(["G", "E", "T /", health.slice(5)])).toMatch(/^HTTP\/1\.1 200/);
     expect(await send(["P", "R", "OPFIND / HTTP/1.1\r\nhost: a\r\n\r\n"])).toMatch(/^HTTP\/1\.1 404/);
     expect(await send([health + health])).toMatch(/^HTTP\/1\.1 200/);
+  });
+
+  it("refuses a request of HTTP/1.1 with more than 100 headers, of which Node drops the last ones", async () => {
+    const request = (count: number): string => {
+      const others = Array.from({ length: count - 1 }, (_, index) => `x-${index}: a\r\n`);
+      return `GET /healthz HTTP/1.1\r\nhost: a\r\n${others.join("")}\r\n`;
+    };
+    expect(await send([request(100)])).toMatch(/^HTTP\/1\.1 200/);
+    for (const count of [101, 128, 129, 500]) expect(await send([request(count)])).toMatch(/^HTTP\/1\.1 431/);
   });
 
   it("recognises HTTP/2, however its preface is cut", async () => {
