@@ -133,7 +133,13 @@ describe("a host's addresses", () => {
     const issuer = new TestIssuer("https://issuer.example");
     const { signal } = new AbortController();
     const keySet = { url: "https://localhost:1/keys", caFile: undefined };
-    const configured = { issuer: issuer.issuer, audience: "parley", algorithms: ["ES256"], clockSkewMs: 0, bindings: [] };
+    const configured = {
+      issuer: issuer.issuer,
+      audience: "parley",
+      algorithms: ["ES256"],
+      clockSkewMs: 0,
+      bindings: [],
+    };
     const log = withLines(pino({ level: "silent" }), { lines: { write: () => undefined } });
     const verifier = await tokenVerifierOf([{ ...configured, keySet }], { clock: systemClock, log });
     const token = await issuer.sign({ sub: "worker" });

@@ -10,8 +10,8 @@ import type { FormField } from "../../formats/format.ts";
 import { unreadable } from "./exchange.ts";
 
 const MAX_FIELDS = 100;
-/** Limit of the headers of one field. */
-const MAX_HEADER_BYTES = 8 * 1024;
+/** Limit of the headers of one field, which have some hundred bytes: the parser takes a microsecond for each line. */
+const MAX_HEADER_BYTES = 2 * 1024;
 /** RFC 2046, 5.1.1. */
 const MAX_BOUNDARY_LENGTH = 70;
 

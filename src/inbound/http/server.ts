@@ -232,7 +232,7 @@ class Front {
     const { socket } = request;
     // The parser still delivers requests of the same read.
     if (socket.destroyed) return;
-    // Node drops the rest, which may be headers that a proxy has added: the caller's address, or its end user.
+    // Node 24.11 drops the rest, which may be headers that a proxy has added: the caller's address, or its end user.
     if (request.rawHeaders.length > 2 * MAX_HEADERS)
       return this.refuseMalformed(Object.assign(new Error("too many headers"), { code: TOO_LARGE }), socket);
     const answers = this.#answering.get(socket) ?? this.#begin(socket);

@@ -171,9 +171,7 @@ export class GuardedConnection {
     this.#newStreams += 1;
     if (this.#begunInTurn === 0) setImmediate(() => (this.#begunInTurn = 0));
     this.#begunInTurn += 1;
-    const hasTooMany = this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first);
-    if (hasTooMany && this.isServing) this.#stop();
-    else if (hasTooMany) pending.end(this);
+    if (this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first)) pending.end(this);
     stream.on("close", () => {
       this.#streams.delete(guard);
       guard.closed();
