@@ -7,28 +7,29 @@ import { Entrance } from "./sign-in/entrance.tsx";
 import { readLinkToken } from "./sign-in/link-token.ts";
 import { Unavailable } from "./components/alert.tsx";
 import { Breakage } from "./components/breakage.tsx";
-import { Loading, Starting } from "./components/page.tsx";
+import { onDemand } from "./components/on-demand.tsx";
+import { LoadingPage, Starting } from "./components/page.tsx";
 import { isPagePath, PATHS } from "./paths.ts";
 import { Shell } from "./layout/shell.tsx";
 
-const Overview = lazy(() => import("./overview/overview.tsx"));
-const Keys = lazy(() => import("./keys/keys.tsx"));
-const OneKey = lazy(() => import("./keys/key-page.tsx"));
-const EndUsers = lazy(() => import("./keys/end-users.tsx"));
-const Account = lazy(() => import("./account/account.tsx"));
-const Administration = lazy(() => import("./administration/pages.tsx"));
+const Overview = onDemand(() => import("./overview/overview.tsx"), LoadingPage);
+const Keys = onDemand(() => import("./keys/keys.tsx"), LoadingPage);
+const OneKey = onDemand(() => import("./keys/key-page.tsx"), LoadingPage);
+const EndUsers = onDemand(() => import("./keys/end-users.tsx"), LoadingPage);
+const Account = onDemand(() => import("./account/account.tsx"), LoadingPage);
+const Administration = onDemand(() => import("./administration/pages.tsx"), LoadingPage);
 const SignIn = lazy(() => import("./sign-in/sign-in.tsx"));
 const SignUp = lazy(() => import("./sign-in/sign-up.tsx"));
-const Confirmed = lazy(() => import("./sign-in/confirmed.tsx"));
+const Confirmed = onDemand(() => import("./sign-in/confirmed.tsx"), LoadingPage);
 const SecondFactorDue = lazy(() => import("./sign-in/second-factor-due.tsx"));
 const Invited = lazy(() => import("./sign-in/invited.tsx"));
-const Models = lazy(() => import("./models/models.tsx"));
-const OneModel = lazy(() => import("./models/model-page.tsx"));
-const Requests = lazy(() => import("./requests/requests.tsx"));
-const Request = lazy(() => import("./requests/request.tsx"));
-const Playground = lazy(() => import("./playground/playground.tsx"));
-const Alerts = lazy(() => import("./alerts/alerts.tsx"));
-const Usage = lazy(() => import("./usage/usage.tsx"));
+const Models = onDemand(() => import("./models/models.tsx"), LoadingPage);
+const OneModel = onDemand(() => import("./models/model-page.tsx"), LoadingPage);
+const Requests = onDemand(() => import("./requests/requests.tsx"), LoadingPage);
+const Request = onDemand(() => import("./requests/request.tsx"), LoadingPage);
+const Playground = onDemand(() => import("./playground/playground.tsx"), LoadingPage);
+const Alerts = onDemand(() => import("./alerts/alerts.tsx"), LoadingPage);
+const Usage = onDemand(() => import("./usage/usage.tsx"), LoadingPage);
 const NotFound = lazy(() => import("./layout/not-found.tsx"));
 
 /** Root component: the pages of a session, or sign-in and sign-up. */
@@ -76,7 +77,7 @@ function Inside({ isDue }: { readonly isDue: boolean }) {
   return (
     <Shell>
       <Breakage path={path}>
-        <Suspense fallback={<Loading what="the page" shape="page" />}>
+        <Suspense fallback={<LoadingPage />}>
           <Switch>
             <Route path={PATHS.home} component={Overview} />
             <Route path={PATHS.keys} component={Keys} />

@@ -1,18 +1,19 @@
-import { lazy } from "react";
 import { Route, Switch } from "wouter";
+import { onDemand } from "../components/on-demand.tsx";
+import { LoadingPage } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
 import { Accounts } from "./accounts.tsx";
 import { Invitations } from "./invitations.tsx";
 import { Providers } from "./providers.tsx";
 import { Settings } from "./settings.tsx";
 
-const AdminKeys = lazy(() => import("./admin-keys.tsx"));
-const Roles = lazy(() => import("./roles.tsx"));
-const Receivers = lazy(() => import("../audit/receivers.tsx"));
-const Audit = lazy(() => import("../audit/audit.tsx"));
-const Teams = lazy(() => import("../teams/teams.tsx"));
-const Configuration = lazy(() => import("../configuration/configuration.tsx"));
-const Versions = lazy(() => import("../configuration/versions.tsx"));
+const AdminKeys = onDemand(() => import("./admin-keys.tsx"), LoadingPage);
+const Roles = onDemand(() => import("./roles.tsx"), LoadingPage);
+const Receivers = onDemand(() => import("../audit/receivers.tsx"), LoadingPage);
+const Audit = onDemand(() => import("../audit/audit.tsx"), LoadingPage);
+const Teams = onDemand(() => import("../teams/teams.tsx"), LoadingPage);
+const Configuration = onDemand(() => import("../configuration/configuration.tsx"), LoadingPage);
+const Versions = onDemand(() => import("../configuration/versions.tsx"), LoadingPage);
 
 /** All administration pages. Audit log, teams and configuration are separate chunks. */
 export default function AdministrationPages() {

@@ -1,8 +1,8 @@
-import { lazy, Suspense } from "react";
 import { type Named, SelectField } from "./field.tsx";
+import { onDemand } from "./on-demand.tsx";
 
 // Loaded on demand, because its code is half as large as a page's, and few lists are long enough to need it.
-const Combobox = lazy(async () => ({ default: (await import("./combobox.tsx")).Combobox }));
+const Combobox = onDemand(async () => ({ default: (await import("./combobox.tsx")).Combobox }), ChosenOnly);
 
 export type Choice = readonly [value: string, name: string];
 
@@ -36,32 +36,34 @@ export interface ChoiceSearch {
 export const MANY = 30;
 
 /** Field for one of several choices: a select, or with many choices a combobox with a search. */
-export function Choose({ choices, all, value, ...rest }: ChooseProps) {
+export function Choose({ choices, all, value, search, ...rest }: ChooseProps) {
   // Shows a value from a link even if it no longer exists or is not loaded yet.
   const isKnown = value === "" || choices.some(([choice]) => choice === value);
   const known: readonly Choice[] = isKnown ? choices : [[value, value], ...choices];
   const listed: readonly Choice[] = all === undefined ? known : [["", all], ...known];
-  const { placeholder, search, onChange, ...field } = rest;
-  const isFew = search === undefined && choices.length <= MANY;
-  const select = (
-    <SelectField {...field} value={value} onChange={(event) => onChange(event.target.value)}>
-      {all === undefined && value === "" && (
+  if (search !== undefined || choices.length > MANY)
+    return <Combobox {...rest} {...(search && { search })} choices={listed} value={value} />;
+  return <Select {...rest} choices={listed} value={value} />;
+}
+
+/** In place of the combobox while it is loaded: hundreds of options would take longer than the combobox. */
+function ChosenOnly({ search: _search, ...field }: Omit<ChooseProps, "all">) {
+  return <Select {...field} choices={field.choices.filter(([choice]) => choice === field.value)} />;
+}
+
+function Select({ choices, placeholder, onChange, ...field }: Omit<ChooseProps, "all" | "search">) {
+  return (
+    <SelectField {...field} onChange={(event) => onChange(event.target.value)}>
+      {field.value === "" && !choices.some(([choice]) => choice === "") && (
         <option value="" disabled>
           {placeholder}
         </option>
       )}
-      {/* While the combobox is loaded, the chosen one is enough: hundreds of options take longer than the combobox. */}
-      {(isFew ? listed : listed.filter(([choice]) => choice === value)).map(([choice, name]) => (
+      {choices.map(([choice, name]) => (
         <option key={choice} value={choice}>
           {name}
         </option>
       ))}
     </SelectField>
-  );
-  if (isFew) return select;
-  return (
-    <Suspense fallback={select}>
-      <Combobox {...rest} choices={listed} value={value} />
-    </Suspense>
   );
 }

@@ -55,6 +55,11 @@ export function Starting() {
   );
 }
 
+/** In place of a page whose code is loaded. */
+export function LoadingPage() {
+  return <Loading what="the page" shape="page" />;
+}
+
 /** Shape of the content that a placeholder replaces, so that the layout changes little when the content arrives. */
 type LoadingShape = "table" | "page" | "tiles" | "charts" | "columns" | "lines";
 

@@ -8,6 +8,7 @@ import { useAccount, useMay } from "../api/session.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { MorePages } from "../components/more.tsx";
+import { onDemand } from "../components/on-demand.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
 import { useSorting } from "../components/sorting.ts";
 import { Table } from "../components/table.tsx";
@@ -21,7 +22,10 @@ import { KEY_COLUMNS, type KeyColumn, KeyHead, KeyRow } from "./key-row.tsx";
 
 // Loaded when first needed, so that the list appears sooner.
 const CreateKey = lazy(() => import("./create-key.tsx"));
-const KeyFilters = lazy(() => import("./key-filters.tsx"));
+const KeyFilters = onDemand(
+  () => import("./key-filters.tsx"),
+  () => <div className="mb-4 h-11 sm:h-9" />,
+);
 
 /** Number of keys above which the search field is shown; also with keys of several owners. */
 const MANY = 10;
@@ -113,16 +117,14 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   return (
     <>
       {isLong && (
-        <Suspense fallback={<div className="mb-4 h-11 sm:h-9" />}>
-          <KeyFilters
-            searchText={searchText}
-            onSearch={setSearchText}
-            accountId={accountId}
-            onAccount={setAccountId}
-            sorting={sorting}
-            onSort={setSorting}
-          />
-        </Suspense>
+        <KeyFilters
+          searchText={searchText}
+          onSearch={setSearchText}
+          accountId={accountId}
+          onAccount={setAccountId}
+          sorting={sorting}
+          onSort={setSorting}
+        />
       )}
       {modelId !== "" && (
         <p className="mb-4 text-sm text-muted">
