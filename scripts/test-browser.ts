@@ -11,10 +11,12 @@ const BROWSER: Lanes = {
   long: new Set([
     "admin-keys",
     "alerts",
+    "density",
     "docs",
     "downloads",
     "end-users",
     "factors",
+    "forms",
     "look",
     "models",
     "not-found",

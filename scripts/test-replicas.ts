@@ -51,6 +51,7 @@ const REPLICAS: Lanes = {
     "restore-sqlite",
     "usage-speed",
     "valkey",
+    "without-postgres",
   ]),
 };
 

@@ -45,7 +45,7 @@ export function dayHistoryQuery(targets: readonly TargetNames[]) {
   });
 }
 
-/** Attempts of a target on the last 30 days of the reader's time zone. */
+/** Attempts of a target on the last 30 days of the reader's time zone. Refetched every minute. */
 export function monthHistoryQuery({ provider, name }: TargetNames) {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   return queryOptions({
@@ -53,5 +53,6 @@ export function monthHistoryQuery({ provider, name }: TargetNames) {
     queryFn: ({ signal }) =>
       models.listTargetHistory({ targets: [{ provider, name }], step: TargetHistoryStep.DAY, timeZone }, { signal }),
     staleTime: 60_000,
+    refetchInterval: 60_000,
   });
 }
