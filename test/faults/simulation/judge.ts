@@ -284,7 +284,7 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const hasBudget =
     hasBudgets(record.attributionLimits ?? {}) ||
     [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
-  const isClosed = call.state !== "ended" && (call.signal.aborted || call.outlived);
+  const isClosed = call.state !== "ended" && call.signal.aborted;
   const runsOn = hasBudget && call.isWhole && isClosed;
   const byTime = runsOn ? Infinity : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
   const generated = isServed ? 0 : byTime;
