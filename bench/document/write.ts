@@ -5,7 +5,10 @@ import { type Circumstances, PLOT_FILE, toMarkdown } from "./markdown.ts";
 import { replaceOverview } from "./overview.ts";
 import { plotCosts } from "./plot.ts";
 
-/** Writes a run as `docs/performance/README.md` and its plot, and the comparison of gateways into the README, below the project's folder. The document's path. */
+/**
+ * Writes a run as `docs/performance/README.md` with a plot, and its comparison of gateways into `README.md`, in the project's folder.
+ * Returns the path of the document.
+ */
 export function writeDocument(project: string, measured: Measurements, circumstances: Circumstances): string {
   const folder = join(project, "docs", "performance");
   mkdirSync(folder, { recursive: true });

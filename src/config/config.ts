@@ -185,7 +185,7 @@ export interface ModelConfig {
   /** The model's fastest rate for one choice. */
   readonly maxTokensPerSecond: number;
   /** Whether its provider generates on after the connection of a stream is closed. */
-  readonly runsOn: boolean;
+  readonly billsClosedStreams: boolean;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */

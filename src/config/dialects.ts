@@ -28,8 +28,8 @@ interface DialectDefaults {
   readonly embeddings: boolean;
   /** Price of writing to the prompt cache, as multiples of the input price: for minutes, and for an hour. */
   readonly cacheWrite: readonly [minutes: number, hour: number];
-  /** Whether its service generates on after the connection of a stream is closed, as `Preset.runsOn`. Default: it stops. */
-  readonly runsOn?: boolean;
+  /** Whether its service generates on after the connection of a stream is closed, as `Preset.billsClosedStreams`. Default: it stops. */
+  readonly billsClosedStreams?: boolean;
   /** Capabilities that its current models share; a model's entry states only differences. */
   readonly capabilities: CapabilitiesInput;
 }
@@ -96,7 +96,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
     credentialHeader: "authorization",
     embeddings: false,
     cacheWrite: [1, 1],
-    runsOn: true,
+    billsClosedStreams: true,
     capabilities: {
       ...USUAL,
       max_temperature: 1,
@@ -110,7 +110,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
     credentialHeader: "x-goog-api-key",
     embeddings: true,
     cacheWrite: [1, 1],
-    runsOn: true,
+    billsClosedStreams: true,
     capabilities: {
       ...USUAL,
       penalties: true,

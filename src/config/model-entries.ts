@@ -123,7 +123,7 @@ export function resolveModel({ id, model, provider, input, report }: ModelParts)
     maxOutputTokens,
     defaultMaxTokens,
     maxTokensPerSecond: model.max_tokens_per_second ?? preset?.maxTokensPerSecond ?? DEFAULT_MAX_TOKENS_PER_SECOND,
-    runsOn: preset?.runsOn ?? DIALECT_DEFAULTS[provider.dialect].runsOn ?? false,
+    billsClosedStreams: preset?.billsClosedStreams ?? DIALECT_DEFAULTS[provider.dialect].billsClosedStreams ?? false,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,

@@ -22,7 +22,7 @@ export interface Preset {
    * Whether the host generates on after the connection of a stream is closed. Source: the list of "Stream Cancellation" in OpenRouter's
    * documentation, November 2026.
    */
-  readonly runsOn?: boolean;
+  readonly billsClosedStreams?: boolean;
 }
 
 const openai = (baseUrl: string, credential: string, capabilities: Preset["capabilities"] = {}): Preset => ({
@@ -41,25 +41,25 @@ export const PRESETS = {
     dialect: "gemini",
     baseUrl: "https://generativelanguage.googleapis.com",
     credential: "GEMINI_API_KEY",
-    runsOn: true,
+    billsClosedStreams: true,
   },
   openai: openai("https://api.openai.com/v1", "OPENAI_API_KEY", { max_tokens_field: "max_completion_tokens" }),
   azure: { dialect: "openai", host: "azure", capabilities: { max_tokens_field: "max_completion_tokens" } },
   // Claude's Messages API takes pictures there only by their bytes ("Anthropic Claude Messages API" of the user guide).
-  bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false }, runsOn: true },
-  vertex: { dialect: "gemini", host: "vertex", runsOn: true },
+  bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false }, billsClosedStreams: true },
+  vertex: { dialect: "gemini", host: "vertex", billsClosedStreams: true },
   // It may choose a host that generates on.
-  openrouter: { ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"), runsOn: true },
+  openrouter: { ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"), billsClosedStreams: true },
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
   groq: {
     ...openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
-    runsOn: true,
+    billsClosedStreams: true,
   },
   // 422 for stream_options and other unknown fields; its name for seed is random_seed (mistralai/platform-docs-public#7,
   // avante-corp/avante.nvim#2347, posit-dev/chatlas#145).
   mistral: {
     ...openai("https://api.mistral.ai/v1", "MISTRAL_API_KEY", { stream_usage: false, seed: false }),
-    runsOn: true,
+    billsClosedStreams: true,
   },
   deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
   xai: openai("https://api.x.ai/v1", "XAI_API_KEY"),
@@ -70,10 +70,10 @@ export const PRESETS = {
     ...openai("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", { penalties: false }),
     maxTokensPerSecond: 5_000,
   },
-  perplexity: { ...openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"), runsOn: true },
+  perplexity: { ...openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"), billsClosedStreams: true },
   cohere: openai("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
   nvidia: openai("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
-  huggingface: { ...openai("https://router.huggingface.co/v1", "HF_TOKEN"), runsOn: true },
+  huggingface: { ...openai("https://router.huggingface.co/v1", "HF_TOKEN"), billsClosedStreams: true },
   // Ports are those of the servers' own documents.
   ollama: local(11_434),
   vllm: local(8_000),

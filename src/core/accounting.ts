@@ -199,7 +199,7 @@ export class CompletionAccounting {
   #toLostEntry({ prompt, sent, hasBudget, costMicroUsd, reservation }: Reserved): NewLedgerEntry {
     const model = this.#candidates[0]!;
     const { totalMs: elapsedMs } = model.timeouts;
-    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, isUnnoticed: false, unseen: undefined };
+    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, mayBillRest: false, unseen: undefined };
     const request = this.#request;
     const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_RECEIVED, outcome: undefined });
     const { requestId, completionId, entrance, principal, attribution } = this.#call;
@@ -392,7 +392,7 @@ export class CompletionAccounting {
     if (!hasBudget || this.#finishReason !== FinishReason.CONTENT_FILTER)
       return bookSeen(this.#answer, { prompt, hasBudget, sent, model, request });
     const elapsedMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
-    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, isUnnoticed: false, unseen: undefined };
+    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, mayBillRest: false, unseen: undefined };
     return bookUncounted(attempt, { request, prompt, hasBudget, seen: this.#answer, outcome: undefined });
   }
 
@@ -493,10 +493,10 @@ function bookUncounted(
     sent,
     progress,
     ...attempt
-  }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "isUnnoticed" | "unseen" | "usage">,
+  }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "mayBillRest" | "unseen" | "usage">,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  const { elapsedMs, isUnnoticed, unseen: later } = outcome ?? attempt;
+  const { elapsedMs, mayBillRest, unseen: later } = outcome ?? attempt;
   const answer = joinSizes(seen, later ?? NOTHING_RECEIVED);
   const usage = outcome?.usage ?? attempt.usage;
   if (usage !== undefined && isCount(usage, answer)) return bookUsage(usage, answer, { model, sent });
@@ -506,7 +506,7 @@ function bookUncounted(
   // Rejected tokens of a predicted answer are billed, and need no time.
   const each = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) + prompt.predictedBytes;
   // A caller with a budget could let a provider generate whole answers, again and again, and leave each time.
-  const generated = hasBudget && isUnnoticed ? Infinity : each * (request.choiceCount ?? 1);
+  const generated = hasBudget && mayBillRest ? Infinity : each * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
     completion: Math.max(received.completion, Math.min(generated, most.completion)),

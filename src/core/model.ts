@@ -90,7 +90,7 @@ export interface Model extends ListedModel {
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
   /** Whether the provider generates on after the connection of a stream is closed, and bills that. Default: it stops. */
-  readonly runsOn?: boolean | undefined;
+  readonly billsClosedStreams?: boolean | undefined;
   /** Uses that budgets reserve for tools whose uses the request does not bound. Default: such a request is refused under a budget. */
   readonly maxToolUses?: MaxToolUses | undefined;
   /** The options that may be sent to its provider. Undefined: all. */

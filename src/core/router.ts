@@ -63,9 +63,9 @@ export interface UncountedAttempt {
   readonly elapsedMs: number;
   /**
    * Whether the gateway has closed the connection and the provider may generate the whole answer nevertheless: it is not streamed, or the
-   * provider generates on (`Model.runsOn`).
+   * provider generates on (`Model.billsClosedStreams`).
    */
-  readonly isUnnoticed: boolean;
+  readonly mayBillRest: boolean;
   /** Whether content was emitted to core. */
   readonly committed: boolean;
   /** Received parts of the answer that were not emitted to core. */
@@ -91,8 +91,8 @@ export interface RemainderOutcome {
   readonly refused: boolean;
   /** From the start of the attempt to the end of reading. */
   readonly elapsedMs: number;
-  /** As `UncountedAttempt.isUnnoticed`, at the end of reading. */
-  readonly isUnnoticed: boolean;
+  /** As `UncountedAttempt.mayBillRest`, at the end of reading. */
+  readonly mayBillRest: boolean;
   /** Received parts of the answer that were not emitted to core. */
   readonly unseen: AnswerSize | undefined;
 }

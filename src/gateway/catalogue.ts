@@ -296,7 +296,7 @@ function toModel(model: ModelConfig, connected: Connected, { dialect, options }:
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     isWindowAssumed: model.sources.contextWindow === "assumed",
     maxTokensPerSecond: model.maxTokensPerSecond,
-    runsOn: model.runsOn,
+    billsClosedStreams: model.billsClosedStreams,
     hedge: model.hedge,
     interchangeable: model.interchangeable,
     options: options && new Set(options),

@@ -361,18 +361,18 @@ export class AttemptRun {
   #tellUncounted(running: RunningAttempt, usage?: Usage): void {
     const { model, call, translation, startedMs, limit, unseen, committed } = running;
     const isStream = this.#plan.mode === "stream" || translation.streamed;
-    const mayRunOn = !isStream || model.runsOn === true;
+    const billsRest = !isStream || model.billsClosedStreams === true;
     this.#call.uncounted({
       model,
       attempt: this.#call.attempts.at(-1)!,
       sent: translation.sent,
       progress: call.progress!,
       elapsedMs: limit.workEndedMs - startedMs,
-      isUnnoticed: limit.isOver && mayRunOn,
+      mayBillRest: limit.isOver && billsRest,
       committed,
       unseen: unseen?.size,
       usage,
-      remainder: limit.settles ? { outcome: outcomeOf(running, mayRunOn), giveUp: () => limit.giveUp() } : undefined,
+      remainder: limit.settles ? { outcome: outcomeOf(running, billsRest), giveUp: () => limit.giveUp() } : undefined,
     });
   }
 
@@ -533,10 +533,10 @@ interface AttemptNote {
 }
 
 /**
- * The rest of the answer until the provider call ends or `settle_ms` has passed. `mayRunOn`: whether the provider may generate on after its
+ * The rest of the answer until the provider call ends or `settle_ms` has passed. `billsRest`: whether the provider may generate on after its
  * connection is closed.
  */
-async function outcomeOf(attempt: RunningAttempt, mayRunOn: boolean): Promise<RemainderOutcome> {
+async function outcomeOf(attempt: RunningAttempt, billsRest: boolean): Promise<RemainderOutcome> {
   const { work, limit, committed } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
@@ -554,7 +554,7 @@ async function outcomeOf(attempt: RunningAttempt, mayRunOn: boolean): Promise<Re
     usage,
     refused,
     elapsedMs: limit.workEndedMs - attempt.startedMs,
-    isUnnoticed: limit.signal.aborted && mayRunOn,
+    mayBillRest: limit.signal.aborted && billsRest,
     unseen: unseen?.size ?? (answer !== undefined && "choices" in answer ? sizeOfChoices(answer.choices) : undefined),
   };
 }

@@ -81,7 +81,7 @@ describe("a provider with a preset", () => {
   });
 
   it("is known to generate on after a connection is closed where its host is", () => {
-    const runOn = PRESET_NAMES.filter((name) => (PRESETS[name] as Preset).runsOn === true);
+    const runOn = PRESET_NAMES.filter((name) => (PRESETS[name] as Preset).billsClosedStreams === true);
     expect(runOn).toEqual([
       "gemini",
       "bedrock",
@@ -92,12 +92,15 @@ describe("a provider with a preset", () => {
       "perplexity",
       "huggingface",
     ]);
-    const runsOn = (provider: object): boolean =>
+    const billsClosedStreams = (provider: object): boolean =>
       load({ p: { ...provider, api_keys: [KEY] } }, { m: { provider: "p", upstream_model: "m-1" } }).models.at(-1)!
-        .runsOn;
-    expect([runsOn({ preset: "groq" }), runsOn({ preset: "bedrock", region: "us-east-1" })]).toEqual([true, true]);
+        .billsClosedStreams;
+    expect([
+      billsClosedStreams({ preset: "groq" }),
+      billsClosedStreams({ preset: "bedrock", region: "us-east-1" }),
+    ]).toEqual([true, true]);
     const dialects = ["anthropic", "bedrock-converse", "gemini", "openai", "openai-responses"];
-    expect(dialects.filter((dialect) => runsOn({ dialect }))).toEqual(["bedrock-converse", "gemini"]);
+    expect(dialects.filter((dialect) => billsClosedStreams({ dialect }))).toEqual(["bedrock-converse", "gemini"]);
   });
 
   it("has the list prices of its host", () => {

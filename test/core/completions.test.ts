@@ -840,7 +840,7 @@ describe("an attempt that ended without the provider's count", () => {
     [
       "all that it may have generated, a stream of a provider that generates on",
       "read",
-      { runsOn: true },
+      { billsClosedStreams: true },
       false,
       8_000,
     ],

@@ -44,6 +44,9 @@ export function keyListQuery(view: KeyView, limit = PAGE) {
   });
 }
 
+/** Longest text that the server searches for. */
+export const MAX_FIND = 200;
+
 /** The latest keys of an account (empty: all in view) with all words of a text, for a field or the palette. */
 export function foundKeysQuery(accountId: string, find: string, limit: number) {
   return queryOptions({

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
-import { foundKeysQuery, keyQuery } from "../api/keys.ts";
+import { foundKeysQuery, keyQuery, MAX_FIND } from "../api/keys.ts";
 import { useOwnerNames } from "../api/owners.ts";
 import { useAccount, useMay } from "../api/session.ts";
 import { NO_CALLER, NO_VALID_KEY } from "../format/callers.ts";
@@ -21,7 +21,7 @@ export function KeyField({ value, accountId, onChange }: KeyFieldProps) {
   const [text, setText] = useState("");
   const shownId = useShownAccount(accountId);
   const toChoice = useToChoice(shownId);
-  const chosen = useChosenKey(value);
+  const chosen = useKeyChoice(value, accountId);
   const { data: latest } = useQuery(foundKeysQuery(shownId, "", MANY));
   const find = useSettled(text).trim().slice(0, MAX_FIND);
   const search = useQuery(foundKeysQuery(shownId, find, MANY));
@@ -30,13 +30,12 @@ export function KeyField({ value, accountId, onChange }: KeyFieldProps) {
     ...(latest?.keys ?? []).map(toChoice),
   ];
   const found = (search.data?.keys ?? []).map(toChoice);
-  const known = [...(chosen === undefined ? [] : [toChoice(chosen)]), ...listed, ...found];
   return (
     <Choose
       label="Key"
       value={value}
       all="All keys"
-      choices={[...new Map(known)]}
+      choices={[...new Map([...listed, ...chosen, ...found])]}
       {...(latest !== undefined &&
         latest.nextPageToken !== "" && {
           search: {
@@ -53,17 +52,10 @@ export function KeyField({ value, accountId, onChange }: KeyFieldProps) {
 
 /** Returns the choice of the filtered key, for its chip; none for an empty value or before the key is loaded. */
 export function useKeyChoice(value: string, accountId: string): readonly Choice[] {
-  const chosen = useChosenKey(value);
+  const { data: chosen } = useQuery({ ...keyQuery(value), enabled: value !== "" && value !== NO_CALLER });
   const toChoice = useToChoice(useShownAccount(accountId));
   if (value === NO_CALLER) return [[NO_CALLER, NO_VALID_KEY]];
   return chosen === undefined ? [] : [toChoice(chosen)];
-}
-
-/** Longest text that the server searches for. */
-const MAX_FIND = 200;
-
-function useChosenKey(value: string): Key | undefined {
-  return useQuery({ ...keyQuery(value), enabled: value !== "" && value !== NO_CALLER }).data;
 }
 
 function useShownAccount(accountId: string): string {

@@ -1,9 +1,9 @@
 import { type ComponentType, useEffect, useState } from "react";
 
 /**
- * A component whose code is loaded when it is first shown; until then `Placeholder`, with the same properties, is in its place. It fails
- * like a component if the code cannot be loaded. Not `lazy` of React, which keeps a placeholder for 300 ms once it has appeared: so long
- * a page would not even ask for its data.
+ * A component whose code is loaded when it is first shown. Until then `Placeholder` is shown, with the same properties. If the code cannot
+ * be loaded, rendering throws. Used in place of React's `lazy`, which shows a placeholder for at least 300 ms: a page would request its
+ * data that much later.
  */
 export function onDemand<P extends object>(
   load: () => Promise<{ readonly default: ComponentType<P> }>,

@@ -1,3 +1,4 @@
+import { MAX_FIND } from "../api/keys.ts";
 import { ownerChoices, useOwners } from "../api/owners.ts";
 import { useAccount } from "../api/session.ts";
 import { Choose } from "../components/choose.tsx";
@@ -22,7 +23,7 @@ export default function KeyFilters(props: KeyFiltersProps) {
   const owners = useOwners();
   return (
     <div className="mb-4 grid gap-3 sm:grid-cols-[20rem_14rem_17rem]">
-      <SearchField label="Find a key" maxLength={200} value={searchText} onChange={onSearch} />
+      <SearchField label="Find a key" maxLength={MAX_FIND} value={searchText} onChange={onSearch} />
       {owners.length > 1 && (
         <Choose
           label="Owner"

@@ -18,7 +18,7 @@ import {
 import { useLocation } from "wouter";
 import { accountsQuery } from "../api/accounts.ts";
 import { readFailure } from "../api/failure.ts";
-import { foundKeysQuery } from "../api/keys.ts";
+import { foundKeysQuery, MAX_FIND } from "../api/keys.ts";
 import { mayWrite, useAccount, usePermissions, useSignOut } from "../api/session.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { Alert } from "../components/alert.tsx";
@@ -156,7 +156,7 @@ const FOUND_KEYS = 50;
 function useFindable(query: string): { readonly findable: Findable; readonly isSearching: boolean } {
   const account = useAccount();
   const permissions = usePermissions();
-  const text = query.trim().slice(0, 200);
+  const text = query.trim().slice(0, MAX_FIND);
   const find = useSettled(text);
   const found = useQuery({ ...foundKeysQuery("", find, FOUND_KEYS), enabled: find !== "" });
   const keys = found.data?.keys;

@@ -285,8 +285,8 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
     hasBudgets(record.attributionLimits ?? {}) ||
     [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
   const isClosed = call.state !== "ended" && call.signal.aborted;
-  const runsOn = hasBudget && call.isWhole && isClosed;
-  const byTime = runsOn ? Infinity : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
+  const billsRest = hasBudget && call.isWhole && isClosed;
+  const byTime = billsRest ? Infinity : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
   const generated = isServed ? 0 : byTime;
   const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxOutputTokens ?? 0);
   const tokens = { prompt: hasBudget ? SENT_BYTES : promptTokens, completion, cached: 0 };
