@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => site?.close());
 
 describe("an unknown URL", () => {
-  it.each(["/nonsense", "/keys/a", "/admin/nothing", "/a/b/c"])(
+  it.each(["/nonsense", "/keys/a/b", "/admin/nothing", "/a/b/c"])(
     "shows an error page at %s, with status 404",
     async (path) => {
       const { page } = visit;
