@@ -409,8 +409,8 @@ export class AdmissionControl {
     }
     if (!isRead) return;
     for (const holding of [key, account, process]) {
-      holding.arrivingBytes += sign * bytes;
-      holding.heldBytes += sign * bytes;
+      if (sign > 0) holding.arrives(bytes);
+      else holding.arrives(0, bytes);
     }
   }
 

@@ -2,13 +2,20 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/failure.ts";
 import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 
+/**
+ * Largest share of a limit that one body counts: a single body always fits, two that are larger than the limit do not, and bodies of
+ * other callers fit beside it, however slowly it arrives.
+ */
+const BODY_SHARE = 0.6;
+
 /** Slots and bytes held by the calls of a key family, an account or the process. */
 export class Holding {
   /** Limit of bytes of arriving bodies, and of large answers. A single body or answer may exceed it. */
   readonly maxBytes: number;
+  readonly #maxBodyBytes: number;
   /** Slots in use. */
   calls = 0;
-  /** Bytes of bodies that are being received: the declared length, or the received bytes. */
+  /** Bytes of bodies that are being received: the declared length, or the received bytes, at most BODY_SHARE of the limit for each. */
   arrivingBytes = 0;
   /** Bytes of large answers, from before their providers are asked until they are sent. */
   answerBytes = 0;
@@ -25,11 +32,12 @@ export class Holding {
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
+    this.#maxBodyBytes = Math.floor(maxBytes * BODY_SHARE);
   }
 
-  /** Whether `bytes` more fit, with `own` bytes of the same body counted already. */
+  /** Whether a body of `bytes` fits, `own` of which are counted already. */
   fits(bytes: number, own = 0): boolean {
-    return this.arrivingBytes === own || this.arrivingBytes + bytes <= this.maxBytes;
+    return this.arrivingBytes + this.#counted(bytes) - this.#counted(own) <= this.maxBytes;
   }
 
   /** Whether another large answer fits. */
@@ -37,11 +45,15 @@ export class Holding {
     return this.answerBytes === 0 || this.answerBytes + bytes <= this.maxBytes;
   }
 
-  /** Adds calls and bytes of arriving bodies. */
-  count(calls: number, bytes: number): void {
-    this.calls += calls;
-    this.arrivingBytes += bytes;
-    this.heldBytes += bytes;
+  /** Counts an arriving body of `bytes`, `own` of which are counted already. */
+  arrives(bytes: number, own = 0): void {
+    this.arrivingBytes += this.#counted(bytes) - this.#counted(own);
+    this.heldBytes += bytes - own;
+  }
+
+  /** Ends the arrival of a body of `bytes`, which the call still holds. */
+  arrived(bytes: number): void {
+    this.arrivingBytes -= this.#counted(bytes);
   }
 
   /** Adds bytes of a large answer. */
@@ -60,6 +72,10 @@ export class Holding {
   /** Whether this holding can be removed. */
   isIdle(nowMs: number): boolean {
     return this.calls === 0 && this.waitingBytes === 0 && this.debtMs <= 0 && nowMs - this.seenMs > 1_000;
+  }
+
+  #counted(bodyBytes: number): number {
+    return Math.min(bodyBytes, this.#maxBodyBytes);
   }
 }
 
@@ -110,28 +126,28 @@ export class Slot {
     this.sinceMs = ports.clock.monotonic();
     this.#ports = ports;
     this.#bytes = bytes ?? STEP_BYTES;
-    this.#count(1, this.#bytes);
+    for (const holding of this.#holdings) {
+      holding.calls += 1;
+      holding.arrives(this.#bytes);
+    }
   }
 
   /** Records received bytes of the body. Throws `rate_limited` or `overloaded` when they exceed a limit. */
   received(bytes: number): void {
     if (bytes <= this.#bytes) return;
     const more = Math.ceil((bytes - this.#bytes) / STEP_BYTES) * STEP_BYTES;
-    const { key, account, process } = this.holders;
-    const fits = [key, account, process].every((holding) => holding.fits(more, this.#bytes));
-    if (!fits) throw this.#ports.noRoom(this.holders, more);
-    this.#bytes += more;
-    this.#count(0, more);
+    const all = this.#bytes + more;
+    if (!this.#holdings.every((holding) => holding.fits(all, this.#bytes)))
+      throw this.#ports.noRoom(this.holders, more);
+    for (const holding of this.#holdings) holding.arrives(all, this.#bytes);
+    this.#bytes = all;
   }
 
   /** Call it when the body was parsed, or is not read any further. */
   arrived(): void {
     if (this.#hasArrived) return;
     this.#hasArrived = true;
-    const { key, account, process } = this.holders;
-    key.arrivingBytes -= this.#bytes;
-    account.arrivingBytes -= this.#bytes;
-    process.arrivingBytes -= this.#bytes;
+    for (const holding of this.#holdings) holding.arrived(this.#bytes);
   }
 
   /**
@@ -139,10 +155,8 @@ export class Slot {
    * ANSWER_SHARE of the process's limit. Throws `rate_limited` or `overloaded` when it exceeds a limit.
    */
   holdAnswer(expectedBytes: number): void {
-    const { key, account, process } = this.holders;
-    const bytes = Math.min(expectedBytes, process.maxBytes * ANSWER_SHARE);
-    const holdings = [key, account, process];
-    if (!holdings.every((holding) => holding.fitsAnswer(bytes)))
+    const bytes = Math.min(expectedBytes, this.holders.process.maxBytes * ANSWER_SHARE);
+    if (!this.#holdings.every((holding) => holding.fitsAnswer(bytes)))
       throw this.#ports.noRoom(this.holders, bytes, "answers");
     this.#countAnswer(bytes);
   }
@@ -206,22 +220,18 @@ export class Slot {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.arrived();
-    const { key, account, process } = this.holders;
-    for (const holding of [key, account, process]) holding.end(this.#bytes, this.#answerBytes);
+    for (const holding of this.#holdings) holding.end(this.#bytes, this.#answerBytes);
     if (this.#waits > 0) this.#ports.idle(-1);
     this.#ports.ended();
   }
 
   #countAnswer(bytes: number): void {
-    const { key, account, process } = this.holders;
     this.#answerBytes += bytes;
-    for (const holding of [key, account, process]) holding.countAnswer(bytes);
+    for (const holding of this.#holdings) holding.countAnswer(bytes);
   }
 
-  #count(calls: number, bytes: number): void {
+  get #holdings(): readonly Holding[] {
     const { key, account, process } = this.holders;
-    key.count(calls, bytes);
-    account.count(calls, bytes);
-    process.count(calls, bytes);
+    return [key, account, process];
   }
 }

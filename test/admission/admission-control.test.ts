@@ -350,12 +350,31 @@ describe("admission", () => {
       const first = slot({ bytes: "chunked" });
       first.received(40 * MIB);
       const second = slot({ bytes: "chunked" });
-      second.received(4 * MIB);
-      expect(reasonOf(() => second.received(9 * MIB))).toMatchObject({ code: "rate_limited" });
+      second.received(15 * MIB);
+      expect(reasonOf(() => second.received(24 * MIB))).toMatchObject({ code: "rate_limited" });
       second.end();
       // A single body always may arrive.
       first.received(60 * MIB);
     });
+
+    it.each([
+      ["of the account", { key: 8 * MIB, account: 16 * MIB, process: 64 * MIB, held: 1e12 }, "only"],
+      ["of the process", { key: 4 * MIB, account: 8 * MIB, process: 16 * MIB, held: 1e12 }, "other"],
+    ])(
+      "of one body beyond the limits %s leave room for smaller ones, and not for another like it",
+      async (_, bytes, account) => {
+        admission = create({ arrivingBytes: bytes });
+        const large = slot({ key: "large", account: "only", bytes: 31 * MIB });
+        for (const key of ["a", "b"]) slot({ key, account, bytes: MIB }).arrived();
+        const waiting = enter({ key: "second", account, bytes: 31 * MIB });
+        await endTurn();
+        expect(admission.state().waiting).toBe(1);
+        slot({ key: "c", account, bytes: MIB });
+        large.arrived();
+        await turns(2, 100);
+        expect(await outcome(waiting.entered)).toBe("slot");
+      },
+    );
 
     it("of large answers are limited together until the call ends, and keep no request of the key waiting", () => {
       const first = slot({ bytes: 1000 });
