@@ -20,6 +20,8 @@ export interface ScenarioReply extends Tally {
   readonly latenciesMs: readonly number[];
   /** From the first call to the last answer. */
   readonly elapsedMs: number;
+  /** Right answers and refusals within the seconds in which calls began; of a burst all of them. */
+  readonly inTime: Pick<Tally, "answers" | "refused">;
 }
 
 /** Delay of the first scheduled call, so that it is not late. */
@@ -47,10 +49,14 @@ async function run(request: ScenarioRequest): Promise<ScenarioReply> {
   tally = emptyTally();
   latenciesMs = [];
   const startedMs = nowMs();
+  let inTime: ScenarioReply["inTime"] | undefined;
+  const timer =
+    request.kind === "burst" ? undefined : setTimeout(() => (inTime = { ...tally }), request.seconds * 1000);
   if (request.kind === "open") await openLoop(request);
   else if (request.kind === "closed") await closedLoop(request);
   else await Promise.all(Array.from({ length: request.connections }, () => callOnce(connection(), nowMs())));
-  return { ...tally, latenciesMs, elapsedMs: nowMs() - startedMs };
+  clearTimeout(timer);
+  return { ...tally, latenciesMs, elapsedMs: nowMs() - startedMs, inTime: inTime ?? tally };
 }
 
 function connection(): Connection {
