@@ -53,7 +53,6 @@ if (values.world !== undefined && !/^\d{1,9}$/.test(values.world)) {
 const folder = await mkdtemp(join(tmpdir(), "parley-faults-"));
 const report = join(folder, "figures.jsonl");
 process.env["PARLEY_FAULTS_REPORT"] = report;
-if (values.long) process.env["PARLEY_FAULTS_LONG"] = "1";
 // A fixed seed in CI; a random one for a long run.
 const seed = values.seed ?? (values.long ? String(Math.floor(Math.random() * 1e9)) : undefined);
 if (seed !== undefined) process.env["PARLEY_FAULTS_SEED"] = seed;

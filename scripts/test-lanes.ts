@@ -33,8 +33,12 @@ export function readLaneArguments(given: readonly string[]): LaneArguments {
   return end < 0 ? { words: rest, isLong } : { words: rest.slice(0, end), isLong, flags: rest.slice(end) };
 }
 
-/** Runs the files of a folder: the lanes beside each other, then those that run alone. Prints the failures after each. */
+/**
+ * Runs the files of a folder, with `PARLEY_TESTS_LONG=1` if it is long: the lanes beside each other, then those that run alone. Prints
+ * the failures after each.
+ */
 export async function runLanes(lanes: Lanes, { words, isLong, flags = [] }: LaneArguments): Promise<void> {
+  if (isLong) process.env["PARLEY_TESTS_LONG"] = "1";
   const nameOf = (file: string): string => basename(file, ".test.ts");
   const files = globSync(`${lanes.folder}/**/*.test.ts`).filter((file) =>
     words.length === 0 ? isLong || !lanes.long.has(nameOf(file)) : words.some((word) => file.includes(word)),

@@ -16,7 +16,7 @@ import { UNLIMITED } from "../support/unlimited.ts";
 import type { Attack } from "./admission/attacker.ts";
 import { BODY, CREATE, MIB } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 /** Latencies below this cannot be distinguished on a shared machine. */
 const NOISE_MS = 50;

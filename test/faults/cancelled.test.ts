@@ -12,7 +12,7 @@ import { callGrpc } from "../entrances/scenarios/grpc-client.ts";
 import { Chance } from "./simulation/chance.ts";
 import { startCountingUpstream } from "./support/counting-upstream.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 import { createKey } from "../support/cli.ts";
 
 /*

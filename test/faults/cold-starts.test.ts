@@ -9,7 +9,7 @@ import { createDatabase } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const STARTS = scale(5, 50);
 const REPLICAS = 3;

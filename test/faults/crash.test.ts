@@ -13,7 +13,7 @@ import { says } from "../support/scripted-upstream.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 
 const CALLERS = 16;
 /** Upper bound of the random time between the first end that a caller received and the SIGKILL. */

@@ -10,7 +10,7 @@ import { beginStream, END_EVENTS, localModel, startUpstream, textEvent } from ".
 import { type Product, startProduct } from "../support/product.ts";
 import { figure } from "./support/figures.ts";
 import { readLedger } from "./support/ledger.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 
 const STREAMS = scale(200, 1_000);

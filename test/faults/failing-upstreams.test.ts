@@ -4,7 +4,7 @@ import { findFreePort } from "../support/free-port.ts";
 import { makeHome, type Product, type ProductOptions, startProduct } from "../support/product.ts";
 import { answerJson, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { postChat } from "../support/post-json.ts";
 

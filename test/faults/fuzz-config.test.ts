@@ -10,7 +10,7 @@ import { Findings } from "./fuzz/findings.ts";
 import { STACK_TRACE } from "./fuzz/product-under-test.ts";
 import { randomOf } from "./fuzz/random.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const COUNT = scale(20_000, 200_000);
 const BY_PROGRAM = scale(5, 300);

@@ -7,7 +7,7 @@ import { damagedConnection, grpcInput, readInput, writeInput } from "./fuzz/grpc
 import { noteLog, type ProductUnderTest, startProductUnderTest } from "./fuzz/product-under-test.ts";
 import { randomOf } from "./fuzz/random.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const COUNT = scale(20_000, 300_000);
 const CALLERS = 32;

@@ -9,7 +9,7 @@ import { type SseInput, sseInput } from "./fuzz/sse-inputs.ts";
 import { describe as inWords, isSame, type Reading, readFrom, readPieces } from "./fuzz/sse-reading.ts";
 import { type DialectName, sampleStreams, STREAM_DIALECTS } from "./fuzz/sse-streams.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const COUNT = scale(20_000, 1_000_000);
 const ON_SOCKETS = scale(500, 20_000);

@@ -4,7 +4,7 @@ import { ENTRY_OF_4_KIB, NEWEST_ENTRY, rememberedHeader, REQUEST } from "./hosti
 import { dataFrame, grpcHeaders, grpcMessage, headerBlock, headersFrame, RawHttp2, TYPE } from "./hostile/raw-http2.ts";
 import { CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 /*
  * Callers without a key open calls that they never complete, or whose headers expand a hundredfold. Other requests are

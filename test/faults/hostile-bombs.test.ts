@@ -16,7 +16,7 @@ import {
 } from "./hostile/raw-http2.ts";
 import { BODY, CHAT, CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale } from "./support/scale.ts";
+import { scale } from "../support/scale.ts";
 
 const INFLATED = scale(64, 1024) * MIB;
 const AT_ONCE = scale(4, 16);

@@ -5,7 +5,7 @@ import { HAS_NGINX, startNginx } from "./hostile/nginx.ts";
 import { AMBIGUITIES, SMUGGLED_PATH } from "./hostile/smuggling.ts";
 import { BODY, CHAT, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale } from "./support/scale.ts";
+import { scale } from "../support/scale.ts";
 
 /** Longer than a connection stays open after a refusal. */
 const CLOSED_MS = 8_000;

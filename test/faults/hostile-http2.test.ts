@@ -13,7 +13,7 @@ import {
 } from "./hostile/raw-http2.ts";
 import { CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 /** Longest duration of a flood. */
 const CLOSED_MS = 1000;

@@ -8,7 +8,7 @@ import { callBlock, REQUEST } from "./hostile/floods.ts";
 import { dataFrame, grpcMessage, headersFrame, INITIAL_WINDOW_SIZE, RawHttp2, TYPE } from "./hostile/raw-http2.ts";
 import { MIB } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 import { postChat } from "../support/post-json.ts";
 
 /** 300 MB. Kernel buffers on loopback hold about 8 MB, so smaller answers would test nothing. */

@@ -5,7 +5,7 @@ import { RawHttp2 } from "./hostile/raw-http2.ts";
 import { MIB, startTarget, type Target } from "./hostile/target.ts";
 import { SLOW_KINDS, type SlowClient } from "./hostile/slow.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const SLOW_CLIENTS = scale(500, 4_000);
 const GONE_MS = 15_000;

@@ -8,7 +8,7 @@ import { flood, FLOODS } from "./hostile/floods.ts";
 import { SLOW_KINDS, type SlowClient, type SlowKind } from "./hostile/slow.ts";
 import { MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const GONE_MS = 15_000;
 const DRIP_MS = 500;

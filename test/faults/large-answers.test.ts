@@ -13,7 +13,7 @@ import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { MIB } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 const CALLS = 64;
 const PICTURE = Buffer.alloc(25 * MIB * 0.75, 7).toString("base64");

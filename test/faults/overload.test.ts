@@ -9,7 +9,7 @@ import { type Processes, startProcesses } from "./overload/processes.ts";
 import type { Outcome, Phase } from "./overload/generator.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 import { postChat } from "../support/post-json.ts";
 
 /**

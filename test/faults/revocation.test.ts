@@ -9,7 +9,7 @@ import { type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { ConsoleCaller } from "./support/console.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 /** Documented time until a change of a key takes effect. */
 const PROMISED_MS = 5_000;

@@ -19,7 +19,7 @@ import { makeHome, type Product, type ProductOptions, startProduct } from "../su
 import { UNLIMITED } from "../support/unlimited.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
-import { scale, timeLimit } from "./support/scale.ts";
+import { scale, timeLimit } from "../support/scale.ts";
 
 /** Longer than a front's PING interval: Node cannot send PINGs on a connection that has received GOAWAY. */
 const STREAM_MS = scale(25_000, 60_000);

@@ -11,7 +11,7 @@ import { startRedis } from "../support/redis.ts";
 import { type Act, says } from "../support/scripted-upstream.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 
 const REPLICAS = 3;
 /** Replicas restart in rotation. */

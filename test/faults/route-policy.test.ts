@@ -18,7 +18,7 @@ import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } fr
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
 import { MODEL, type ObjectOwner, RELEASED, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
-import { timeLimit } from "./support/scale.ts";
+import { timeLimit } from "../support/scale.ts";
 
 let world: RoutesWorld;
 let grpc: Client;

@@ -11,7 +11,7 @@ import { Planted } from "./secrets/planted.ts";
 import { ask, plantCredentials, plantGrpc, plantRequests } from "./secrets/requests.ts";
 import { openScene, type Scene } from "./secrets/scene.ts";
 import { figure } from "./support/figures.ts";
-import { timeLimit } from "./support/scale.ts";
+import { timeLimit } from "../support/scale.ts";
 
 const planted = new Planted();
 const artefacts = new Map<string, string>();

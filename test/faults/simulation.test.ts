@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Breach } from "./simulation/watch.ts";
 import { World } from "./simulation/world.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 
 /*
  * Runs core, router, limits, key cache and ledger of several processes, connected as in the gateway, on a fake clock,

@@ -11,7 +11,7 @@ import { soakConfig } from "./soak/plan.ts";
 import { startSoakTraffic } from "./soak/traffic.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 
 /** Period over which memory is compared. */
 const MEASURED_MS = scale(120, 3_600) * 1_000;

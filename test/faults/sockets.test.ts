@@ -3,7 +3,7 @@ import { drawCallerPlan } from "./sockets/caller-plan.ts";
 import type { Difference } from "./sockets/judge.ts";
 import { runSockets } from "./sockets/run.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 
 /*
  * The product as a process, with official clients and raw sockets as callers, and providers with every kind of fault.

@@ -7,7 +7,7 @@ import { localModel } from "../product/support/upstream.ts";
 import { startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
-import { scale, seed, timeLimit } from "./support/scale.ts";
+import { scale, seed, timeLimit } from "../support/scale.ts";
 
 /*
  * The product as a process and a provider that also sends unsolicited responses. The answer repeats the unique text of

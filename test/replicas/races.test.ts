@@ -5,6 +5,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { launchRedis, type RedisServer } from "../support/redis.ts";
+import { scale } from "../support/scale.ts";
 import {
   type Backing,
   type Deployment,
@@ -16,8 +17,8 @@ import {
 import { HeldCalls } from "./support/held-calls.ts";
 
 /** Rounds of a limit of a key in several replicas; less where the same code decides with fewer parties. */
-const ROUNDS = 50;
-const FEWER_ROUNDS = 15;
+const ROUNDS = scale(10, 50);
+const FEWER_ROUNDS = scale(5, 15);
 const REQUESTS = 200;
 const ADMITTED = 50;
 /** One in fifty may be refused although the limit was not reached. */

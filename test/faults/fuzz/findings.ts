@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { figure } from "../support/figures.ts";
-import { seed } from "../support/scale.ts";
+import { seed } from "../../support/scale.ts";
 
 /** Maximum number of described findings; one error is often found thousands of times. */
 const MAX_DESCRIBED = 10;

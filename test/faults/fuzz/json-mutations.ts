@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { jsonObject } from "../../properties/json-text.ts";
-import { seed } from "../support/scale.ts";
+import { seed } from "../../support/scale.ts";
 import { type JsonTree, writeTree } from "./json-tree.ts";
 import type { Random } from "./random.ts";
 

@@ -1,4 +1,4 @@
-import { seed } from "../support/scale.ts";
+import { seed } from "../../support/scale.ts";
 
 /** Pseudo-random numbers from a seed (mulberry32). */
 export class Random {

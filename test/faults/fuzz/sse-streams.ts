@@ -21,7 +21,7 @@ import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/dial
 import { readScenarios } from "../../product/support/fixtures.ts";
 import { answers, type AnswerShape } from "../../properties/answers.ts";
 import { encodeResponseEvents } from "../../support/responses-wire.ts";
-import { seed } from "../support/scale.ts";
+import { seed } from "../../support/scale.ts";
 
 /** The stream reader of one dialect, and its end markers. */
 export interface StreamDialect {

@@ -1,5 +1,5 @@
 import { appendFileSync } from "node:fs";
-import { seed } from "./scale.ts";
+import { seed } from "../../support/scale.ts";
 
 /** A counted or measured value, with its bounds. */
 export interface Figure {
