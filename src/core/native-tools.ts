@@ -64,7 +64,7 @@ export function toolsInParts(messages: Messages, dialect: string): readonly Nati
       if (kind.case === "toolResult") return toolsIn(kind.value.parts);
       return kind.case === "native" && kind.value.dialect === dialect ? toolsOfPart(kind.value) : [];
     });
-  return messages.flatMap(({ parts }) => (parts.some(mayHaveTools) ? toolsIn(parts) : []));
+  return messages.filter(({ parts }) => parts.some(mayHaveTools)).flatMap(({ parts }) => toolsIn(parts));
 }
 
 /** Whether a request has tools of a provider at any place. */

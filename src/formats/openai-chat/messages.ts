@@ -27,10 +27,10 @@ const ROLES = {
  * which iterates over all fields, would cost more than the rest. The compiler reports a missing field.
  */
 
-/** Converts a message of the OpenAI format. `path`: its place in the request, for errors. */
-export function toMessage(message: ChatMessage, path: string): Message {
-  const parts = toParts(message, path);
-  const mark = toCacheMark(message.cache_control, path);
+/** Converts a message of the OpenAI format. `index`: its place in the request, for errors. */
+export function toMessage(message: ChatMessage, index: number): Message {
+  const parts = toParts(message, index);
+  const mark = message.cache_control == null ? undefined : toCacheMark(message.cache_control, pathOf(index));
   const marked = mark && parts.findLast(({ kind }) => kind.case !== "reasoning" && !isBlankText(kind));
   if (marked !== undefined) marked.cacheMark = mark;
   const out: Message = { $typeName: "parley.v1.Message", role: ROLES[message.role], parts };
@@ -38,10 +38,12 @@ export function toMessage(message: ChatMessage, path: string): Message {
   return out;
 }
 
+const pathOf = (index: number): string => `messages[${index}]`;
+
 const isBlankText = (kind: Part["kind"]): boolean => kind.case === "text" && kind.value.trim() === "";
 
-function toParts(message: ChatMessage, path: string): Part[] {
-  const content = toContent(message, path);
+function toParts(message: ChatMessage, index: number): Part[] {
+  const content = toContent(message, index);
   if (message.role === "tool") {
     const toolCallId = message.tool_call_id ?? "";
     return [
@@ -103,15 +105,15 @@ function sign(parts: Part[], signature: string): void {
   else text.signature = signature;
 }
 
-function toContent({ content, images, audio }: ChatMessage, path: string): Part[] {
+function toContent({ content, images, audio }: ChatMessage, index: number): Part[] {
   const parts: Part[] =
     typeof content === "string"
       ? content === ""
         ? []
         : [toPart({ case: "text", value: content })]
-      : (content ?? []).map((part, index) => toContentPart(part, `${path}.content[${index}]`));
+      : (content ?? []).map((part, at) => toContentPart(part, `${pathOf(index)}.content[${at}]`));
   // Images of an earlier answer are sent back beside its text.
-  images?.forEach((image, index) => parts.push(toContentPart(image, `${path}.images[${index}]`)));
+  images?.forEach((image, at) => parts.push(toContentPart(image, `${pathOf(index)}.images[${at}]`)));
   if (audio != null) parts.push(toPart({ case: "audio", value: create(AudioSchema, { id: audio.id }) }));
   return parts;
 }

@@ -73,9 +73,7 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
     $typeName: "parley.v1.CompletionRequest",
     model: chat.model,
     // One more than core's limit is enough for core to refuse the request.
-    messages: chat.messages
-      .slice(0, MAX_MESSAGES + 1)
-      .map((message, index) => toMessage(message, `messages[${index}]`)),
+    messages: chat.messages.slice(0, MAX_MESSAGES + 1).map(toMessage),
     stopSequences: [],
     fallbackModels: [],
     modalities: [],

@@ -1,6 +1,7 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { CacheMark, NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../core/provider.ts";
+import type { Place } from "../wire/block-turns.ts";
 import { toDurationText } from "../wire/duration.ts";
 import { parsed } from "../wire/json.ts";
 import type { ToolCallIds } from "../wire/tool-call-ids.ts";
@@ -120,6 +121,7 @@ export interface TranslationContext {
   readonly log: TranslationLog;
   readonly marks: CacheMarks;
   readonly ids: ToolCallIds;
+  readonly place: Place;
 }
 
 const isList = <T>(value: readonly T[] | null): value is readonly T[] => Array.isArray(value);

@@ -14,37 +14,38 @@ import type { Block, ContentBlock, RedactedThinkingBlock, TextBlock, ThinkingBlo
 export function toMessages(context: TranslationContext): Conversation<Block, TextBlock> {
   return toConversation<Block, TextBlock>(context, {
     ...KINDS,
-    toText: (parts, list) => toTextBlocks(context, parts, list),
-    toUser: (parts, list) => toContentBlocks(context, parts, list),
-    toAssistant: (part, field) => toAssistantBlock(context, part, field),
+    toText: (parts) => toTextBlocks(context, parts),
+    toUser: (parts) => toContentBlocks(context, parts),
+    toAssistant: (part) => toAssistantBlock(context, part),
     toReasoning: toThinkingBlock,
-    toImage: (image, field) => toImageBlock(context, image, field),
-    toResult: (callId, { parts, isError }, field) => {
-      const content = toResultContent(toContentBlocks(context, parts, `${field}.parts`));
+    toImage: (image) => toImageBlock(context, image),
+    toResult: (callId, { parts, isError }) => {
+      const content = toResultContent(toContentBlocks(context, parts));
       return { type: "tool_result", tool_use_id: callId, content, is_error: isError || undefined };
     },
     settle: (turns) => settleSystemTurns(turns, context.model.capabilities),
   });
 }
 
-function toAssistantBlock(context: TranslationContext, { kind }: Part, field: string): Block | undefined {
+function toAssistantBlock(context: TranslationContext, { kind }: Part): Block | undefined {
+  const { place } = context;
   switch (kind.case) {
     case "text":
     case "refusal":
       return isBlank(kind.value) ? undefined : { type: "text", text: kind.value };
     case "toolCall": {
       const { id, name, input } = kind.value;
-      if (input.case === "customInput") throw invalidField(field, "this model does not take custom tools");
+      if (input.case === "customInput") throw invalidField(place.field, "this model does not take custom tools");
       return { type: "tool_use", id: context.ids.open(id), name, input: toInput(input.value ?? "") };
     }
     case "native":
-      return toNativeBlock(context, kind.value, field);
+      return toNativeBlock(context, kind.value);
     case "audio":
-      throw invalidField(field, "this model does not take audio");
+      throw invalidField(place.field, "this model does not take audio");
     case "video":
-      throw invalidField(field, "this model does not take video");
+      throw invalidField(place.field, "this model does not take video");
     case "file":
-      throw invalidField(field, "an assistant message cannot hold a file");
+      throw invalidField(place.field, "an assistant message cannot hold a file");
     default:
       return undefined;
   }

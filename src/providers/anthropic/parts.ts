@@ -8,33 +8,34 @@ import { toNative } from "../wire/native.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, TextBlock } from "./wire.ts";
 
 /**
- * Converts the parts of a user message or a tool result to blocks; `list` is the path of their list. Drops blank text, which the
- * provider refuses. Throws `invalid_request` for audio and video, for uploads by ID, and for unsupported types of pictures and documents.
+ * Converts the parts of a user message or a tool result to blocks. Drops blank text, which the provider refuses. Throws
+ * `invalid_request` for audio and video, for uploads by ID, and for unsupported types of pictures and documents.
  */
-export function toContentBlocks(context: TranslationContext, parts: readonly Part[], list: string): ContentBlock[] {
-  return toBlocks(context, { parts, list }, (part, field) => toContentBlock(context, part, field));
+export function toContentBlocks(context: TranslationContext, parts: readonly Part[]): ContentBlock[] {
+  return toBlocks(context, parts, (part) => toContentBlock(context, part));
 }
 
 /** Converts the parts of a message that may only hold text. */
-export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
-  requireText(parts, list);
-  return toContentBlocks(context, parts, list).filter((block) => block.type === "text");
+export function toTextBlocks(context: TranslationContext, parts: readonly Part[]): TextBlock[] {
+  requireText(context.place, parts);
+  return toContentBlocks(context, parts).filter((block) => block.type === "text");
 }
 
-function toContentBlock(context: TranslationContext, { kind }: Part, field: string): ContentBlock | undefined {
+function toContentBlock(context: TranslationContext, { kind }: Part): ContentBlock | undefined {
+  const { place } = context;
   switch (kind.case) {
     case "text":
       return isBlank(kind.value) ? undefined : { type: "text", text: kind.value };
     case "image":
-      return toImageBlock(context, kind.value, field);
+      return toImageBlock(context, kind.value);
     case "file":
-      return toDocumentBlock(context, kind.value, field);
+      return toDocumentBlock(context, kind.value);
     case "audio":
-      throw invalidField(field, "this model does not take audio");
+      throw invalidField(place.field, "this model does not take audio");
     case "video":
-      throw invalidField(field, "this model does not take video");
+      throw invalidField(place.field, "this model does not take video");
     case "native":
-      return toNativeBlock(context, kind.value, field);
+      return toNativeBlock(context, kind.value);
     default:
       return undefined;
   }
@@ -42,16 +43,16 @@ function toContentBlock(context: TranslationContext, { kind }: Part, field: stri
 
 /** Parses a native block, which may be of a type that `Block` does not have. */
 export function toNativeBlock(
-  { log, marks }: TranslationContext,
+  { log, marks, place }: TranslationContext,
   native: NativeBlock,
-  field: string,
 ): ContentBlock | undefined {
   marks.noteNative(native);
-  return toNative(native, "anthropic", { log, field }) as ContentBlock | undefined;
+  return toNative(native, "anthropic", { log, field: place.field }) as ContentBlock | undefined;
 }
 
 /** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */
-export function toImageBlock({ model, log }: TranslationContext, { source, detail }: Image, field: string): ImageBlock {
+export function toImageBlock({ model, log, place }: TranslationContext, { source, detail }: Image): ImageBlock {
+  const { field } = place;
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
   log.omitWhen(detail > ImageDetail.AUTO, `${field}.image.detail`);
   if (source.case === "url") {
@@ -68,10 +69,10 @@ export function toImageBlock({ model, log }: TranslationContext, { source, detai
 }
 
 function toDocumentBlock(
-  { model, log }: TranslationContext,
+  { model, log, place }: TranslationContext,
   { source, mediaType, name, citations }: File,
-  field: string,
 ): DocumentBlock {
+  const { field } = place;
   const more = {
     title: name === "" ? undefined : name,
     citations: citations ? ({ enabled: true } as const) : undefined,

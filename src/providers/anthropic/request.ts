@@ -3,7 +3,7 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import { toolsInParts } from "../../core/native-tools.ts";
 import type { TranslateOptions, Translation, UpstreamCall, UpstreamModel } from "../../core/provider.ts";
 import { omitUnsupported, refuseImpossible, toJsonFormat, toSampling } from "../wire/block-request.ts";
-import { isBlank, lacksReasoningInToolLoop, toFinalTurns } from "../wire/block-turns.ts";
+import { isBlank, lacksReasoningInToolLoop, Place, toFinalTurns } from "../wire/block-turns.ts";
 import { ToolCallIds } from "../wire/tool-call-ids.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { longestMark, toCallersBody } from "./callers-body.ts";
@@ -29,7 +29,14 @@ export function toAnthropicRequest(
   { mode, callers, site = DIRECT }: TranslateOptions & { readonly site?: AnthropicSite },
 ): Translation {
   const log = new TranslationLog();
-  const context: TranslationContext = { request, model, log, marks: new CacheMarks(log), ids: new ToolCallIds() };
+  const context: TranslationContext = {
+    request,
+    model,
+    log,
+    marks: new CacheMarks(log),
+    ids: new ToolCallIds(),
+    place: new Place(),
+  };
   refuseImpossible(request);
 
   const maxTokens =

@@ -1,6 +1,7 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { CacheMark } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../core/provider.ts";
+import type { Place } from "../wire/block-turns.ts";
 import { toDurationText } from "../wire/duration.ts";
 import type { ToolCallIds } from "../wire/tool-call-ids.ts";
 import type { TranslationLog } from "../wire/translation.ts";
@@ -90,5 +91,6 @@ export interface TranslationContext {
   readonly log: TranslationLog;
   readonly marks: CacheMarks;
   readonly ids: ToolCallIds;
+  readonly place: Place;
   readonly documents: DocumentNames;
 }

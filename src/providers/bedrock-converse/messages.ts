@@ -10,13 +10,13 @@ import type { Block, ReasoningBlock, TextBlock } from "./wire.ts";
 export function toMessages(context: TranslationContext): Conversation<Block, TextBlock> {
   return toConversation<Block, TextBlock>(context, {
     ...KINDS,
-    toText: (parts, list) => toTextBlocks(context, parts, list),
-    toUser: (parts, list) => toUserBlocks(context, parts, list),
-    toAssistant: (part, field) => toAssistantBlock(context, part, field),
+    toText: (parts) => toTextBlocks(context, parts),
+    toUser: (parts) => toUserBlocks(context, parts),
+    toAssistant: (part) => toAssistantBlock(context, part),
     toReasoning: toReasoningBlock,
-    toImage: (image, field) => toImageBlock(context, image, field),
-    toResult: (toolUseId, { parts, isError }, field) => {
-      const content = toResultBlocks(context, parts, `${field}.parts`);
+    toImage: (image) => toImageBlock(context, image),
+    toResult: (toolUseId, { parts, isError }) => {
+      const content = toResultBlocks(context, parts);
       return { toolResult: { toolUseId, content, status: isError ? "error" : undefined } };
     },
     settle: (turns) => settleSystemTurns(turns, context.model.capabilities),
@@ -31,23 +31,26 @@ function toReasoningBlock({ kind, signature }: Part): ReasoningBlock | undefined
   return signature === "" ? undefined : { reasoningContent: { reasoningText: { text, signature } } };
 }
 
-function toAssistantBlock({ ids, log }: TranslationContext, { kind }: Part, field: string): Block | undefined {
+function toAssistantBlock({ ids, log, place }: TranslationContext, { kind }: Part): Block | undefined {
   switch (kind.case) {
     case "text":
     case "refusal":
       return isBlank(kind.value) ? undefined : { text: kind.value };
     case "toolCall": {
       const { id, name, input } = kind.value;
-      if (input.case === "customInput") throw invalidField(field, "this model does not take custom tools");
+      if (input.case === "customInput") throw invalidField(place.field, "this model does not take custom tools");
       return { toolUse: { toolUseId: ids.open(id), name, input: toInput(input.value ?? "") } };
     }
     case "native":
-      log.omit(field);
+      log.omit(place.field);
       return undefined;
     case "audio":
     case "video":
     case "file":
-      throw invalidField(field, `an assistant message cannot hold ${kind.case === "file" ? "a file" : kind.case}`);
+      throw invalidField(
+        place.field,
+        `an assistant message cannot hold ${kind.case === "file" ? "a file" : kind.case}`,
+      );
     default:
       return undefined;
   }

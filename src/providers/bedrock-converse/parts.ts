@@ -8,47 +8,51 @@ import {
 } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isBlank, requireText, toBlocks } from "../wire/block-turns.ts";
+import { eachPart, isBlank, putMark, requireText, toBlocks } from "../wire/block-turns.ts";
 import { beginsWith, sniffImage } from "../wire/media.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import { toDocumentFormat } from "./documents.ts";
 import type { AudioBlock, DocumentBlock, ImageBlock, ImageFormat, TextBlock, UserBlock, VideoBlock } from "./wire.ts";
 
-/** Converts the parts of a user message; `list` is the path of their list. Drops blank text, which the provider refuses. */
-export function toUserBlocks(context: TranslationContext, parts: readonly Part[], list: string): UserBlock[] {
-  return toBlocks(context, { parts, list }, (part, field) => toUserBlock(context, part, field));
+/** Converts the parts of a user message. Drops blank text, which the provider refuses. */
+export function toUserBlocks(context: TranslationContext, parts: readonly Part[]): UserBlock[] {
+  return toBlocks(context, parts, (part) => toUserBlock(context, part));
 }
 
 /** Converts the parts of a message that may only hold text. */
-export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
-  requireText(parts, list);
-  return toUserBlocks(context, parts, list).filter((block) => "text" in block);
+export function toTextBlocks(context: TranslationContext, parts: readonly Part[]): TextBlock[] {
+  requireText(context.place, parts);
+  return toUserBlocks(context, parts).filter((block) => "text" in block);
 }
 
 /** Converts the parts of a tool's result, which may not contain recordings or cache marks. */
-export function toResultBlocks(context: TranslationContext, parts: readonly Part[], list: string): UserBlock[] {
-  return parts.flatMap((part, index) => {
-    const field = `${list}[${index}]`;
-    if (part.kind.case === "audio") throw invalidField(field, "this model does not take audio in a tool's result");
-    context.marks.put(undefined, part.cacheMark, field);
-    return toUserBlock(context, part, field) ?? [];
+export function toResultBlocks(context: TranslationContext, parts: readonly Part[]): UserBlock[] {
+  const { place } = context;
+  const blocks: UserBlock[] = [];
+  eachPart(place, parts, (part) => {
+    if (part.kind.case === "audio")
+      throw invalidField(place.field, "this model does not take audio in a tool's result");
+    putMark(context, undefined, part);
+    const block = toUserBlock(context, part);
+    if (block !== undefined) blocks.push(block);
   });
+  return blocks;
 }
 
-function toUserBlock(context: TranslationContext, { kind }: Part, field: string): UserBlock | undefined {
+function toUserBlock(context: TranslationContext, { kind }: Part): UserBlock | undefined {
   switch (kind.case) {
     case "text":
       return isBlank(kind.value) ? undefined : { text: kind.value };
     case "image":
-      return toImageBlock(context, kind.value, field);
+      return toImageBlock(context, kind.value);
     case "file":
-      return toDocumentBlock(context, kind.value, field);
+      return toDocumentBlock(context, kind.value);
     case "video":
-      return toVideoBlock(context, kind.value, field);
+      return toVideoBlock(context, kind.value);
     case "audio":
-      return toAudioBlock(context, kind.value, field);
+      return toAudioBlock(context, kind.value);
     case "native":
-      context.log.omit(field);
+      context.log.omit(context.place.field);
       return undefined;
     default:
       return undefined;
@@ -56,7 +60,8 @@ function toUserBlock(context: TranslationContext, { kind }: Part, field: string)
 }
 
 /** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */
-export function toImageBlock({ model, log }: TranslationContext, { source, detail }: Image, field: string): ImageBlock {
+export function toImageBlock({ model, log, place }: TranslationContext, { source, detail }: Image): ImageBlock {
+  const { field } = place;
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
   log.omitWhen(detail > ImageDetail.AUTO, `${field}.image.detail`);
   const type = source.case === "data" ? sniffImage(source.value) : undefined;
@@ -66,10 +71,10 @@ export function toImageBlock({ model, log }: TranslationContext, { source, detai
 }
 
 function toDocumentBlock(
-  { log, documents }: TranslationContext,
+  { log, documents, place }: TranslationContext,
   { source, mediaType, name, citations }: File,
-  field: string,
 ): DocumentBlock {
+  const { field } = place;
   if (source.case !== "data")
     throw invalidField(field, "must hold the document itself, not the address or the ID of an upload");
   const format = beginsWith(source.value, "%PDF-") ? "pdf" : toDocumentFormat(mediaType, name);
@@ -110,7 +115,8 @@ const AUDIO_FORMATS: Readonly<Record<string, string>> = {
   "audio/webm": "webm",
 };
 
-function toVideoBlock({ model, log }: TranslationContext, video: Video, field: string): VideoBlock {
+function toVideoBlock({ model, log, place }: TranslationContext, video: Video): VideoBlock {
+  const { field } = place;
   const { source, mediaType, startOffset, endOffset, framesPerSecond } = video;
   if (!model.inputModalities.has(Modality.VIDEO)) throw invalidField(field, "this model does not take video");
   const format = formatOf(VIDEO_FORMATS, mediaType);
@@ -122,7 +128,8 @@ function toVideoBlock({ model, log }: TranslationContext, video: Video, field: s
   return { video: { format, source: { bytes: log.base64(source.value) } } };
 }
 
-function toAudioBlock({ model, log }: TranslationContext, { source, mediaType }: Audio, field: string): AudioBlock {
+function toAudioBlock({ model, log, place }: TranslationContext, { source, mediaType }: Audio): AudioBlock {
+  const { field } = place;
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(field, "this model does not take audio");
   const format = formatOf(AUDIO_FORMATS, mediaType);
   if (source.case !== "data" || format === undefined)

@@ -1,7 +1,7 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { omitUnsupported, refuseImpossible, toJsonFormat, toSampling } from "../wire/block-request.ts";
-import { lacksReasoningInToolLoop, toFinalTurns } from "../wire/block-turns.ts";
+import { lacksReasoningInToolLoop, toFinalTurns, Place } from "../wire/block-turns.ts";
 import { ToolCallIds } from "../wire/tool-call-ids.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
@@ -29,6 +29,7 @@ export function toConverseRequest(
     log,
     marks: new CacheMarks(log, capabilities.cachePoints),
     ids: new ToolCallIds(),
+    place: new Place(),
     documents: new DocumentNames(),
   };
   refuseImpossible(request);

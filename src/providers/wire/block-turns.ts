@@ -31,12 +31,33 @@ export interface Conversation<Block, TextBlock> {
   readonly turns: BlockTurn<Block>[];
 }
 
+/** A position in the messages of a request. Its path is built only when an error, an omission or a mark names it: few requests have any. */
+export class Place {
+  message = 0;
+  part = 0;
+  /** Part of a tool's result; undefined outside of results. */
+  inner: number | undefined;
+
+  /** Path of the message, such as `messages[2]`. */
+  get messageField(): string {
+    return `messages[${this.message}]`;
+  }
+
+  /** Path of the part, such as `messages[2].parts[0]`. */
+  get field(): string {
+    const field = `${this.messageField}.parts[${this.part}]`;
+    return this.inner === undefined ? field : `${field}.tool_result.parts[${this.inner}]`;
+  }
+}
+
 /** State of one translation. */
 export interface BlockContext {
   readonly request: CompletionRequest;
   readonly model: UpstreamModel;
   readonly log: TranslationLog;
   readonly ids: ToolCallIds;
+  /** Of the part that is translated. */
+  readonly place: Place;
   /** `target`: the block made from `field`, undefined if the field became none that can be marked. */
   readonly marks: { put(target: object | undefined, mark: CacheMark | undefined, field: string): void };
 }
@@ -50,16 +71,16 @@ export interface BlockKinds<Block> {
   readonly resultOf: (block: Block) => string | undefined;
 }
 
-/** The blocks of a dialect for the parts of messages. `field` and `list` are paths in the request. */
+/** The blocks of a dialect for the parts of messages. `BlockContext.place` is that of the part, or of the message for lists of parts. */
 export interface BlockForms<Block, TextBlock extends Block> extends BlockKinds<Block> {
-  readonly toText: (parts: readonly Part[], list: string) => TextBlock[];
-  readonly toUser: (parts: readonly Part[], list: string) => Block[];
+  readonly toText: (parts: readonly Part[]) => TextBlock[];
+  readonly toUser: (parts: readonly Part[]) => Block[];
   /** A part of an assistant message other than reasoning; undefined if it is left out. */
-  readonly toAssistant: (part: Part, field: string) => Block | undefined;
+  readonly toAssistant: (part: Part) => Block | undefined;
   /** Undefined for a part without state of the provider, which could not verify it. */
   readonly toReasoning: (part: Part) => Block | undefined;
-  readonly toImage: (image: Image, field: string) => Block;
-  readonly toResult: (callId: string, result: ToolResult, field: string) => Block;
+  readonly toImage: (image: Image) => Block;
+  readonly toResult: (callId: string, result: ToolResult) => Block;
   /** Positions the system turns that follow a user's turn; `hoisted` joins the system prompt. */
   readonly settle: (turns: readonly BlockTurn<Block>[]) => {
     readonly turns: readonly BlockTurn<Block>[];
@@ -80,7 +101,10 @@ export function toConversation<Block, TextBlock extends Block>(
   const leading = firstTurn === -1 ? messages.length : firstTurn;
   const prompts = messages
     .slice(0, leading)
-    .map(({ parts }, index) => forms.toText(parts, `messages[${index}].parts`))
+    .map(({ parts }, index) => {
+      context.place.message = index;
+      return forms.toText(parts);
+    })
     .filter((blocks) => blocks.length > 0);
   const { turns, hoisted } = forms.settle(toTurns(context, forms, leading));
   const joined = joinTurns(turns, forms);
@@ -98,10 +122,12 @@ function toTurns<Block, TextBlock extends Block>(
   forms: BlockForms<Block, TextBlock>,
   from: number,
 ): BlockTurn<Block>[] {
-  const { messages } = context.request;
+  const { request, place } = context;
+  const { messages } = request;
   const isPartlyReplayable = ({ parts }: Message): boolean => {
-    const reasoning = parts.filter(({ kind }) => kind.case === "reasoning").map(forms.toReasoning);
-    return reasoning.includes(undefined) && reasoning.some((block) => block !== undefined);
+    const isReplayable = (part: Part): boolean => isReasoning(part) && forms.toReasoning(part) !== undefined;
+    const isOther = (part: Part): boolean => isReasoning(part) && forms.toReasoning(part) === undefined;
+    return parts.some(isReplayable) && parts.some(isOther);
   };
   // Partial reasoning would count as changed.
   const replays = context.model.capabilities.reasoning !== "none" && !messages.some(isPartlyReplayable);
@@ -111,74 +137,78 @@ function toTurns<Block, TextBlock extends Block>(
     if (content.length > 0) turns.push({ role, content });
   };
   for (let index = from; index < messages.length; index++) {
-    const message = messages[index]!;
-    const field = `messages[${index}]`;
-    context.log.omitWhen(Boolean(message.name), `${field}.name`);
-    switch (message.role) {
+    const { role, parts, name } = messages[index]!;
+    place.message = index;
+    if (name !== undefined && name !== "") context.log.omit(`${place.messageField}.name`);
+    switch (role) {
       case Role.SYSTEM:
-        add("system", forms.toText(message.parts, `${field}.parts`));
+        add("system", forms.toText(parts));
         break;
       case Role.USER:
-        add("user", forms.toUser(message.parts, `${field}.parts`));
+        add("user", forms.toUser(parts));
         break;
       case Role.TOOL:
-        add("user", toToolResults(context, forms, { message, field }));
+        add("user", toToolResults(context, forms, parts));
         break;
       case Role.ASSISTANT:
-        add("assistant", toAssistantBlocks(context, forms, { message, field, replays }));
-        add("user", toShownImages(context, forms, { message, field, answered: index < lastAnswerable }));
+        add("assistant", toAssistantBlocks(context, forms, { parts, replays }));
+        if (parts.some(isImage))
+          add("user", toShownImages(context, forms, { parts, answered: index < lastAnswerable }));
         break;
       case Role.UNSPECIFIED:
       default:
-        throw invalidField(`${field}.role`, "must be system, user, assistant or tool");
+        throw invalidField(`${place.messageField}.role`, "must be system, user, assistant or tool");
     }
   }
   return turns;
 }
 
-/** A message and its path in the request. */
-interface PlacedMessage {
-  readonly message: Message;
-  readonly field: string;
-}
+const isReasoning = ({ kind }: Part): boolean => kind.case === "reasoning";
+const isImage = ({ kind }: Part): boolean => kind.case === "image";
 
 /** Returns no blocks for a message with only reasoning, which the provider refuses; the reasoning is then logged as omitted. */
 function toAssistantBlocks<Block, TextBlock extends Block>(
   context: BlockContext,
   forms: BlockForms<Block, TextBlock>,
-  { message: { parts }, field, replays }: PlacedMessage & { readonly replays: boolean },
+  { parts, replays }: { readonly parts: readonly Part[]; readonly replays: boolean },
 ): Block[] {
   const replayed: string[] = [];
-  const blocks = parts.flatMap((part, index): Block | Block[] => {
-    const partField = `${field}.parts[${index}]`;
-    const isReasoning = part.kind.case === "reasoning";
-    const block = isReasoning ? (replays ? forms.toReasoning(part) : undefined) : forms.toAssistant(part, partField);
-    if (isReasoning && block !== undefined) replayed.push(partField);
-    context.marks.put(isReasoning ? undefined : (block as object | undefined), part.cacheMark, partField);
-    return block ?? [];
+  const blocks: Block[] = [];
+  eachPart(context.place, parts, (part) => {
+    const reasons = isReasoning(part);
+    const block = reasons ? (replays ? forms.toReasoning(part) : undefined) : forms.toAssistant(part);
+    if (reasons && block !== undefined) replayed.push(context.place.field);
+    putMark(context, reasons ? undefined : (block as object | undefined), part);
+    if (block !== undefined) blocks.push(block);
   });
   if (blocks.some((block) => !forms.isReasoning(block))) return blocks;
-  for (const partField of replayed) context.log.omit(partField);
+  for (const field of replayed) context.log.omit(field);
   return [];
 }
 
 function toToolResults<Block, TextBlock extends Block>(
   context: BlockContext,
   forms: BlockForms<Block, TextBlock>,
-  { message: { parts }, field }: PlacedMessage,
+  parts: readonly Part[],
 ): Block[] {
-  return parts.flatMap(({ kind, cacheMark }, index) => {
-    const partField = `${field}.parts[${index}]`;
-    if (kind.case === undefined) return [];
-    if (kind.case !== "toolResult") throw invalidField(partField, "must be a tool result in a tool message");
-    const resultField = `${partField}.tool_result`;
-    const callId = context.ids.find(kind.value.toolCallId);
-    if (callId === undefined)
-      throw invalidField(`${resultField}.tool_call_id`, "does not name a tool call of an earlier message");
-    const result = forms.toResult(callId, kind.value, resultField);
-    context.marks.put(result as object, cacheMark, partField);
-    return [result];
+  const { place, ids } = context;
+  const results: Block[] = [];
+  eachPart(place, parts, (part) => {
+    const { kind } = part;
+    if (kind.case === undefined) return;
+    if (kind.case !== "toolResult") throw invalidField(place.field, "must be a tool result in a tool message");
+    const callId = ids.find(kind.value.toolCallId);
+    if (callId === undefined) {
+      const field = `${place.field}.tool_result.tool_call_id`;
+      throw invalidField(field, "does not name a tool call of an earlier message");
+    }
+    place.inner = 0;
+    const result = forms.toResult(callId, kind.value);
+    place.inner = undefined;
+    putMark(context, result as object, part);
+    results.push(result);
   });
+  return results;
 }
 
 /**
@@ -186,17 +216,17 @@ function toToolResults<Block, TextBlock extends Block>(
  * turn. Without a next user turn, or for a model without image input, they are logged as omitted.
  */
 function toShownImages<Block, TextBlock extends Block>(
-  { model, log }: BlockContext,
+  { model, log, place }: BlockContext,
   forms: BlockForms<Block, TextBlock>,
-  { message: { parts }, field, answered }: PlacedMessage & { readonly answered: boolean },
+  { parts, answered }: { readonly parts: readonly Part[]; readonly answered: boolean },
 ): Block[] {
-  return parts.flatMap(({ kind }, index) => {
-    if (kind.case !== "image") return [];
-    const partField = `${field}.parts[${index}]`;
-    if (answered && model.inputModalities.has(Modality.IMAGE)) return [forms.toImage(kind.value, partField)];
-    log.omit(partField);
-    return [];
+  const shown: Block[] = [];
+  eachPart(place, parts, ({ kind }) => {
+    if (kind.case !== "image") return;
+    if (answered && model.inputModalities.has(Modality.IMAGE)) shown.push(forms.toImage(kind.value));
+    else log.omit(place.field);
   });
+  return shown;
 }
 
 /**
@@ -267,24 +297,45 @@ export function calledTools<Block>(turns: readonly BlockTurn<Block>[], { callOf 
   return [...new Set(turns.flatMap(({ content }) => content.flatMap((block) => callOf(block)?.name ?? [])))];
 }
 
-/** Converts the parts of a message; `list` is the path of their list. */
+/** Converts the parts of a message, or of a tool's result. */
 export function toBlocks<Block extends object>(
-  { marks }: Pick<BlockContext, "marks">,
-  { parts, list }: { readonly parts: readonly Part[]; readonly list: string },
-  toBlock: (part: Part, field: string) => Block | undefined,
+  context: Pick<BlockContext, "marks" | "place">,
+  parts: readonly Part[],
+  toBlock: (part: Part) => Block | undefined,
 ): Block[] {
-  return parts.flatMap((part, index) => {
-    const field = `${list}[${index}]`;
-    const block = toBlock(part, field);
-    marks.put(block, part.cacheMark, field);
-    return block ?? [];
+  const blocks: Block[] = [];
+  eachPart(context.place, parts, (part) => {
+    const block = toBlock(part);
+    putMark(context, block, part);
+    if (block !== undefined) blocks.push(block);
   });
+  return blocks;
 }
 
 /** Throws `invalid_request` for parts other than text. */
-export function requireText(parts: readonly Part[], list: string): void {
-  const other = parts.findIndex(({ kind }) => kind.case !== "text" && kind.case !== undefined);
-  if (other >= 0) throw invalidField(`${list}[${other}]`, "must be text");
+export function requireText(place: Place, parts: readonly Part[]): void {
+  eachPart(place, parts, ({ kind }) => {
+    if (kind.case !== "text" && kind.case !== undefined) throw invalidField(place.field, "must be text");
+  });
+}
+
+/** Calls back with each part, while `place` is that of the part. */
+export function eachPart(place: Place, parts: readonly Part[], use: (part: Part) => void): void {
+  const isInner = place.inner !== undefined;
+  for (let index = 0; index < parts.length; index++) {
+    if (isInner) place.inner = index;
+    else place.part = index;
+    use(parts[index]!);
+  }
+}
+
+/** Puts the mark of a part on its block; `block` undefined: on none. */
+export function putMark(
+  { marks, place }: Pick<BlockContext, "marks" | "place">,
+  block: object | undefined,
+  { cacheMark }: Part,
+): void {
+  if (cacheMark !== undefined) marks.put(block, cacheMark, place.field);
 }
 
 /** Parses arguments. The provider takes only objects, so other arguments are wrapped as text, and the model sees what it wrote. */
