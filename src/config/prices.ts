@@ -21,15 +21,19 @@ export function findPrice(
   return listed && { ...listed, ...given, input: listed.input };
 }
 
+/** Upstream names of models that search the web for every request. Hosts bill that by the search or the request, many times the tokens. */
+const ALWAYS_SEARCHES = /(?:^|\/)sonar\b|-search-(?:preview|api)\b|-deep-research\b|[-:]online$/;
+
 /**
- * Whether a list price has all kinds of tokens that the model may have: speech and pictures cost several times as much as text. Google
- * lists speech in the prompt only where its price differs.
+ * Whether a list price has all that the model costs: speech and pictures cost several times as much as text, and so does a search in
+ * every request, for which the list of some hosts has no fee. Google lists speech in the prompt only where its price differs.
  */
 export function isComplete(
   known: PriceInput,
-  { modalities: { input, output } }: CompleteModelInput,
+  { upstream_model: name, price, modalities: { input, output } }: CompleteModelInput,
   dialect: Dialect,
 ): boolean {
+  if (ALWAYS_SEARCHES.test(name) && (price?.request ?? known.request) === undefined) return false;
   if (output.includes("embedding")) return true;
   if (known.output === undefined) return false;
   if (output.includes("image") && known.image_output === undefined) return false;

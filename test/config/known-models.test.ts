@@ -24,11 +24,11 @@ interface Host {
 
 const TEXT = { input: ["text"], output: ["text"] };
 
-/** The price of a model without one in the file. */
-function priceOf({ dialect, baseUrl }: Host, model: string, modalities = TEXT): Price | undefined {
+/** The price of a model with these prices in the file. Default: none. */
+function priceOf({ dialect, baseUrl }: Host, model: string, modalities = TEXT, price?: object): Price | undefined {
   const text = JSON.stringify({
     providers: { p: { dialect, base_url: baseUrl, api_keys: ["${P_KEY}"] } },
-    models: { m: { provider: "p", upstream_model: model, modalities } },
+    models: { m: { provider: "p", upstream_model: model, modalities, price } },
   });
   const config = parseConfig({ file: "parley.yaml", text, env: { P_KEY: "k".repeat(40) } });
   return config.models.find(({ id }) => id === "m")!.price;
@@ -207,6 +207,17 @@ describe("a model without a price in the file", () => {
   ])("has none when the host lists no price for %s, which cost more than text", (_, name, modalities) => {
     expect(priceOf(HOSTS[3], name)).toBeDefined();
     expect(priceOf(HOSTS[3], name, modalities)).toBeUndefined();
+  });
+
+  it.each([
+    [HOSTS[2], "gpt-4o-search-preview"],
+    [HOSTS[3], "openai/gpt-4o-mini-search-preview"],
+    [HOSTS[3], "openai/o4-mini-deep-research"],
+    [HOSTS[3], "perplexity/sonar"],
+    [HOSTS[6], "sonar-pro-search"],
+  ])("has none for a model that always searches, unless there is a fee for the request: %s", (host, name) => {
+    expect(priceOf(host, name)).toBeUndefined();
+    expect(priceOf(host, name, TEXT, { request: 35 })!.fees.requests).toBe(35_000_000_000);
   });
 
   it.each([
