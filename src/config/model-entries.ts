@@ -4,7 +4,7 @@ import { DIALECT_DEFAULTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { sellerAddressOf } from "./hosts.ts";
 import { knownModel, type KnownModel, type PriceInput } from "./known-models.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
-import { type Preset, PRESETS } from "./presets.ts";
+import { type Preset, presetAt, PRESETS } from "./presets.ts";
 import { findPrice, isComplete, resolvePrice } from "./prices.ts";
 import { unknownProvider } from "./providers.ts";
 import { resolveHedge } from "./routes.ts";
@@ -86,6 +86,7 @@ export function resolveModel({ id, model, provider, input, report }: ModelParts)
   const isCompletion = !isEmbedding(model);
   const presetName = input.providers[provider.name]?.preset;
   const preset: Preset | undefined = presetName && PRESETS[presetName];
+  const service: Partial<Preset> = { ...preset, ...presetAt(provider) };
   const capabilities: CapabilitiesInput = {
     ...DIALECT_DEFAULTS[provider.dialect].capabilities,
     ...preset?.capabilities,
@@ -122,8 +123,8 @@ export function resolveModel({ id, model, provider, input, report }: ModelParts)
     contextWindow,
     maxOutputTokens,
     defaultMaxTokens,
-    maxTokensPerSecond: model.max_tokens_per_second ?? preset?.maxTokensPerSecond ?? DEFAULT_MAX_TOKENS_PER_SECOND,
-    billsClosedStreams: preset?.billsClosedStreams ?? DIALECT_DEFAULTS[provider.dialect].billsClosedStreams ?? false,
+    maxTokensPerSecond: model.max_tokens_per_second ?? service.maxTokensPerSecond ?? DEFAULT_MAX_TOKENS_PER_SECOND,
+    billsClosedStreams: service.billsClosedStreams ?? DIALECT_DEFAULTS[provider.dialect].billsClosedStreams ?? false,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,

@@ -1,3 +1,4 @@
+import type { ProviderConfig } from "./config.ts";
 import type { Dialect } from "./dialects.ts";
 import { isRecord } from "./document.ts";
 import type { HostKind } from "./hosts.ts";
@@ -87,6 +88,19 @@ export type PresetName = keyof typeof PRESETS;
 
 /** Names of all presets. */
 export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]];
+
+/** The preset of the service at a provider's address. What a service bills does not depend on the provider's entry naming a preset. */
+export function presetAt(provider: ProviderConfig): Preset | undefined {
+  if (provider.simulated) return undefined;
+  const { host, baseUrl } = provider;
+  const isThere = (preset: Preset): boolean =>
+    host === undefined
+      ? preset.baseUrl !== undefined && hostnameOf(preset.baseUrl) === hostnameOf(baseUrl)
+      : preset.host === host.kind;
+  return Object.values<Preset>(PRESETS).find(isThere);
+}
+
+const hostnameOf = (url: string): string | undefined => URL.parse(url)?.hostname;
 
 /** The file's value with the settings of presets below those of the providers that name one. Anything else is left for the schema. */
 export function withPresets(value: unknown): unknown {

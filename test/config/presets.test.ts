@@ -103,6 +103,18 @@ describe("a provider with a preset", () => {
     expect(dialects.filter((dialect) => billsClosedStreams({ dialect }))).toEqual(["bedrock-converse", "gemini"]);
   });
 
+  it("has the facts of its host without its name too", () => {
+    const modelOf = (provider: object) =>
+      load({ p: { ...provider, api_keys: [KEY] } }, { m: { provider: "p", upstream_model: "m-1" } }).models.at(-1)!;
+    expect(modelOf({ dialect: "openai", base_url: "https://api.groq.com/openai/v1" }).billsClosedStreams).toBe(true);
+    const bedrock = { dialect: "anthropic", host: "bedrock", region: "us-east-1" };
+    expect(modelOf(bedrock).billsClosedStreams).toBe(true);
+    const renamed = { preset: "openai", base_url: "https://openrouter.ai/api/v1" };
+    expect(modelOf(renamed)).toMatchObject({ billsClosedStreams: true });
+    expect(modelOf({ dialect: "openai", base_url: "https://api.cerebras.ai/v1" }).maxTokensPerSecond).toBe(5_000);
+    expect(modelOf({ dialect: "openai", base_url: "https://llm.example/v1" }).billsClosedStreams).toBe(false);
+  });
+
   it("has the list prices of its host", () => {
     const model = { provider: "p", upstream_model: "llama-3.3-70b-versatile" };
     const { models } = load({ p: { preset: "groq" } }, { m: model }, { GROQ_API_KEY: KEY });
