@@ -186,6 +186,8 @@ export interface ModelConfig {
   readonly maxTokensPerSecond: number;
   /** Whether its provider generates on after the connection of a stream is closed. */
   readonly billsClosedStreams: boolean;
+  /** Whether its provider reads documents with a tool of its own, for a fee. */
+  readonly billsDocuments: boolean;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */

@@ -125,6 +125,7 @@ export function resolveModel({ id, model, provider, input, report }: ModelParts)
     defaultMaxTokens,
     maxTokensPerSecond: model.max_tokens_per_second ?? service.maxTokensPerSecond ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     billsClosedStreams: service.billsClosedStreams ?? DIALECT_DEFAULTS[provider.dialect].billsClosedStreams ?? false,
+    billsDocuments: service.documentFees === "all" || (service.documentFees !== undefined && !readsFiles(model)),
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
@@ -168,6 +169,10 @@ function sellerOf({ id, model, provider }: Pick<ModelParts, "id" | "model" | "pr
 /** Whether the model makes embeddings. */
 function isEmbedding({ modalities }: CompleteModelInput): boolean {
   return modalities.output.includes("embedding");
+}
+
+function readsFiles({ modalities }: CompleteModelInput): boolean {
+  return modalities.input.includes("file");
 }
 
 function hasEmbeddings({ dialect }: ProviderConfig): boolean {

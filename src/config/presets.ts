@@ -24,6 +24,8 @@ export interface Preset {
    * documentation, November 2026.
    */
   readonly billsClosedStreams?: boolean;
+  /** The documents that the host reads with a tool of its own, for a fee: all, or those for models that do not read documents. */
+  readonly documentFees?: "all" | "of models without files";
 }
 
 const openai = (baseUrl: string, credential: string, capabilities: Preset["capabilities"] = {}): Preset => ({
@@ -49,8 +51,12 @@ export const PRESETS = {
   // Claude's Messages API takes pictures there only by their bytes ("Anthropic Claude Messages API" of the user guide).
   bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false }, billsClosedStreams: true },
   vertex: { dialect: "gemini", host: "vertex", billsClosedStreams: true },
-  // It may choose a host that generates on.
-  openrouter: { ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"), billsClosedStreams: true },
+  // It may choose a host that generates on. It reads documents by OCR, for a fee per page ("PDF Inputs" of its documentation).
+  openrouter: {
+    ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    billsClosedStreams: true,
+    documentFees: "of models without files",
+  },
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
   groq: {
     ...openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
@@ -63,7 +69,8 @@ export const PRESETS = {
     billsClosedStreams: true,
   },
   deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-  xai: openai("https://api.x.ai/v1", "XAI_API_KEY"),
+  // A document turns on its tool attachment_search, for a fee per call ("Files" and "Pricing" of its documentation).
+  xai: { ...openai("https://api.x.ai/v1", "XAI_API_KEY"), documentFees: "all" },
   together: openai("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
   fireworks: openai("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
   // hexdocs.pm/req_llm/cerebras.html: 400 for penalties. Its list of models has 3,000 tokens per second.

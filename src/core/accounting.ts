@@ -431,7 +431,7 @@ export class CompletionAccounting {
         ? 0
         : boundCost(this.#request, { prompt, sent: beside.translation.sent, model: beside.model });
     const held = this.#reservedMicroUsd;
-    if (next === undefined) return hasBudget ? unboundedFees({ model, sent }) : undefined;
+    if (next === undefined) return hasBudget ? unboundedFees({ model, sent, prompt }) : undefined;
     if (other === undefined || held === undefined) return undefined;
     const missing = sumOf(this.#bookings).costMicroUsd + other + next - held;
     if (missing <= 0) return undefined;

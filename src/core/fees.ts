@@ -3,6 +3,7 @@ import { invalidField, type Failure } from "./failure.ts";
 import type { TokenCounts } from "./ledger.ts";
 import type { Model } from "./model.ts";
 import type { SentSize } from "./provider.ts";
+import type { PromptSize } from "./token-estimate.ts";
 
 /** Units by which a provider bills its own tools, beside tokens. The names are those of the counts in the ledger. */
 const FEE_UNITS = ["webSearches", "fileSearches", "codeExecutions"] as const;
@@ -64,8 +65,9 @@ const MAX_UNKNOWN_UNITS = 16;
 
 /** A model and what is sent to it. */
 export interface SentTools {
-  readonly model: Pick<Model, "id" | "price" | "maxToolUses">;
+  readonly model: Pick<Model, "id" | "price" | "maxToolUses" | "billsDocuments">;
   readonly sent: Pick<SentSize, "uses">;
+  readonly prompt?: Pick<PromptSize, "hasDocuments"> | undefined;
 }
 
 /**
@@ -74,6 +76,7 @@ export interface SentTools {
  */
 export function boundFees(sending: SentTools): number | undefined {
   const { model, sent } = sending;
+  if (billsDocuments(sending)) return undefined;
   const { fees } = model.price!;
   let sum = fees.requests;
   if (sent.uses === undefined) return sum;
@@ -86,6 +89,11 @@ export function boundFees(sending: SentTools): number | undefined {
     if (price > 0) sum += most * price;
   }
   return sum;
+}
+
+/** Whether the provider reads the documents of the prompt for a fee, which no count shows. */
+function billsDocuments({ model, prompt }: SentTools): boolean {
+  return model.billsDocuments === true && prompt?.hasDocuments === true;
 }
 
 /** Upper bound of the uses of an attempt whose provider counted nothing; 0 where nothing bounds them. */
@@ -122,6 +130,11 @@ const toWords = (unit: FeeUnit): string => unit.replace(/[A-Z]/, (letter) => ` $
 export function unboundedFees(sending: SentTools): Failure {
   const { model, sent } = sending;
   const because = "so it is not allowed under a budget";
+  if (billsDocuments(sending))
+    return invalidField(
+      "messages",
+      `what the provider of ${model.id} charges for documents is not known here, ${because}`,
+    );
   if (sent.uses?.unknown !== undefined)
     return invalidField("tools", `what ${sent.uses.unknown} costs is not known here, ${because}`);
   const unit = FEE_UNITS.find((each) => mostUses(each, sending) > 0 && model.price?.fees[each] === undefined);

@@ -91,6 +91,8 @@ export interface Model extends ListedModel {
   readonly maxTokensPerSecond: number;
   /** Whether the provider generates on after the connection of a stream is closed, and bills that. Default: it stops. */
   readonly billsClosedStreams?: boolean | undefined;
+  /** Whether the provider reads documents with a tool of its own, for a fee. Default: they cost only tokens. */
+  readonly billsDocuments?: boolean | undefined;
   /** Uses that budgets reserve for tools whose uses the request does not bound. Default: such a request is refused under a budget. */
   readonly maxToolUses?: MaxToolUses | undefined;
   /** The options that may be sent to its provider. Undefined: all. */

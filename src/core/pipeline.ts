@@ -99,12 +99,12 @@ export function admitOrCount<P>(
  */
 export function requireBoundedFees(
   { limiter }: { readonly limiter: Pick<Limiter, "hasBudget"> },
-  { candidates, sent }: Pick<Planned, "candidates" | "sent">,
+  { candidates, sent, prompt }: Pick<Planned, "candidates" | "sent" | "prompt">,
   { principal }: Pick<Call, "principal">,
 ): void {
   const model = candidates[0]!;
-  if (sent.uses === undefined || model.price === undefined || !limiter.hasBudget(principal)) return;
-  if (boundFees({ model, sent }) === undefined) throw unboundedFees({ model, sent });
+  if (model.price === undefined || !limiter.hasBudget(principal)) return;
+  if (boundFees({ model, sent, prompt }) === undefined) throw unboundedFees({ model, sent, prompt });
 }
 
 /** A planned request. */

@@ -23,6 +23,8 @@ export interface PromptSize {
    * stored at the provider is unknown.
    */
   readonly unbounded: boolean;
+  /** Whether it has documents. Default: none. */
+  readonly hasDocuments?: boolean | undefined;
 }
 
 /** Size of an answer. */
@@ -81,6 +83,7 @@ export function measurePrompt(request: CompletionRequest): PromptSize {
     instructed: request.tools.some(({ kind }) => kind.case !== undefined) || format?.case === "jsonSchema",
     predictedBytes: request.prediction === undefined ? 0 : Buffer.byteLength(request.prediction),
     unbounded: false,
+    hasDocuments: false,
   };
   for (const message of request.messages) addMessage(size, message);
   for (const { kind } of request.tools) {
@@ -196,6 +199,7 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
     case "file":
       if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
       size.unbounded = true;
+      size.hasDocuments ||= kind.case === "file";
       return;
     case "reasoning":
       // The text may be a summary; then the signature holds the encrypted reasoning that the provider counts.
@@ -209,10 +213,14 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
     case "native":
       // A native part may reference a document at the provider.
       size.unbounded = true;
+      size.hasDocuments ||= MAY_BE_DOCUMENT.test(kind.value.json);
       return addTexts(size, kind.value.json);
     case undefined:
   }
 }
+
+/** JSON that may have a document in a dialect, such as `input_file`, whose name may have escapes. */
+const MAY_BE_DOCUMENT = /"\w*(?:file|document)\w*"|\\u/i;
 
 /** Formats of WAV without compression beyond a byte per sample: PCM, floating point, A-law and mu-law. */
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7]);

@@ -297,6 +297,7 @@ function toModel(model: ModelConfig, connected: Connected, { dialect, options }:
     isWindowAssumed: model.sources.contextWindow === "assumed",
     maxTokensPerSecond: model.maxTokensPerSecond,
     billsClosedStreams: model.billsClosedStreams,
+    billsDocuments: model.billsDocuments,
     hedge: model.hedge,
     interchangeable: model.interchangeable,
     options: options && new Set(options),

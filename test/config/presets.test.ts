@@ -110,9 +110,22 @@ describe("a provider with a preset", () => {
     const bedrock = { dialect: "anthropic", host: "bedrock", region: "us-east-1" };
     expect(modelOf(bedrock).billsClosedStreams).toBe(true);
     const renamed = { preset: "openai", base_url: "https://openrouter.ai/api/v1" };
-    expect(modelOf(renamed)).toMatchObject({ billsClosedStreams: true });
+    expect(modelOf(renamed)).toMatchObject({ billsClosedStreams: true, billsDocuments: true });
     expect(modelOf({ dialect: "openai", base_url: "https://api.cerebras.ai/v1" }).maxTokensPerSecond).toBe(5_000);
     expect(modelOf({ dialect: "openai", base_url: "https://llm.example/v1" }).billsClosedStreams).toBe(false);
+  });
+
+  it("is known to charge for documents where its host does", () => {
+    const billsDocuments = (preset: string, input: readonly string[]): boolean => {
+      const model = { provider: "p", upstream_model: "m-1", modalities: { input, output: ["text"] } };
+      return load({ p: { preset, api_keys: [KEY] } }, { m: model }).models.at(-1)!.billsDocuments;
+    };
+    expect(PRESET_NAMES.filter((name) => (PRESETS[name] as Preset).documentFees !== undefined)).toEqual([
+      "openrouter",
+      "xai",
+    ]);
+    expect(["openrouter", "xai", "groq"].map((name) => billsDocuments(name, ["text"]))).toEqual([true, true, false]);
+    expect(["openrouter", "xai"].map((name) => billsDocuments(name, ["text", "file"]))).toEqual([false, true]);
   });
 
   it("has the list prices of its host", () => {

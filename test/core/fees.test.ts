@@ -1,5 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import {
   boundFees,
@@ -9,6 +11,7 @@ import {
   type ToolUses,
   unboundedFees,
 } from "../../src/core/fees.ts";
+import { measurePrompt } from "../../src/core/token-estimate.ts";
 import { NO_FEES, toPrice } from "../support/prices.ts";
 
 const MICRO_USD = 1_000_000;
@@ -55,6 +58,37 @@ describe("the fees that are held for a request", () => {
   it("need no bound for what costs nothing", () => {
     const fees = { ...FEES, webSearches: 0 };
     expect(boundFees(sending({ webSearches: Infinity }, { fees }))).toBe(11 * MICRO_USD);
+  });
+});
+
+describe("documents that a provider reads for a fee", () => {
+  const documents = (hasDocuments: boolean, billsDocuments?: boolean) => {
+    const { model, sent } = sending(undefined);
+    return { model: { ...model, billsDocuments }, sent, prompt: { hasDocuments } };
+  };
+
+  it("have no bound", () => {
+    expect(boundFees(documents(true, true))).toBeUndefined();
+    expect(boundFees(documents(false, true))).toBe(MICRO_USD);
+    expect(boundFees(documents(true))).toBe(MICRO_USD);
+    expect(unboundedFees(documents(true, true)).message).toBe(
+      "messages: what the provider of m charges for documents is not known here, so it is not allowed under a budget.",
+    );
+  });
+
+  it("are documents and native parts with documents", () => {
+    const hasDocuments = (part: MessageInitShape<typeof PartSchema>): boolean | undefined => {
+      const request = create(CompletionRequestSchema, { messages: [{ role: Role.USER, parts: [part] }] });
+      return measurePrompt(request).hasDocuments;
+    };
+    const native = (json: string) => hasDocuments({ kind: { case: "native", value: { dialect: "openai", json } } });
+    const file = { kind: { case: "file" as const, value: { source: { case: "id" as const, value: "file_1" } } } };
+    expect(hasDocuments(file)).toBe(true);
+    expect(hasDocuments({ kind: { case: "toolResult", value: { toolCallId: "c", parts: [file] } } })).toBe(true);
+    expect(native('{"type":"input_file","file_id":"f"}')).toBe(true);
+    expect(native('{"type":"f\\u0069le","file":{}}')).toBe(true);
+    expect(native('{"type":"web_search_call"}')).toBe(false);
+    expect(hasDocuments({ kind: { case: "text", value: '"file"' } })).toBe(false);
   });
 });
 

@@ -219,6 +219,42 @@ describe("a request that its provider does not answer", () => {
   });
 });
 
+describe("a document", () => {
+  it("is refused under a budget where its provider reads documents for a fee", async () => {
+    const { models } = localModel(upstream.url) as { models: Record<string, object> };
+    const openrouter = {
+      preset: "openrouter",
+      base_url: `${upstream.url}/v1`,
+      allow_private: true,
+      api_keys: ["a-key"],
+    };
+    const modalities = { input: ["text", "file"], output: ["text"] };
+    const world = await startProduct({
+      config: {
+        providers: { openrouter },
+        models: {
+          "local/test": { ...models["local/test"], provider: "openrouter" },
+          reader: { ...models["local/test"], provider: "openrouter", modalities },
+        },
+        limits: UNLIMITED,
+      },
+    });
+    try {
+      const file = { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0xLjQK" };
+      const body = { messages: [{ role: "user", content: [{ type: "file", file }] }] };
+      const { key } = await createKey(world, "--budget 5");
+      const asked = upstream.exchanges.length;
+      const refused = await ask(key, body, { at: world });
+      expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("charges for documents")]);
+      expect(upstream.exchanges).toHaveLength(asked);
+      expect((await ask(key, { ...body, model: "reader" }, { at: world })).status).toBe(200);
+      expect((await ask(world.firstKey, body, { at: world })).status).toBe(200);
+    } finally {
+      await world.stop();
+    }
+  });
+});
+
 describe("a request whose body is still arriving", () => {
   it.each([
     ["/v1/chat/completions", { role: "user", content: "Hi." }],
