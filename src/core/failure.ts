@@ -69,6 +69,8 @@ export interface FailureOptions {
   readonly requestBound?: boolean;
   /** Whether the provider refused the request before generating, so that it bills nothing. Default: false. */
   readonly refused?: boolean;
+  /** Whether the provider reported it within its answer, and so has ended the answer itself. Default: false. */
+  readonly inBand?: boolean;
   /** The provider's count of tokens for what failed. Default: none. */
   readonly usage?: Usage | undefined;
   /** HTTP status of the provider's response. */
@@ -121,6 +123,7 @@ export class Failure extends Error {
   readonly transient: boolean;
   readonly requestBound: boolean;
   readonly refused: boolean;
+  readonly inBand: boolean;
   readonly usage: Usage | undefined;
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
@@ -142,6 +145,7 @@ export class Failure extends Error {
     this.transient = options.transient ?? TRANSIENT.has(code);
     this.requestBound = options.requestBound ?? false;
     this.refused = options.refused ?? REFUSALS.has(code);
+    this.inBand = options.inBand ?? false;
     this.usage = options.usage;
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
@@ -162,13 +166,14 @@ export class Failure extends Error {
   }: Pick<FailureOptions, "attempts" | "requestBound" | "retryAfterMs" | "upstreamStatus" | "violations"> & {
     readonly message?: string;
   }): Failure {
-    const { code, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
+    const { code, detail, violations, retryAfterMs, transient, requestBound, refused, inBand } = this;
     const { usage, upstreamStatus, attempts, limits, providerError, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
       requestBound,
       refused,
+      inBand,
       usage,
       attempts,
       cause,

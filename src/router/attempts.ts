@@ -368,7 +368,7 @@ export class AttemptRun {
       sent: translation.sent,
       progress: call.progress!,
       elapsedMs: limit.workEndedMs - startedMs,
-      mayBillRest: limit.isOver && billsRest,
+      mayBillRest: (limit.isOver || call.progress!.isCut === true) && billsRest,
       committed,
       unseen: unseen?.size,
       usage,
@@ -537,7 +537,7 @@ interface AttemptNote {
  * connection is closed.
  */
 async function outcomeOf(attempt: RunningAttempt, billsRest: boolean): Promise<RemainderOutcome> {
-  const { work, limit, committed } = attempt;
+  const { work, limit, committed, call } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
   let counted: Usage | undefined;
@@ -554,7 +554,7 @@ async function outcomeOf(attempt: RunningAttempt, billsRest: boolean): Promise<R
     usage,
     refused,
     elapsedMs: limit.workEndedMs - attempt.startedMs,
-    mayBillRest: limit.signal.aborted && billsRest,
+    mayBillRest: (limit.signal.aborted || call.progress!.isCut === true) && billsRest,
     unseen: unseen?.size ?? (answer !== undefined && "choices" in answer ? sizeOfChoices(answer.choices) : undefined),
   };
 }

@@ -219,6 +219,48 @@ describe("a request that its provider does not answer", () => {
   });
 });
 
+describe("a stream that Parley ends", () => {
+  /** A call with arguments that are nested deeper than Parley reads, in an event that is long enough to be measured. */
+  const deep = { text: "x".repeat(20_000), list: JSON.parse("[".repeat(200) + "]".repeat(200)) as unknown };
+  const events = [
+    { candidates: [{ content: { parts: [{ text: "Now I call it." }] } }] },
+    { candidates: [{ content: { parts: [{ functionCall: { name: "f", args: deep } }] } }] },
+  ];
+
+  it("costs no more than its budget where the provider generates on, and bills the whole answer", async () => {
+    const generating = await startUpstream(({ response }) => {
+      beginStream(response);
+      for (const event of events) response.write(`data: ${JSON.stringify(event)}\n\n`);
+    });
+    const { models } = localModel(generating.url) as { models: Record<string, object> };
+    const gemini = { dialect: "gemini", base_url: generating.url, allow_private: true, api_keys: ["a-key-of-google"] };
+    const world = await startProduct({
+      config: {
+        providers: { gemini },
+        models: { "gemini/test": { ...models["local/test"], provider: "gemini" } },
+        limits: UNLIMITED,
+        breaker: { failures: 100 },
+      },
+    });
+    try {
+      const { key } = await createKey(world, "--budget 0.1");
+      /** 10,000 tokens at 2 USD per million. */
+      const billedMicroUsd = 20_000;
+      let status = 0;
+      for (let time = 0; time < 12; time++) {
+        const response = await ask(key, { model: "gemini/test", stream: true, max_tokens: 10_000 }, { at: world });
+        status = response.status;
+        await response.text().catch(() => undefined);
+      }
+      expect(status).toBe(429);
+      expect(generating.exchanges.length * billedMicroUsd).toBeLessThanOrEqual(100_000 + billedMicroUsd);
+    } finally {
+      await world.stop();
+      await generating.close();
+    }
+  });
+});
+
 describe("a document", () => {
   it("is refused under a budget where its provider reads documents for a fee", async () => {
     const { models } = localModel(upstream.url) as { models: Record<string, object> };

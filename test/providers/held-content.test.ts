@@ -109,7 +109,7 @@ function endless(text: string): { readonly upstream: Upstream; readonly sent: ()
     body: async () => [],
     pause: (until) => until,
     complete: () => undefined,
-    abandon: () => undefined,
+    abandon: () => false,
   };
   return { upstream: { post: async () => response, close: async () => undefined }, sent: () => sent };
 }

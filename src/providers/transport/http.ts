@@ -196,8 +196,8 @@ export interface UpstreamResponse {
   pause(until: Promise<void>): Promise<void>;
   /** The answer is complete: keeps the connection if the body ends within LINGER_MS. */
   complete(): void;
-  /** Discards the response and closes the connection unless the body has ended. Reads then throw the reason. */
-  abandon(reason?: Failure): void;
+  /** Discards the response and closes the connection unless the body has ended. Reads then throw the reason. Returns whether it closed it. */
+  abandon(reason?: Failure): boolean;
 }
 
 interface ExchangePorts {
@@ -289,7 +289,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   }
 
   onData(chunk: Buffer): void {
-    if (this.#state === "lingering") return this.abandon();
+    if (this.#state === "lingering") this.abandon();
     if (this.#state !== "open") return;
     this.#arrived.push(chunk);
     this.#arrivedBytes += chunk.length;
@@ -361,9 +361,10 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#lingering = setTimeout(() => this.abandon(), LINGER_MS).unref();
   }
 
-  abandon(reason?: Failure): void {
-    if (this.#state === "open" || this.#state === "lingering")
-      this.#fail(reason ?? new Failure("cancelled", "The response was abandoned."));
+  abandon(reason?: Failure): boolean {
+    if (this.#state !== "open" && this.#state !== "lingering") return false;
+    this.#fail(reason ?? new Failure("cancelled", "The response was abandoned."));
+    return true;
   }
 
   /** Settles a read: all received bytes, undefined if there are none, or the failure if the exchange has failed. */

@@ -291,7 +291,8 @@ export async function fetchFramedStream<Event extends StreamEvent>(
       if (events.unfinishedBytes > LARGE_BYTES && !over) await readOn(response, room, events.unfinishedBytes);
     }
   } catch (reason) {
-    response.abandon();
+    const hasEnded = reader.finished === true || (reason instanceof Failure && reason.inBand);
+    if (response.abandon() && !hasEnded && call.progress !== undefined) call.progress.isCut = true;
     room.drop();
     throw call.signal.aborted ? reason : toFailure(reason, response);
   } finally {

@@ -75,7 +75,7 @@ export function toStatusFailure(error: UpstreamError, redact: Redact = keepAll):
  * content has `begun`, the message only says that generating failed.
  */
 export function toInnerFailure(error: UpstreamError, { begun, usage, redact = keepAll }: InBand): Failure {
-  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: isUnbilled(error), usage }, redact);
+  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: isUnbilled(error), inBand: true, usage }, redact);
   const failure = toFailure(error, { upstreamStatus: 200 }, redact);
   const { code, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = failure;
   // A rejection has the upstream's words as its message.
@@ -84,6 +84,7 @@ export function toInnerFailure(error: UpstreamError, { begun, usage, redact = ke
     transient,
     requestBound,
     refused: false,
+    inBand: true,
     usage,
     ...(detail !== undefined && { detail }),
     // These violations are our own text; those of other rejections hold the upstream's.
@@ -101,7 +102,7 @@ function isUnbilled({ status, message, billed = false }: UpstreamError): boolean
 
 function toFailure(
   error: UpstreamError,
-  where: Pick<FailureOptions, "upstreamStatus" | "refused" | "usage">,
+  where: Pick<FailureOptions, "upstreamStatus" | "refused" | "inBand" | "usage">,
   redact: Redact,
 ): Failure {
   const { code, message, ...options } = classify(error, redact);

@@ -89,7 +89,7 @@ function arriving(pieces: readonly Buffer[]): Upstream {
     body: async () => pieces,
     pause: (until) => until,
     complete: () => undefined,
-    abandon: () => undefined,
+    abandon: () => false,
   };
   return { post: async () => answer, close: async () => undefined };
 }
