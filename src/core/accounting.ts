@@ -1,4 +1,5 @@
 import { type CompletionChunk, type CompletionRequest, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
@@ -28,7 +29,7 @@ import {
   toTokenCounts,
 } from "./ledger.ts";
 import type { Reservation } from "./limiter.ts";
-import { mayDraw, type Model } from "./model.ts";
+import { makes, mayDraw, type Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
 import type {
   AttemptInFlight,
@@ -249,7 +250,8 @@ export class CompletionAccounting {
   answered(model: Model, { usage, choices }: Answer): void {
     this.#model = model;
     this.#finishReason = choices[0]?.finishReason ?? FinishReason.UNSPECIFIED;
-    if (!isWhole(usage) || mayDraw(model.upstream)) this.#answer = sizeOfChoices(choices);
+    if (!isWhole(usage) || mayDraw(model.upstream) || makes(model, Modality.AUDIO))
+      this.#answer = sizeOfChoices(choices);
     if (usage !== undefined) this.#noteCount(usage);
   }
 
@@ -389,8 +391,8 @@ export class CompletionAccounting {
     const sent = this.#sent!;
     const request = this.#request;
     // A filter cuts off the count too, and a caller can cause that: reasoning that is not shown may have come before.
-    if (!hasBudget || this.#finishReason !== FinishReason.CONTENT_FILTER)
-      return bookSeen(this.#answer, { prompt, hasBudget, sent, model, request });
+    const isMeasured = this.#finishReason !== FinishReason.CONTENT_FILTER && !this.#answer.hasSpeech;
+    if (!hasBudget || isMeasured) return bookSeen(this.#answer, { prompt, hasBudget, sent, model, request });
     const elapsedMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
     const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, mayBillRest: false, unseen: undefined };
     return bookUncounted(attempt, { request, prompt, hasBudget, seen: this.#answer, outcome: undefined });
@@ -536,6 +538,7 @@ function joinSizes(one: AnswerSize, other: AnswerSize): AnswerSize {
     refusalTokens: one.refusalTokens + other.refusalTokens,
     pictures: one.pictures + other.pictures,
     picturesBegun: one.picturesBegun + other.picturesBegun,
+    hasSpeech: one.hasSpeech || other.hasSpeech,
   };
 }
 
@@ -565,14 +568,19 @@ function bookSeen(
 
 /**
  * Booking of a provider's count. `completeCounts` completes `usage` in place, so the caller receives the same counts. Some servers
- * count pictures, whose tokens may cost several times as much, only in the sum of the answer: then each is booked as the largest.
+ * count pictures and speech, whose tokens may cost several times as much, only in the sum of the answer: then each picture is booked as
+ * the largest, and an answer with speech as speech.
  */
-function bookUsage(usage: Usage, { pictures }: AnswerSize, sending: Omit<Sending, "prompt">): Booking {
+function bookUsage(usage: Usage, { pictures, hasSpeech }: AnswerSize, sending: Omit<Sending, "prompt">): Booking {
   completeCounts(usage, sending);
   const counts = toTokenCounts(usage);
-  if (counts.image > 0 || pictures === 0) return book(counts, sending, false);
-  const image = Math.min(estimatePictures(pictures, sending.sent.pictureTokens), counts.completion);
-  return book({ ...counts, image }, sending, true);
+  const lacksPictures = pictures > 0 && counts.image === 0;
+  const lacksSpeech = hasSpeech && (counts.completionAudio ?? 0) === 0;
+  if (!lacksPictures && !lacksSpeech) return book(counts, sending, false);
+  const made = lacksPictures ? estimatePictures(pictures, sending.sent.pictureTokens) : counts.image;
+  const image = Math.min(made, counts.completion);
+  const spoken = lacksSpeech ? counts.completion - image : counts.completionAudio;
+  return book({ ...counts, image, completionAudio: spoken }, sending, true);
 }
 
 /** Prices the tokens and fees; 0 for a model without a price. */
@@ -595,10 +603,11 @@ function isWhole(usage: Usage | undefined): boolean {
 
 /**
  * Whether a provider has counted. Some send zeros, or only one kind of tokens: each prompt has a token, and so has an answer with
- * text or pictures. A refusal may be in the gateway's words, as that of a prompt which the provider blocked.
+ * text, pictures or speech. A refusal may be in the gateway's words, as that of a prompt which the provider blocked.
  */
-function isCount(usage: Usage, { textTokens, refusalTokens, pictures }: AnswerSize): boolean {
-  return usage.inputTokens > 0 && (usage.outputTokens > 0 || (textTokens === refusalTokens && pictures === 0));
+function isCount(usage: Usage, { textTokens, refusalTokens, pictures, hasSpeech }: AnswerSize): boolean {
+  const isEmpty = textTokens === refusalTokens && pictures === 0 && !hasSpeech;
+  return usage.inputTokens > 0 && (usage.outputTokens > 0 || isEmpty);
 }
 
 /** Sum of bookings. */

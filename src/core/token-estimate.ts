@@ -37,6 +37,8 @@ export interface AnswerSize {
   pictures: number;
   /** Pictures of which a first preview was received, finished or not. */
   picturesBegun: number;
+  /** Whether it has speech, whose tokens are not estimated. */
+  hasSpeech: boolean;
 }
 
 /** The size of an answer before anything was received. */
@@ -45,6 +47,7 @@ export const NOTHING_RECEIVED: Readonly<AnswerSize> = {
   refusalTokens: 0,
   pictures: 0,
   picturesBegun: 0,
+  hasSpeech: false,
 };
 
 /** Tokens for role and end of a message. */
@@ -143,6 +146,7 @@ export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
   if (event.case === "partDelta") {
     const { content } = event.value;
     if (content.case === "refusal") addRefusal(size, content.value);
+    else if (content.case === "audio") size.hasSpeech = true;
     else if (typeof content.value === "string") size.textTokens += estimateTextTokens(content.value);
   } else if (event.case === "partialImage") {
     if (event.value.index === 0) size.picturesBegun += 1;
@@ -161,6 +165,7 @@ export function sizeOfChoices(choices: readonly Choice[]): AnswerSize {
       if (kind.case === "text") addTexts(size, kind.value);
       else if (kind.case === "refusal") addRefusal(size, kind.value);
       else if (kind.case === "image") size.pictures += 1;
+      else if (kind.case === "audio") size.hasSpeech = true;
       else if (kind.case === "toolCall") addTexts(size, kind.value.name, kind.value.input.value);
       else if (kind.case === "reasoning") addTexts(size, kind.value.text);
       else if (kind.case === "native") addTexts(size, kind.value.json);

@@ -7,7 +7,7 @@ import {
   PartialImageSchema,
   PartStartSchema,
 } from "../../gen/parley/v1/completion_pb.js";
-import { ImageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { AudioSchema, ImageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
@@ -730,6 +730,56 @@ describe("a picture that the provider counts only in the sum of the answer", () 
       const costMicroUsd = 100 * 5 + image * 40 + (2_000 - image) * 25;
       expect(core.entries).toMatchObject([{ estimated: true, costMicroUsd, tokens: { completion: 2_000, image } }]);
     }
+  });
+});
+
+describe("speech that the provider does not count apart", () => {
+  const spoken = (outputTokens: number, ...more: readonly CompletionChunk[]): CompletionChunk[] => {
+    const chunks: CompletionChunk[] = [];
+    const writer = new ChoiceWriter(0);
+    writer.audio(create(AudioSchema, { source: { case: "data", value: new Uint8Array(8) } }), chunks);
+    writer.finish({ reason: FinishReason.STOP, native: "stop" }, chunks);
+    return [
+      ...chunks,
+      ...(outputTokens < 0 ? [] : [usageChunk(create(UsageSchema, { inputTokens: 100, outputTokens }))]),
+      ...more,
+    ];
+  };
+  const facts = {
+    price: { ...price, audioOutput: 80_000_000 },
+    upstream: { outputModalities: new Set([Modality.TEXT, Modality.AUDIO]) },
+  };
+  const principal = { ...somebody, limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 10_000_000 } };
+
+  it.each([
+    ["as speech where it is counted in the sum of the answer", 2_000, 2_000],
+    ["by its time under a budget where it is counted as nothing", 0, 1_000],
+    ["by its time under a budget where nothing is counted", -1, 1_000],
+  ])("is booked %s", async (_, outputTokens, tokens) => {
+    for (const how of ["create", "read"] as const) {
+      const core = createCore({
+        scripts: { a: [{ batches: [spoken(outputTokens)], ending: "end", pauseMs: 500 }] },
+        translations: { a: { streamed: true, sent: { ...PLAINLY_SENT, textBytes: 100, maxTokens: 2_000 } } },
+        facts,
+        principal,
+      });
+      await core[how]({ modalities: [Modality.TEXT, Modality.AUDIO], audioOptions: { format: "wav", voice: "a" } });
+      const [{ tokens: booked, costMicroUsd, estimated }] = core.entries as [LedgerEntry];
+      expect(estimated).toBe(true);
+      expect(booked.completion).toBeGreaterThanOrEqual(tokens);
+      expect(booked.completion).toBeLessThan(tokens + 50);
+      expect(costMicroUsd).toBeGreaterThanOrEqual(100 * 5 + tokens * 80);
+    }
+  });
+
+  it("is booked by its count where there is one", async () => {
+    const counts = usageChunk(create(UsageSchema, { inputTokens: 100, outputTokens: 2_000, audioOutputTokens: 500 }));
+    const core = createCore({
+      scripts: { a: [{ batches: [spoken(-1, counts)], ending: "end" }] },
+      facts,
+    });
+    await core.read({ modalities: [Modality.TEXT, Modality.AUDIO], audioOptions: { format: "wav", voice: "a" } });
+    expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: 100 * 5 + 500 * 80 + 1_500 * 25 }]);
   });
 });
 
