@@ -7,14 +7,15 @@ export const LATENCY_BOUNDS_MS = [50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000
 /** Number of durations in each bucket: one more than there are bounds. */
 export type LatencyHistogram = readonly number[];
 
-/** The histogram of these durations in milliseconds. */
-export function histogramOf(durationsMs: readonly number[]): LatencyHistogram {
-  const counts = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0);
-  for (const durationMs of durationsMs) {
-    const bucket = LATENCY_BOUNDS_MS.findIndex((boundMs) => durationMs <= boundMs);
-    counts[bucket === -1 ? LATENCY_BOUNDS_MS.length : bucket]! += 1;
-  }
-  return counts;
+/** The histogram of no durations. */
+export function emptyHistogram(): number[] {
+  return Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0);
+}
+
+/** Adds a duration in milliseconds to a histogram. */
+export function addDuration(histogram: number[], durationMs: number): void {
+  const bucket = LATENCY_BOUNDS_MS.findIndex((boundMs) => durationMs <= boundMs);
+  histogram[bucket === -1 ? LATENCY_BOUNDS_MS.length : bucket]! += 1;
 }
 
 /** The histogram of the durations of both. */

@@ -1,4 +1,4 @@
-import { addHistograms, histogramOf, type LatencyHistogram } from "./latency-histogram.ts";
+import { addDuration, addHistograms, emptyHistogram, type LatencyHistogram } from "./latency-histogram.ts";
 import type { ZoneOffsets } from "./time-zone.ts";
 import { MINUTES_KEPT_MS, STEP_MS } from "./usage-store.ts";
 
@@ -112,41 +112,55 @@ export interface TargetHistoryStore {
 /** Limit of unwritten counts, which wait while the database is unavailable. Later ones are dropped. */
 const MAX_PENDING = 5_000;
 
+/** An AttemptCount that is counted up. */
+interface Counting extends Pick<AttemptCount, "atMs" | "target" | "outcome"> {
+  attempts: number;
+  latencies?: { readonly firstContent: number[]; readonly duration: number[] };
+}
+
 /** Counts the attempts of this process until they are written. */
 export class AttemptCounter {
-  readonly #counts = new Map<string, AttemptCount>();
+  #counts = new Map<string, Counting>();
 
   /** Counts one attempt. */
-  add({ firstContentMs, durationMs, ...ended }: EndedAttempt): void {
-    const isMeasured = firstContentMs !== undefined || durationMs !== undefined;
-    const of = (ms: number | undefined): LatencyHistogram => histogramOf(ms === undefined ? [] : [ms]);
-    const latencies = { firstContent: of(firstContentMs), duration: of(durationMs) };
-    this.#count({ ...ended, attempts: 1, ...(isMeasured && { latencies }) });
+  add({ atMs, target, outcome, firstContentMs, durationMs }: EndedAttempt): void {
+    const count = this.#find({ atMs, target, outcome });
+    if (count === undefined) return;
+    count.attempts += 1;
+    if (firstContentMs === undefined && durationMs === undefined) return;
+    const latencies = (count.latencies ??= { firstContent: emptyHistogram(), duration: emptyHistogram() });
+    if (firstContentMs !== undefined) addDuration(latencies.firstContent, firstContentMs);
+    if (durationMs !== undefined) addDuration(latencies.duration, durationMs);
   }
 
-  #count(count: AttemptCount): void {
-    const name = `${Math.floor(count.atMs / STEP_MS.minute)} ${count.outcome} ${count.target}`;
+  /** The count of attempts that ended alike in the same minute; undefined while there are too many. */
+  #find(ended: Pick<AttemptCount, "atMs" | "target" | "outcome">): Counting | undefined {
+    const name = `${Math.floor(ended.atMs / STEP_MS.minute)} ${ended.outcome} ${ended.target}`;
     const known = this.#counts.get(name);
-    if (known === undefined && this.#counts.size >= MAX_PENDING) return;
-    this.#counts.set(name, known === undefined ? count : addUp(known, count));
+    if (known !== undefined || this.#counts.size >= MAX_PENDING) return known;
+    const count = { ...ended, attempts: 0 };
+    this.#counts.set(name, count);
+    return count;
   }
 
   /** Hands all counts to a write, and keeps them if it fails. If only its answer was lost, they count twice. */
   async writeWith(write: (counts: readonly AttemptCount[]) => Promise<void>): Promise<void> {
     const counts = [...this.#counts.values()];
-    this.#counts.clear();
+    this.#counts = new Map();
     try {
       await write(counts);
     } catch (error) {
-      for (const count of counts) this.#count(count);
+      for (const { attempts, latencies, ...ended } of counts) {
+        const count = this.#find(ended);
+        if (count === undefined) continue;
+        count.attempts += attempts;
+        const both = addLatencies(count.latencies, latencies);
+        if (both !== undefined)
+          count.latencies = { firstContent: [...both.firstContent], duration: [...both.duration] };
+      }
       throw error;
     }
   }
-}
-
-function addUp(one: AttemptCount, other: AttemptCount): AttemptCount {
-  const latencies = addLatencies(one.latencies, other.latencies);
-  return { ...one, attempts: one.attempts + other.attempts, ...(latencies !== undefined && { latencies }) };
 }
 
 /** The latencies of both. */

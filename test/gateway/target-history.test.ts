@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { AttemptCount, ReplicaState } from "../../src/ledger/target-history.ts";
-import { histogramOf } from "../../src/ledger/latency-histogram.ts";
+import { histogramOf } from "../support/histograms.ts";
 import { keepTargetHistory } from "../../src/gateway/target-history.ts";
 import type { Opening } from "../../src/router/upstream-health.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -1,11 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  addHistograms,
-  countOf,
-  histogramOf,
-  LATENCY_BOUNDS_MS,
-  percentileOf,
-} from "../../src/ledger/latency-histogram.ts";
+import { addHistograms, countOf, LATENCY_BOUNDS_MS, percentileOf } from "../../src/ledger/latency-histogram.ts";
+import { histogramOf } from "../support/histograms.ts";
 import { SECONDS } from "../../src/telemetry/completion-metrics.ts";
 
 describe("a histogram of latencies", () => {

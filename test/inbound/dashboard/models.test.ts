@@ -13,7 +13,7 @@ import type { Attempt } from "../../../src/core/attempt.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { createRoute } from "../../../src/core/route.ts";
-import { histogramOf } from "../../../src/ledger/latency-histogram.ts";
+import { histogramOf } from "../../support/histograms.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
 let site: ConsoleUnderTest;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { histogramOf } from "../../../src/ledger/latency-histogram.ts";
+import { histogramOf } from "../../support/histograms.ts";
 import type { AttemptCount, ReplicaState } from "../../../src/ledger/target-history.ts";
 import { UTC } from "../../../src/ledger/time-zone.ts";
 import { STEP_MS } from "../../../src/ledger/usage-store.ts";
