@@ -167,6 +167,8 @@ export interface EmbeddingAnswer {
 export interface CallProgress {
   /** True until the first byte of the request was written: then the provider bills nothing. */
   unsent: boolean;
+  /** Whether the system has taken over the whole request. Default: unknown, so its bytes may still be read. */
+  isWritten?: boolean;
   /** Whether the gateway closed the connection before the end of the answer because it could not read or pass on the answer. */
   isCut?: boolean;
   /** By the clock's `monotonic`: when the first byte of the request was written, and when the head of the response arrived. */

@@ -7,6 +7,7 @@ import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RemainderOutcome, RouterCall } from "../core/router.ts";
+import { releaseMemory } from "../core/release-memory.ts";
 import { addChunk, type AnswerSize, NOTHING_RECEIVED, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import type { ContentTimes, Hedging } from "./hedging.ts";
@@ -210,8 +211,7 @@ export class AttemptRun {
     limit.stop();
     permit.committed();
     loaded.answered();
-    this.#plan.primary.body = NOTHING;
-    translation.body = NOTHING;
+    this.#dropSent(attempt);
   }
 
   /** Ends the attempt with a whole answer or the end of its stream. */
@@ -220,6 +220,7 @@ export class AttemptRun {
     this.#ended(attempt);
     attempt.permit.succeeded();
     attempt.loaded.end("answered");
+    this.#dropSent(attempt);
     this.#note(attempt.model, "served", { running: attempt, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
     const { candidates, targets } = this.#plan;
@@ -231,6 +232,13 @@ export class AttemptRun {
       targets: candidates.slice(0, targets).map(({ id }) => id),
       upstreamDuration: toDuration(this.#upstreamMs),
     };
+  }
+
+  /** Drops the bytes of the request, which no other attempt sends. The two attempts of a hedged request may still write the same ones. */
+  #dropSent({ call, translation }: RunningAttempt): void {
+    if (call.progress!.isWritten === true && this.#hedging === undefined) releaseMemory([translation.body]);
+    this.#plan.primary.body = NOTHING;
+    translation.body = NOTHING;
   }
 
   /** Ends the attempt with a failure. Throws when it is final: caller disconnected, deadline passed, or content was sent. */

@@ -302,6 +302,21 @@ describe("after the first content", () => {
     expect(bodies()).toEqual(["", ""]);
   });
 
+  it.each([
+    ["is given back when all of it was written", true, 0],
+    ["is left to the connection that may still write it", false, 100_000],
+  ])("the memory of a large request %s", async (_, isWritten, left) => {
+    const body = Buffer.alloc(100_000);
+    const world = createWorld({ scripts: { a: [serves("hi")] }, translations: { a: { body } } });
+    const streams = world.provider.stream.bind(world.provider);
+    vi.spyOn(world.provider, "stream").mockImplementationOnce((call, emit) => {
+      call.progress!.isWritten = isWritten;
+      return streams(call, emit);
+    });
+    await stream(world);
+    expect(body.buffer.byteLength).toBe(left);
+  });
+
   it("the first-content limit no longer applies, however slow the rest is", async () => {
     const slow = { ...serves("one", "two", "three"), pauseMs: 50_000 };
     const { batches } = await stream(createWorld({ scripts: { a: [slow] } }));

@@ -6,6 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { BodyText } from "../../core/provider.ts";
+import { releaseMemory } from "../../core/release-memory.ts";
 import { countValues, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 import type { Format, HeaderList } from "../../formats/format.ts";
 import type { JsonText } from "../../formats/held-strings.ts";
@@ -14,7 +15,7 @@ import { WRITE_STALL_MS } from "../drain.ts";
 import { isFinal, retryAfterMs } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
-import { isSmall, release, slicesOf, writeSlices } from "./stream.ts";
+import { isSmall, slicesOf, writeSlices } from "./stream.ts";
 
 /** Size limit of JSON bodies and forms in bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -152,7 +153,7 @@ export class Exchange {
       response.write(text);
     }
     response.end(() => {
-      if (!response.destroyed) release(pieces);
+      if (!response.destroyed) releaseMemory(pieces);
     });
   }
 

@@ -150,14 +150,3 @@ export async function writeSlices(
 export function* slicesOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES);
 }
-
-/**
- * Releases the memory of large pieces at once; they must have been sent, and are empty afterwards. V8 would release them only in a
- * collection of the whole heap, which costs more than all other work for them.
- */
-export function release(pieces: readonly Buffer[]): void {
-  for (const { buffer, byteLength } of pieces) {
-    // Smaller ones may share memory with others.
-    if (byteLength > buffer.byteLength / 2 && buffer instanceof ArrayBuffer) buffer.transfer(0);
-  }
-}

@@ -32,9 +32,11 @@ export interface RequestSender<Head> {
 }
 
 /** Receives the response of one request. Nothing is called after `onEnd` or `onError`. */
-export interface ResponseListener extends ResponseSink {
+export interface ResponseListener extends Pick<ResponseSink, "onData"> {
   /** Exclusive until the response ends. Set by the pool, more than once if the request was queued. */
   connection: Carrier | undefined;
+  /** `isWritten`: whether the system had taken over the whole request before; false where that is not known. */
+  onHead(status: number, headers: ResponseHeaders, isWritten: boolean): void;
   /** Called just before the request is written. From then on the server may have received it. */
   onSent(): void;
   /** Called after `onSent` when the server has not processed the request. */
@@ -173,7 +175,7 @@ export class Connection implements ResponseSink, Carrier {
     this.beginMs = this.#heardAtMs - this.#writtenAtMs;
     this.#isEarly = this.#socket.writableLength > 0;
     this.#hasBegun = true;
-    this.#listener?.onHead(status, headers);
+    this.#listener?.onHead(status, headers, !this.#isEarly);
   }
 
   onData(bytes: Buffer): void {

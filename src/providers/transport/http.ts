@@ -150,7 +150,10 @@ function carry<Head>(
     ) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        if (progress !== undefined) progress.unsent = true;
+        if (progress !== undefined) {
+          progress.unsent = true;
+          progress.isWritten = false;
+        }
         const bytes = typeof body === "string" ? Buffer.from(body) : body;
         const ports = { signal, turns, readScheduler, sockets, progress, trace, keyFamilyId, sentBytes: bytes.length };
         const exchange = new Exchange(ports, resolve, reject);
@@ -277,10 +280,13 @@ class Exchange implements ResponseListener, UpstreamResponse {
     if (this.#progress !== undefined) this.#progress.unsent = true;
   }
 
-  onHead(status: number, headers: ResponseHeaders): void {
+  onHead(status: number, headers: ResponseHeaders, isWritten: boolean): void {
     this.status = status;
     this.headers = headers;
-    if (this.#progress !== undefined) this.#progress.headMs = performance.now();
+    if (this.#progress !== undefined) {
+      this.#progress.headMs = performance.now();
+      this.#progress.isWritten = isWritten;
+    }
     this.#state = "open";
     this.#readScheduler.take(this.#keyFamilyId, () => {
       this.#resolve(this);

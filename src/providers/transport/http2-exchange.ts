@@ -58,7 +58,7 @@ export class Http2Exchange implements Carrier {
         this.#heardAtMs = performance.now();
         const length = headers["content-length"];
         this.#awaited = length === undefined ? undefined : Number(length);
-        if (!this.#hasEnded) this.listener.onHead(status, headers);
+        if (!this.#hasEnded) this.listener.onHead(status, headers, false);
         // Reads only from here on, because Node reports the head a tick later than bytes that arrived with it.
         stream.on("data", (bytes: Buffer) => this.#read(bytes)).once("end", () => this.#finish(stream));
         if (this.#isPaused) stream.pause();

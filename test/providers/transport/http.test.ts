@@ -82,6 +82,33 @@ const LAST_CHUNK = "0\r\n\r\n";
 const whole = (body: string, head = "HTTP/1.1 200 OK"): string =>
   `${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 
+describe("the progress of a large request", () => {
+  const body = Buffer.alloc(4 * 1024 * 1024, "a");
+  const ANSWER = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+
+  it("says that all of it is written when it is answered afterwards", async () => {
+    const { upstream } = await serve((socket) => void socket.write(ANSWER));
+    const progress = { unsent: false, isWritten: false };
+    await textOf(await post(upstream, { body, progress }));
+    expect(progress.isWritten).toBe(true);
+  });
+
+  it("does not say so when it is answered before", async () => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => socket.pause().write(ANSWER));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    opened.push({ stop: async () => void server.close() });
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 500 });
+    const progress = { unsent: false, isWritten: true };
+    const answer = await post(upstream, { body: Buffer.alloc(64 * 1024 * 1024), progress });
+    expect(progress.isWritten).toBe(false);
+    answer.abandon();
+  });
+});
+
 describe("a request", () => {
   it("is posted below the base URL's path, with its headers and its length", async () => {
     const { server, upstream } = await serve((socket) => socket.write(whole("ok")), "/api/v1/");
