@@ -3,21 +3,22 @@ import type { Failure } from "../core/failure.ts";
 import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 
 /**
- * Largest share of a limit that one body counts: a single body always fits, two that are larger than the limit do not, and bodies of
- * other callers fit beside it, however slowly it arrives.
+ * Largest share of a limit that one body or answer counts: a single one always fits, two that are larger than the limit do not, and
+ * those of other callers fit beside it, however slowly it arrives or is read.
  */
-const BODY_SHARE = 0.6;
+const LARGE_SHARE = 0.6;
 
 /** Slots and bytes held by the calls of a key family, an account or the process. */
 export class Holding {
   /** Limit of bytes of arriving bodies, and of large answers. A single body or answer may exceed it. */
   readonly maxBytes: number;
-  readonly #maxBodyBytes: number;
+  /** What one body or answer counts at most. */
+  readonly #maxCounted: number;
   /** Slots in use. */
   calls = 0;
-  /** Bytes of bodies that are being received: the declared length, or the received bytes, at most BODY_SHARE of the limit for each. */
+  /** Bytes of bodies that are being received: the declared length, or the received bytes, at most LARGE_SHARE of the limit for each. */
   arrivingBytes = 0;
-  /** Bytes of large answers, from before their providers are asked until they are sent. */
+  /** Bytes of large answers, from before their providers are asked until they are sent, at most LARGE_SHARE of the limit for each. */
   answerBytes = 0;
   /** Bytes of the bodies and large answers of all calls that hold a slot. */
   heldBytes = 0;
@@ -32,7 +33,7 @@ export class Holding {
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
-    this.#maxBodyBytes = Math.floor(maxBytes * BODY_SHARE);
+    this.#maxCounted = Math.floor(maxBytes * LARGE_SHARE);
   }
 
   /** Whether a body of `bytes` fits, `own` of which are counted already. */
@@ -40,9 +41,9 @@ export class Holding {
     return this.arrivingBytes + this.#counted(bytes) - this.#counted(own) <= this.maxBytes;
   }
 
-  /** Whether another large answer fits. */
-  fitsAnswer(bytes: number): boolean {
-    return this.answerBytes === 0 || this.answerBytes + bytes <= this.maxBytes;
+  /** Whether a large answer of `bytes` fits, `own` of which are counted already. */
+  fitsAnswer(bytes: number, own = 0): boolean {
+    return this.answerBytes + this.#counted(bytes) - this.#counted(own) <= this.maxBytes;
   }
 
   /** Counts an arriving body of `bytes`, `own` of which are counted already. */
@@ -56,17 +57,17 @@ export class Holding {
     this.arrivingBytes -= this.#counted(bytes);
   }
 
-  /** Adds bytes of a large answer. */
-  countAnswer(bytes: number): void {
-    this.answerBytes += bytes;
-    this.heldBytes += bytes;
+  /** Counts a large answer of `bytes`, `own` of which are counted already. */
+  countAnswer(bytes: number, own = 0): void {
+    this.answerBytes += this.#counted(bytes) - this.#counted(own);
+    this.heldBytes += bytes - own;
   }
 
   /** Ends a call with a body and an answer of these lengths. */
   end(bytes: number, answerBytes: number): void {
     this.calls -= 1;
     this.heldBytes -= bytes;
-    this.countAnswer(-answerBytes);
+    this.countAnswer(0, answerBytes);
   }
 
   /** Whether this holding can be removed. */
@@ -74,8 +75,8 @@ export class Holding {
     return this.calls === 0 && this.waitingBytes === 0 && this.debtMs <= 0 && nowMs - this.seenMs > 1_000;
   }
 
-  #counted(bodyBytes: number): number {
-    return Math.min(bodyBytes, this.#maxBodyBytes);
+  #counted(bytes: number): number {
+    return Math.min(bytes, this.#maxCounted);
   }
 }
 
@@ -155,15 +156,16 @@ export class Slot {
    * ANSWER_SHARE of the process's limit. Throws `rate_limited` or `overloaded` when it exceeds a limit.
    */
   holdAnswer(expectedBytes: number): void {
-    const bytes = Math.min(expectedBytes, this.holders.process.maxBytes * ANSWER_SHARE);
-    if (!this.#holdings.every((holding) => holding.fitsAnswer(bytes)))
-      throw this.#ports.noRoom(this.holders, bytes, "answers");
-    this.#countAnswer(bytes);
+    const more = Math.min(expectedBytes, this.holders.process.maxBytes * ANSWER_SHARE);
+    const all = this.#answerBytes + more;
+    if (!this.#holdings.every((holding) => holding.fitsAnswer(all, this.#answerBytes)))
+      throw this.#ports.noRoom(this.holders, more, "answers");
+    this.#countAnswer(all);
   }
 
   /** Counts the bytes of a received answer beyond those already held. */
   answered(bytes: number): void {
-    if (bytes > this.#answerBytes && !this.#hasEnded) this.#countAnswer(bytes - this.#answerBytes);
+    if (bytes > this.#answerBytes && !this.#hasEnded) this.#countAnswer(bytes);
   }
 
   /** The call does nothing until the promise settles, so meanwhile it does not count as working. */
@@ -226,8 +228,8 @@ export class Slot {
   }
 
   #countAnswer(bytes: number): void {
-    this.#answerBytes += bytes;
-    for (const holding of this.#holdings) holding.countAnswer(bytes);
+    for (const holding of this.#holdings) holding.countAnswer(bytes, this.#answerBytes);
+    this.#answerBytes = bytes;
   }
 
   get #holdings(): readonly Holding[] {

@@ -382,7 +382,7 @@ describe("admission", () => {
       const second = slot({ bytes: 1000 });
       second.arrived();
       first.holdAnswer(60 * MIB);
-      expect(reasonOf(() => second.holdAnswer(1))).toMatchObject({
+      expect(reasonOf(() => second.holdAnswer(40 * MIB))).toMatchObject({
         code: "rate_limited",
         message: expect.stringContaining("at most 48 MiB of answers") as string,
       });
@@ -407,9 +407,23 @@ describe("admission", () => {
       second.answered(60 * MIB);
       const last = slot({ bytes: 1000 });
       last.arrived();
-      expect(reasonOf(() => last.holdAnswer(1))).toMatchObject({ code: "rate_limited" });
+      expect(reasonOf(() => last.holdAnswer(40 * MIB))).toMatchObject({ code: "rate_limited" });
       second.end();
       last.holdAnswer(40 * MIB);
+    });
+
+    it("of one answer as large as the limit of its account leave room for smaller ones of other keys", () => {
+      admission = create({ arrivingBytes: { key: 8 * MIB, account: 16 * MIB, process: 32 * MIB, held: 1e12 } });
+      const unread = slot({ key: "unread", bytes: 1000 });
+      unread.holdAnswer(48 * MIB);
+      const other = slot({ key: "other", bytes: 1000 });
+      other.holdAnswer(MIB);
+      expect(reasonOf(() => slot({ key: "third", bytes: 1000 }).holdAnswer(48 * MIB))).toMatchObject({
+        code: "rate_limited",
+        message: expect.stringContaining("this account: at most 16 MiB of answers") as string,
+      });
+      unread.end();
+      slot({ key: "third", bytes: 1000 }).holdAnswer(48 * MIB);
     });
 
     it("of an answer leave room for other keys, however large a request says that it will be", () => {
