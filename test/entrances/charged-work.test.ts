@@ -1,8 +1,8 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
-import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
+import { CompletionRequestSchema, CompletionSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { EmbeddingsSchema, EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Slot } from "../../src/admission/slot.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
@@ -25,6 +25,8 @@ const STREAM = `/${CompletionService.typeName}/Stream`;
 const CREATE_EMBEDDINGS = `/${EmbeddingService.typeName}/Create`;
 const LIST = `/${ModelService.typeName}/List`;
 const CHECK_MS = 1_000_000;
+/** Vectors that are encoded in three parts. */
+const VECTORS = [1, 2, 3].map(() => ({ values: Array<number>(50_000).fill(0.5) }));
 
 const asked = (): never => {
   throw new Error("not implemented in this test");
@@ -33,11 +35,14 @@ const asked = (): never => {
 let slots: Slot[];
 /** Pieces of work that were charged. */
 let charged: number;
+/** Whether completions and embeddings are answered. Otherwise their models do not exist. */
+let isAnswered: boolean;
 let http: HttpServer;
 let grpc: GrpcServer;
 beforeEach(async () => {
   slots = [];
   charged = 0;
+  isAnswered = false;
   let checkedMs = 0;
   // No timer: debts are not paid.
   const clock: Clock = {
@@ -88,9 +93,16 @@ beforeEach(async () => {
     };
     return slot;
   };
+  const embedder = createEmbedder({ ...ports, settling: completions.settling });
   const services: Partial<EdgeServices> = {
-    completions,
-    embedder: createEmbedder({ ...ports, settling: completions.settling }),
+    completions: {
+      ...completions,
+      create: async (...args) => (isAnswered ? create(CompletionSchema, { id: "c" }) : completions.create(...args)),
+    },
+    embedder: {
+      create: async (...args) =>
+        isAnswered ? create(EmbeddingsSchema, { id: "e", embeddings: VECTORS }) : embedder.create(...args),
+    },
     models: createModels(router, ports.limiter),
     authenticate: async () => somebody,
     limitsOf: () => FACTS,
@@ -165,6 +177,19 @@ it.each([
   ["Connect", 3, () => post(LIST, "{}")],
   ["gRPC", 3, () => callGrpc(LIST)],
 ])("each part of the work for a list of models over %s is charged", async (_, parts, send) => {
+  await send();
+  expect(charged).toBe(parts);
+});
+
+it.each([
+  // The body, and the encoding of the answer.
+  ["Connect", CREATE, 2, () => post(CREATE, '{"model":"a"}')],
+  ["gRPC", CREATE, 2, () => callGrpc(CREATE)],
+  // The body, the vectors, and over Connect the rest.
+  ["Connect", CREATE_EMBEDDINGS, 5, () => post(CREATE_EMBEDDINGS, '{"model":"a"}')],
+  ["gRPC", CREATE_EMBEDDINGS, 4, () => callGrpc(CREATE_EMBEDDINGS)],
+])("the encoding of an answer over %s is charged, vectors in parts: %s", async (_, _path, parts, send) => {
+  isAnswered = true;
   await send();
   expect(charged).toBe(parts);
 });

@@ -13,6 +13,7 @@ import {
 import {
   type EmbeddingRequest,
   EmbeddingRequestSchema,
+  type Embeddings,
   EmbeddingsSchema,
 } from "../../../gen/parley/v1/embedding_pb.js";
 import { type GetCurrentKeyRequest, GetCurrentKeyRequestSchema, type Key } from "../../../gen/parley/v1/key_pb.js";
@@ -53,6 +54,7 @@ import {
   UNRECOGNIZED_HEADER,
   unknownFields,
 } from "../unknown-fields.ts";
+import { encodeVectors } from "../vector-pieces.ts";
 import { encode, type Encoded } from "./definition.ts";
 import { CONNECTION_HEADER } from "./stream-guard.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
@@ -113,7 +115,7 @@ export function completionHandlers(services: CallServices): {
         async run(request, principal, opened) {
           const asked = meteredCall(request, CompletionRequestSchema, { call, opened, principal });
           const completion = await services.completions.create(request, asked);
-          const bytes = encode(CompletionSchema, completion);
+          const bytes = opened.open.work(() => encode(CompletionSchema, completion));
           requireResponseSize(bytes.length, request.maxResponseBytes ?? MAX_RESPONSE_BYTES);
           const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
           call.sendMetadata(toMetadata(opened, routingOfCompletion(completion, request.model, elapsedMs)));
@@ -170,7 +172,10 @@ export function embeddingHandlers(services: CallServices): {
           const { model } = request;
           const asked = meteredCall(request, EmbeddingRequestSchema, { call, opened, principal });
           const embeddings = await services.embedder.create(request, { ...asked, completionId: newEmbeddingId() });
-          const bytes = encode(EmbeddingsSchema, embeddings);
+          const { open } = opened;
+          const vectors = await encodeVectors(embeddings, { form: "binary", maxBytes: Infinity, open });
+          const rest: Embeddings = { ...embeddings, embeddings: [] };
+          const bytes = Buffer.concat([encode(EmbeddingsSchema, rest), ...vectors]);
           const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
           call.sendMetadata(toMetadata(opened, routingOfCompletion(embeddings, model, elapsedMs)));
           opened.answered();

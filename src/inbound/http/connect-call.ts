@@ -10,9 +10,18 @@ import { MAX_DEADLINE_MS, type OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
 import { parseBody } from "./exchange.ts";
-import { formOfBody, type MessageForm, readQuery, requireReadableTimeout, timeoutMsOf, TIMEOUTS } from "./protocols.ts";
+import {
+  formOfBody,
+  isGrpcWeb,
+  type MessageForm,
+  readQuery,
+  requireReadableTimeout,
+  timeoutMsOf,
+  TIMEOUTS,
+} from "./protocols.ts";
+import { slicesOf } from "./stream.ts";
 
-const MAX_REPLY_BYTES = 64 * 1024 * 1024;
+export const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
 /** Prefix of a streamed message: one byte of flags, four of length. */
 const ENVELOPE_BYTES = 5;
@@ -61,8 +70,17 @@ export interface ConnectExchange extends BodySource {
   readonly contextValues: ContextValues;
   /** Called with the size of the first piece of the answer before it is written; throws to refuse it. Default: nothing is. */
   readonly encoded?: (bytes: number) => void;
+  /** A list of a unary answer that its handler has encoded apart from the message. Default: none. */
+  readonly list?: () => EncodedList | undefined;
   /** Response headers of handler and server, as the flat list that `writeHead` takes. */
   readonly headerList: (header: Headers) => string[];
+}
+
+/** A list that belongs to a message: the fields of the binary message, or the elements of the list in JSON. */
+export interface EncodedList {
+  readonly name: string;
+  readonly form: "binary" | "json";
+  readonly pieces: readonly Buffer[];
 }
 
 /**
@@ -201,25 +219,54 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 
 /** Writes the handler's answer with back-pressure; the library's own writer waits for a reader without limit. */
 async function writeReply(
-  { response, clock, call, headerList, encoded }: ConnectExchange,
-  { status, header, body }: UniversalServerResponse,
+  { request, response, clock, call, headerList, encoded, list }: ConnectExchange,
+  { status, header = new Headers(), body }: UniversalServerResponse,
   isStream: boolean,
 ): Promise<void> {
   // A stream is complete at its last message.
   const pace = { clock, call: isStream ? call : call.answering() };
-  const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
+  const writeHead = (): void => void response.writeHead(status, headerList(header));
   for await (const bytes of body ?? []) {
+    let pieces: readonly Buffer[] = [toBuffer(bytes)];
     // At the first write: handlers add headers until then.
     if (!response.headersSent) {
       encoded?.(bytes.length);
+      const apart = list?.();
+      if (apart !== undefined) pieces = withList(pieces[0]!, apart, isGrpcWeb(request));
+      if (header.has("content-length")) header.set("content-length", String(sizeOf(pieces)));
       writeHead();
     }
-    if (response.write(bytes)) continue;
-    await drained(response, { ...pace, bytes: bytes.length }).catch((reason: unknown) => {
-      // The deadline has passed: the next message is the end of the stream with the error.
-      if (!isStream || Failure.from(reason).code !== "deadline_exceeded") throw reason;
-    });
+    for (const piece of pieces)
+      for (const slice of slicesOf(piece)) {
+        if (response.write(slice)) pace.call.wrote(slice.length);
+        else
+          await drained(response, { ...pace, bytes: slice.length }).catch((reason: unknown) => {
+            // The deadline has passed: the next message is the end of the stream with the error.
+            if (!isStream || Failure.from(reason).code !== "deadline_exceeded") throw reason;
+          });
+      }
   }
   if (!response.headersSent) writeHead();
   response.end();
+}
+
+/** A message, which has other fields, with a list: in JSON before its closing bracket. */
+function withList(bytes: Buffer, { name, form, pieces }: EncodedList, isEnveloped: boolean): readonly Buffer[] {
+  const message = isEnveloped ? bytes.subarray(ENVELOPE_BYTES) : bytes;
+  const all =
+    form === "binary"
+      ? [message, ...pieces]
+      : [message.subarray(0, -1), Buffer.from(`,${JSON.stringify(name)}:[`), ...pieces, Buffer.from("]}")];
+  if (!isEnveloped) return all;
+  const envelope = Buffer.alloc(ENVELOPE_BYTES);
+  envelope.writeUInt32BE(sizeOf(all), 1);
+  return [envelope, ...all];
+}
+
+function sizeOf(pieces: readonly Buffer[]): number {
+  return pieces.reduce((sum, { length }) => sum + length, 0);
+}
+
+function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

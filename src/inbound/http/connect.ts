@@ -34,16 +34,19 @@ import { beginTrace } from "../begin-trace.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
 import { requireKnownFields, toExplain, unknownFields } from "../unknown-fields.ts";
+import { encodeVectors } from "../vector-pieces.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
   type CheckedBody,
   type ConnectExchange,
   connectHandlers,
+  type EncodedList,
+  MAX_REPLY_BYTES,
   readConnect,
   runConnect,
 } from "./connect-call.ts";
-import { isGrpcWeb, timeoutMsOf } from "./protocols.ts";
+import { formOfBody, isGrpcWeb, timeoutMsOf } from "./protocols.ts";
 import { type Exchange, MAX_BODY_BYTES, openCall, PRIVATE_HEADERS } from "./exchange.ts";
 
 interface Admitted {
@@ -51,8 +54,12 @@ interface Admitted {
   readonly open: OpenCall;
   /** Labels that its headers require. */
   readonly labels: LabelRequirements | undefined;
-  /** When the library began to encode a list of models, which is work of its caller; undefined for other answers. */
+  /** How the answer to a POST request is encoded. */
+  readonly form: () => EncodedList["form"];
+  /** When the library began to encode the answer, which is work of its caller; undefined before, and for a stream. */
   encodingMs?: number;
+  /** Vectors that are encoded apart from the answer. Default: none. */
+  vectors?: EncodedList;
   readonly headerOf: (name: string) => string | readonly string[] | undefined;
 }
 
@@ -97,7 +104,8 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       },
     };
     const handler = handlers.get(path)!;
-    const contextValues = createContextValues().set(ADMITTED, { call, open, labels: undefined, headerOf });
+    const form = (): EncodedList["form"] => (formOfBody(request, handler.method).binary ? "binary" : "json");
+    const contextValues = createContextValues().set(ADMITTED, { call, open, labels: undefined, form, headerOf });
     const asked: ConnectExchange = {
       request,
       response,
@@ -111,8 +119,10 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         const sinceMs = contextValues.get(ADMITTED)?.encodingMs;
         if (sinceMs === undefined) return;
         open.worked(services.clock.monotonic() - sinceMs);
-        open.holdAnswer(bytes);
+        // Answers of providers are counted from before they are received.
+        if (!callsProvider) open.holdAnswer(bytes);
       },
+      list: () => contextValues.get(ADMITTED)?.vectors,
     };
     const fail = (failure: Failure): void => {
       // A disconnected caller needs no answer.
@@ -134,7 +144,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
           return readConnect(handler, asked, slot);
         },
         run(body, current) {
-          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open, labels, headerOf });
+          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open, labels, form, headerOf });
           return runConnect(handler, asked, body);
         },
         fail,
@@ -173,6 +183,19 @@ export function writeConnectError(exchange: Exchange, failure: Failure): void {
 
 function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   const { completions, embedder, models, clock } = services;
+  const answer = async <T>(context: HandlerContext, run: (admitted: Admitted) => T | Promise<T>): Promise<T> => {
+    const admitted = admittedOf(context);
+    try {
+      const message = await run(admitted);
+      admitted.encodingMs = clock.monotonic();
+      return message;
+    } catch (reason) {
+      const { call } = admitted;
+      const failure = Failure.from(reason);
+      if (failure.limits !== undefined) call.admitted(failure.limits);
+      throw toConnectError(failure, call.requestId);
+    }
+  };
   const elapsed = ({ arrivedMs }: Call): number => clock.monotonic() - arrivedMs;
   const addLabels = (request: CompletionRequest | EmbeddingRequest, { call, labels }: Admitted): void => {
     try {
@@ -241,17 +264,19 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         addLabels(request, admitted);
         const unrecognized = unknownFields(request, EmbeddingRequestSchema);
         const embeddings = await embedder.create(request, { ...attributed(request, admitted), unrecognized });
+        const form = admitted.form();
+        const pieces = await encodeVectors(embeddings, { form, maxBytes: MAX_REPLY_BYTES, open: admitted.open });
         setFacts(context.responseHeader, routingOfCompletion(embeddings, model, elapsed(call)));
-        return embeddings;
+        admitted.vectors = { name: "embeddings", form, pieces };
+        return { ...embeddings, embeddings: [] };
       }),
   });
   router.service(ModelService, {
     list: (request, context) =>
-      answer(context, async (admitted) => {
-        const page = await models.page(request, admitted.call);
+      answer(context, async ({ call }) => {
+        const page = await models.page(request, call);
         // Afterwards, so that a refused request counts as well.
         requireKnownFields(request, ListModelsRequestSchema);
-        admitted.encodingMs = clock.monotonic();
         return page;
       }),
     get: (request, context) =>
@@ -273,18 +298,6 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
 /** Adds the attribution of a request to its call. */
 function attributed(request: CompletionRequest | EmbeddingRequest, { call, headerOf }: Admitted): Call {
   return { ...call, attribution: readAttribution(headerOf, request) };
-}
-
-async function answer<T>(context: HandlerContext, run: (admitted: Admitted) => T | Promise<T>): Promise<T> {
-  const admitted = admittedOf(context);
-  try {
-    return await run(admitted);
-  } catch (reason) {
-    const { call } = admitted;
-    const failure = Failure.from(reason);
-    if (failure.limits !== undefined) call.admitted(failure.limits);
-    throw toConnectError(failure, call.requestId);
-  }
 }
 
 function admittedOf({ values }: HandlerContext): Admitted {
