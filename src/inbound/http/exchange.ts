@@ -17,6 +17,19 @@ import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
 import { isSmall, slicesOf, writeSlices } from "./stream.ts";
 
+/**
+ * Longest host with its port. Names have 253 characters at most, and the time to parse a longer one, in percent-encoding or Punycode,
+ * grows with the square of its length.
+ */
+export const MAX_HOST_CHARS = 300;
+
+const ABSOLUTE = new RegExp(`^https?://[^/?#]{1,${MAX_HOST_CHARS}}(?:[/?#]|$)`, "i");
+
+/** The URL of a request target in absolute form; undefined for any other target. */
+export function absoluteForm(target: string): URL | undefined {
+  return !target.startsWith("/") && ABSOLUTE.test(target) ? (URL.parse(target) ?? undefined) : undefined;
+}
+
 /** Size limit of JSON bodies and forms in bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
@@ -88,8 +101,8 @@ export class Exchange {
     const target = request.url!;
     const query = target.indexOf("?");
     this.path = query < 0 ? target : target.slice(0, query);
-    // Absolute form, used by proxies; its host was compared with the Host header.
-    if (!target.startsWith("/") && URL.canParse(target)) this.path = new URL(target).pathname;
+    // Used by proxies; its host is compared with the Host header.
+    this.path = absoluteForm(target)?.pathname ?? this.path;
     this.#headers = ["x-request-id", facts.requestId];
     for (const header of facts.headers) this.#headers.push(...header);
   }

@@ -16,7 +16,7 @@ import { callerOf, completion, embeddings, explanation, keptAnswers, modelList, 
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
-import { Exchange, type ExchangeFacts, limitUnread } from "./exchange.ts";
+import { absoluteForm, Exchange, type ExchangeFacts, limitUnread, MAX_HOST_CHARS } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
 import { closeIdleAfterRead } from "./idle-timeout.ts";
 import { ModelTexts } from "./model-texts.ts";
@@ -438,6 +438,9 @@ function isOld({ httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean
   return httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1);
 }
 
+/** Limit of parameters of a query, of which routes have few: the query is parsed before the caller's key is known. */
+const MAX_PARAMETERS = 100;
+
 /** Headers that a request has once. */
 const ONCE = ["Host", "Authorization", "Parley-End-User", "Parley-Session-Id"] as const;
 const ONCE_LENGTHS: ReadonlySet<number> = new Set(ONCE.map(({ length }) => length));
@@ -445,7 +448,7 @@ const ONCE_LENGTHS: ReadonlySet<number> = new Set(ONCE.map(({ length }) => lengt
 /**
  * Refuses duplicate headers that identify the caller, its end user or its session. Node takes the first or joins them,
  * proxies may have taken the second, and one that adds the end user beside a caller's own would give each request an end
- * user of its own.
+ * user of its own. Refuses a host and a query that would take milliseconds to parse, too.
  */
 function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   const counts = new Map<string, number>();
@@ -459,9 +462,12 @@ function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   const twice = ONCE.find((name) => counts.get(name.toLowerCase())! > 1);
   if (twice !== undefined) throw new Failure("invalid_request", `The ${twice} header is given twice.`);
   // Later URL parsing would throw.
-  if (!URL.canParse(`http://${headers.host}`)) throw new Failure("invalid_request", "The Host header is not a host.");
+  if (headers.host!.length > MAX_HOST_CHARS || !URL.canParse(`http://${headers.host}`))
+    throw new Failure("invalid_request", "The Host header is not a host.");
+  if (url!.split("&", MAX_PARAMETERS + 1).length > MAX_PARAMETERS)
+    throw new Failure("invalid_request", `The query has more than ${MAX_PARAMETERS} parameters.`);
   if (url!.startsWith("/")) return;
-  if (!URL.canParse(url!) || new URL(url!).host !== headers.host)
+  if (absoluteForm(url!)?.host !== headers.host)
     throw new Failure("invalid_request", "The request's address and its Host header differ.");
 }
 
