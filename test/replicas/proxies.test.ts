@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
@@ -47,7 +48,9 @@ const PROXIES: Readonly<Record<string, Proxy>> = {
     ports: "two ports",
     parley: "two ports",
     command: (file, home) => ["nginx", "-p", home, "-c", file],
-    wrap: (config, home) => {
+    wrap: (given, home) => {
+      // Of a single server nginx counts no failures.
+      const config = given.replaceAll(/^ *server 127.*$/gm, (line) => `${line}\n${line}`);
       const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
       const temporary = paths.map((name) => `${name}_temp_path ${home}/${name};`).join(" ");
       return `daemon off; master_process off; pid ${home}/pid; error_log ${home}/error.log; events {}
@@ -144,4 +147,27 @@ describe.each(Object.keys(PROXIES))("%s, configured as documented", (name) => {
       expect(spreadMs).toBeGreaterThan(SPREAD_MS);
     }
   }, 60_000);
+});
+
+/** HTTP status of a health check over gRPC with these headers. */
+async function statusOfCheck(url: string, headers: Readonly<Record<string, string>>): Promise<number | undefined> {
+  const session = connect(url);
+  const call = { ":method": "POST", ":path": "/grpc.health.v1.Health/Check", te: "trailers" };
+  const stream = session.request({ ...call, "content-type": "application/grpc", ...headers });
+  stream.end(Buffer.alloc(5));
+  const [answer] = (await once(stream, "response")) as [{ readonly ":status"?: number }];
+  session.destroy();
+  return answer[":status"];
+}
+
+it("nginx, configured as documented, takes no replica for failed because of requests that the replica refuses", async () => {
+  const { http, grpc } = await start("nginx", products["two ports"]!);
+  const long = Object.fromEntries(["x-one", "x-two", "x-three"].map((name) => [name, "x".repeat(7_000)]));
+  const refused = await Promise.all([1, 2, 3, 4].map(() => statusOfCheck(grpc, long)));
+  expect(refused).toEqual([502, 502, 502, 502]);
+  expect(await statusOfCheck(grpc, {})).toBe(200);
+  const post = () =>
+    fetch(`${http}/v1/chat/completions`, { method: "POST", headers: long, body: Buffer.alloc(8_000_000) });
+  await Promise.all([1, 2, 3, 4].map(() => post().catch(() => undefined)));
+  expect((await fetch(`${http}/readyz`)).status).toBe(200);
 });
