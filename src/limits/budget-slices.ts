@@ -9,8 +9,10 @@ import { toSliceFailure } from "./refusals.ts";
 const LOOK_MS = 5_000;
 /** Pause before the next attempt after the budget had no room for a slice. */
 const FULL_MS = 60_000;
-/** Limit of budgets with a slice. */
-const MAX_SLICES = 1_000;
+/** Limit of budgets with a slice: more than the keys of several accounts, of which each may have 1,000. */
+const MAX_SLICES = 10_000;
+/** Slices that are renewed together: decisions on completions' budgets wait for their holds. */
+const RENEWED_AT_ONCE = 100;
 
 export interface BudgetSlicesOptions {
   readonly budgets: BudgetStore;
@@ -204,8 +206,13 @@ class BudgetSlices implements SlicedBudgets {
     // A slice must stay held until the cost of its completions is in the sums.
     const isBooked = due.every(([{ takes }]) => takes === 0) || (await book().catch(() => false));
     if (!isBooked) return;
-    const booked = due.filter(([slice, takes]) => slice.inFlight === 0 && slice.takes === takes);
-    await Promise.all(booked.map(([slice]) => this.#renew(slice).catch(() => undefined)));
+    for (let from = 0; from < due.length && !this.#closed; from += RENEWED_AT_ONCE) {
+      // Not those that completions have taken from since then.
+      const booked = due
+        .slice(from, from + RENEWED_AT_ONCE)
+        .filter(([slice, takes]) => slice.inFlight === 0 && slice.takes === takes);
+      await Promise.all(booked.map(([slice]) => this.#renew(slice).catch(() => undefined)));
+    }
   }
 
   #isUnused({ usedAtMs }: Slice): boolean {

@@ -75,6 +75,11 @@ export async function nowMs(statements: Statements, { lockMs }: { readonly lockM
   return row!.now;
 }
 
+/** Limits the wait of PostgreSQL for each further lock of the transaction, while it keeps the locks of others from other transactions. */
+export async function limitLockWaits(statements: Statements, lockMs: number): Promise<void> {
+  if (statements.kind === "postgres") await statements.run(`set local lock_timeout = ${lockMs}`, []);
+}
+
 /** Splits a list into chunks, because databases limit the parameters of a statement. */
 export function chunksOf<T>(items: readonly T[], size = 500): T[][] {
   const chunks: T[][] = [];

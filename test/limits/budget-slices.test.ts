@@ -220,6 +220,26 @@ describe("a slice of a budget", () => {
     expect(await hold("three", 100)).toEqual({ admitted: true });
   });
 
+  it("is held of another account's budget, too, when an account has a thousand keys with one", async () => {
+    const { clock, look } = createWorld();
+    const held = new Set<string>();
+    const admitted = async ({ holds: [hold], replica }: BudgetDemand) => {
+      if (replica === undefined) held.add(hold!.subject);
+      return { admitted: true } as const;
+    };
+    const budgets: BudgetStore = { hold: admitted, cancel: async () => undefined, reap: async () => 0 };
+    const book = async () => true;
+    const slices = createBudgetSlices({ budgets, clock, share: 0.1, lastsMs: LASTS_MS, isAway: () => false, book });
+    onTestFinished(() => slices.close());
+    const subjects = [...Array.from({ length: 1_000 }, (_, index) => `key:${index}`), "key:other"];
+    for (const subject of subjects) {
+      const holds = [{ subject, limitMicroUsd: LIMIT }];
+      await slices.hold({ id: subject, holds, amountMicroUsd: 1, lastsMs: 1, replica: "p" });
+    }
+    await look();
+    expect(held).toEqual(new Set(subjects));
+  });
+
   it("is not there for a budget that was not in use, whose requests are refused", async () => {
     const { database, start } = createWorld();
     const { hold } = start();

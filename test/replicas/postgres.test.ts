@@ -100,6 +100,30 @@ it("a locked row of spending fails the requests that need it, and delays others 
   expect(await holdAll("key:a", "key:b", "key:new")).toEqual([true, true, true]);
 });
 
+it("a refused demand waits for a compaction alone, and one that fails makes no other demand fail", async () => {
+  const databaseUrl = await freshDatabase();
+  const store = await open(databaseUrl);
+  const hold = (subject: string, amountMicroUsd: number) =>
+    store.budgets.hold(demand({ amountMicroUsd, holds: [{ subject, limitMicroUsd: 1_000 }] })).then(
+      ({ admitted }) => admitted,
+      () => "failed",
+    );
+  expect(await Promise.all(["key:a", "key:b"].map((subject) => hold(subject, 1)))).toEqual([true, true]);
+  const other = await connect({ dataDir: "/nowhere", databaseUrl });
+  onTestFinished(() => other.close());
+  const [locked, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holder = other.transaction(async (transaction) => {
+    await sql`select * from spending where subject = 'key:b' for update`.execute(transaction);
+    locked.resolve();
+    await goesOn.promise;
+  });
+  await locked.promise;
+  await store.ledger.insert([entry({ keyId: "b", costMicroUsd: 1 })]);
+  expect(await Promise.all([hold("key:a", 1), hold("key:a", 1_001)])).toEqual([true, false]);
+  goesOn.resolve();
+  await holder;
+});
+
 describe("migration of PostgreSQL", () => {
   it("is done by one of three processes that start at once", async () => {
     const url = await freshDatabase();

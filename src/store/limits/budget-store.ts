@@ -6,8 +6,9 @@ import { chunksOf } from "../statements.ts";
 import { isLockTimeout, retryWhileBusy, StoreError } from "../store-error.ts";
 import { keptUntil, type SpendingKey } from "./spending.ts";
 
-/** Limit for the decision on a completion's budget. */
+/** Limits for the decision on a completion's budget, and for another one when it is refused. */
 const LIMIT_MS = 3_000;
+const AGAIN_MS = 1_000;
 /** Expired holds released per transaction. */
 const REAP_ROWS = 100;
 /** Rows of budgets removed per transaction. */
@@ -21,40 +22,58 @@ const MAX_UNCANCELLED = 10_000;
 export function createBudgetStore(database: Database, compaction: LedgerCompaction): BudgetStore {
   /** Holds to be cancelled that may still exist. */
   const uncancelled = new Set<string>();
-  const cancelAll = async (): Promise<void> => {
-    if (uncancelled.size === 0) return;
+  let cancelling: Promise<void> | undefined;
+  const cancelWaiting = async (): Promise<void> => {
     const ids = [...uncancelled];
     await database.perform("cancelHolds", ids);
     for (const id of ids) uncancelled.delete(id);
+  };
+  /** Cancels all that wait, in one transaction at a time: when the database is slow, hundreds of holds are cancelled at once. */
+  const cancelAll = async (): Promise<void> => {
+    await cancelling?.catch(() => undefined);
+    if (uncancelled.size === 0) return;
+    cancelling ??= cancelWaiting().finally(() => (cancelling = undefined));
+    await cancelling;
   };
   const cancel = async (id: string): Promise<void> => {
     if (uncancelled.size < MAX_UNCANCELLED) uncancelled.add(id);
     await cancelAll();
   };
+  const toError = (message: string, cause?: unknown): Error =>
+    cause instanceof StoreError ? cause : new StoreError(message, { cause });
+  // A cancellation may have come before the hold.
+  const onLate = ({ id, extends: extended }: BudgetDemand, decision: BudgetDecision | undefined): void => {
+    if (decision?.admitted === true && extended !== true) cancel(id).catch(() => undefined);
+  };
   const batcher = new Batcher<BudgetDemand, BudgetDecision>({
     async decide(demands) {
-      await cancelAll();
-      const decisions = await decideAll(database, demands);
-      const isRefused = (index: number): boolean => {
-        const decision = decisions[index]!;
-        return !(decision instanceof StoreError) && !decision.admitted;
-      };
-      const refused = demands.filter((_, index) => isRefused(index));
-      if (database.kind === "sqlite" || refused.length === 0) return decisions;
-      // A completion that has just ended holds its worst case until it is compacted. SQLite compacts before it decides.
-      if (!(await compaction.flush())) return decisions;
-      const again = (await decideAll(database, refused)).values();
-      return decisions.map((decision, index) => (isRefused(index) ? again.next().value! : decision));
+      // Holds that cannot be cancelled now count until they are.
+      await cancelAll().catch(() => undefined);
+      return decideAll(database, demands);
     },
     limitMs: LIMIT_MS,
-    toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
-    // A cancellation may have come before the hold.
-    onLate({ id, extends: extended }, { admitted }) {
-      if (admitted && extended !== true) cancel(id).catch(() => undefined);
-    },
+    toError,
+    onLate,
+  });
+  /**
+   * Decides refused demands again after a compaction, if there is something to compact: a completion that has just ended holds its worst
+   * case until then. Apart from the others, which must not wait for a compaction, nor fail with it.
+   */
+  const again = new Batcher<BudgetDemand, BudgetDecision | undefined>({
+    decide: async (demands) =>
+      (await compaction.flush()) ? decideAll(database, demands) : demands.map(() => undefined),
+    limitMs: AGAIN_MS,
+    toError,
+    onLate,
   });
   return {
-    hold: (demand) => (demand.holds.length === 0 ? Promise.resolve({ admitted: true }) : batcher.ask(demand)),
+    async hold(demand) {
+      if (demand.holds.length === 0) return { admitted: true };
+      const decision = await batcher.ask(demand);
+      // SQLite compacts before it decides.
+      if (decision.admitted || database.kind === "sqlite") return decision;
+      return (await again.ask(demand).catch(() => undefined)) ?? decision;
+    },
     cancel,
     async reap() {
       await cancelAll();

@@ -2,11 +2,12 @@ import { periodAt } from "../../core/clock.ts";
 import type { BudgetDecision, BudgetDemand, BudgetHold } from "../../limits/budgets.ts";
 import { compactWholeJournal } from "../ledger/ledger-journal.ts";
 import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
-import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
+import { batchesOf, forUpdate, insertRows, limitLockWaits, listOf, nowMs, type Statements } from "../statements.ts";
 import { bySubject, releaseHolds, SpendingChanges, type SpendingKey, spendingName, takeOff } from "./spending.ts";
 
-/** Time that a decision waits for each lock. */
+/** Time that a decision waits for each lock, and time that a release of holds does: others wait for its locks meanwhile. */
 const LOCK_MS = 1_000;
+const RELEASE_LOCK_MS = 500;
 
 export interface HoldBudgets {
   readonly demands: readonly BudgetDemand[];
@@ -70,6 +71,7 @@ async function findExtendable(statements: Statements, demands: readonly BudgetDe
 
 /** Releases the holds of these completions. */
 export async function cancelHolds(statements: Statements, ids: readonly string[]): Promise<void> {
+  await limitLockWaits(statements, RELEASE_LOCK_MS);
   const changes = new SpendingChanges();
   await releaseHolds(statements, { ids, changes });
   await changes.apply(statements);
@@ -80,6 +82,7 @@ export async function cancelHolds(statements: Statements, ids: readonly string[]
  * money is spent.
  */
 export async function reapHolds(statements: Statements, limit: number): Promise<number> {
+  await limitLockWaits(statements, RELEASE_LOCK_MS);
   const position = statements.kind === "sqlite" ? "instr" : "strpos";
   const isWritten = `select 1 from ledger_segments where ${position}(entries, budget_holds.id) > 0`;
   const which = `expires_at_ms <= ? and not exists (${isWritten})`;
