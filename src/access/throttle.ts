@@ -28,6 +28,9 @@ const HOUR_MS = 60 * WINDOW_MS;
 /** Links for a new password that an address gets in one hour. */
 const ADDRESS_RESETS = 3;
 
+/** Difference of the clocks of two processes for which their windows are the same. */
+const MAX_AHEAD_MS = HOUR_MS;
+
 /** Limit of full windows in this process's memory, whose further attempts are refused without a write to the database. */
 const MAX_FULL_WINDOWS = 10_000;
 
@@ -208,12 +211,17 @@ function takeBack(state: ThrottleState | undefined, nowMs: number): ThrottleStat
   return { count: Math.max((state?.count ?? 0) - 1, 0), blockedUntilMs: 0, changedAtMs: state?.changedAtMs ?? nowMs };
 }
 
-/** Adds to a window: a minute or an hour of the clock, the same for all subjects, whose beginning is `changedAtMs`. */
+/**
+ * Adds to a window: a minute or an hour of the clock, the same for all subjects, whose beginning is `changedAtMs`. A later window of a
+ * process whose clock is ahead goes on: two processes would otherwise begin anew with each other's attempts.
+ */
 function addInWindow(
   state: ThrottleState | undefined,
   { nowMs, by, windowMs }: { readonly nowMs: number; readonly by: number; readonly windowMs: number },
 ): ThrottleState {
-  const changedAtMs = nowMs - (nowMs % windowMs);
+  const ownMs = nowMs - (nowMs % windowMs);
+  const aheadMs = (state?.changedAtMs ?? 0) - ownMs;
+  const changedAtMs = aheadMs > 0 && aheadMs <= MAX_AHEAD_MS ? ownMs + aheadMs : ownMs;
   const before = state?.changedAtMs === changedAtMs ? state.count : 0;
   return { count: Math.max(before + by, 0), blockedUntilMs: 0, changedAtMs };
 }

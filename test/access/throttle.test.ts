@@ -48,6 +48,14 @@ describe("a network with too many", () => {
     expect(writes()).toBeGreaterThan(before);
   });
 
+  it.each(KINDS)("%s is refused by processes whose clocks differ", async (_, most, enter) => {
+    const store = openMemoryStores().throttles;
+    const clocks = [5 * MINUTE_MS, 0].map((aheadMs) => new FakeClock(Date.UTC(2026, 10, 21) + aheadMs));
+    const throttles = clocks.map((clock) => createThrottle(store, clock));
+    for (let count = 0; count < most; count += 1) await enter(throttles[count % 2]!);
+    for (const throttle of throttles) await expect(enter(throttle)).rejects.toMatchObject({ code: "rate_limited" });
+  });
+
   it("passkeys is asked for again once one of them was right", async () => {
     const { throttle } = setUp();
     const enter = () => throttle.enter("passkey", { kind: "unknown", network: NETWORK });
