@@ -155,7 +155,7 @@ async function connectForReads(
   url: string,
   { databaseReadUrl, limitMs, connections, closedBy }: DatabaseLocation & Omit<PoolOptions, "url">,
 ): Promise<Database> {
-  const options = { limitMs, connections, closedBy };
+  const options = { limitMs, connections, limitsEach: true, closedBy };
   if (databaseReadUrl === undefined) return connectPostgres(url, options);
   const postgres = await import("./postgres/connect.ts");
   return postgres.connectFreshReplica({ url, ...options }, databaseReadUrl);

@@ -7,11 +7,12 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { PostgresConnections } from "../../src/store/postgres/pool.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "../store/contracts/demands.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { findFreePort } from "../support/free-port.ts";
-import { createDatabase, PASSWORD } from "../support/postgres.ts";
+import { createDatabase, PASSWORD, queryPostgres } from "../support/postgres.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { MODEL, startDeployment } from "./support/deployment.ts";
 import { startLoad } from "./support/load.ts";
@@ -116,6 +117,26 @@ describe("PgBouncer in front of PostgreSQL", () => {
         (error: Error) => error.message,
       );
     await expect.poll(open).toContain("ignore_startup_parameters = statement_timeout");
+  });
+
+  it.each(["session", "transaction"])("in %s mode ends reports that take too long in PostgreSQL, too", async (mode) => {
+    const url = await startBouncer(`pool_mode = ${mode}\nignore_startup_parameters = statement_timeout`);
+    const pool = new PostgresConnections({ url, limitMs: 1_000, connections: 1, limitsEach: true });
+    onTestFinished(() => pool.end());
+    const ask = async (sql: string): Promise<unknown> => {
+      const client = await pool.connect();
+      try {
+        return (await client.query<object>(sql, [])).rows;
+      } finally {
+        client.release();
+      }
+    };
+    await expect.poll(() => ask("select 1 as one").catch(() => undefined)).toEqual([{ one: 1 }]);
+    await expect(ask("select pg_sleep(30)")).rejects.toMatchObject({ code: "57014", isTimeLimit: true });
+    const running =
+      "select count(*)::int as running from pg_stat_activity where query like '%pg_sleep(30)' and state = 'active'";
+    expect(await queryPostgres(inject("postgresUrl"), running)).toEqual([{ running: 0 }]);
+    expect(await ask("select 1 as one")).toEqual([{ one: 1 }]);
   });
 
   it("in session mode works with these parameters ignored, and delivers key change notifications", async () => {

@@ -17,9 +17,8 @@ const STATEMENT_SHARE = 0.9;
  * hangs, or whose machine or network was lost, would last until the server finds the connection dead, by default after two hours.
  */
 const IDLE_MS = 5_000;
-/** Kysely's start of a transaction, and ours. A setting of the transaction, because poolers refuse one of the connection. */
+/** Kysely's start of a transaction. Ours has settings, because poolers refuse or ignore those of the connection. */
 const BEGIN = "begin";
-const LIMITED_BEGIN = `begin; set local idle_in_transaction_session_timeout = ${IDLE_MS}`;
 const CLOSING_MS = 2_000;
 /** PostgreSQL types parsed as numbers: bigint and numeric. As texts they would be concatenated instead of added. */
 const AS_NUMBERS: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
@@ -33,6 +32,11 @@ export interface PostgresOptions {
 export interface PoolOptions extends PostgresOptions {
   /** Largest number of connections. */
   readonly connections: number;
+  /**
+   * Whether each statement outside of a transaction gets one for its limit where a pooler ignores that of the connection: the server would
+   * run a long report on after it was given up. Default: no, because short statements would take three round trips.
+   */
+  readonly limitsEach?: boolean | undefined;
   /** Why no connection may be made yet; undefined when one may. */
   readonly closedBy?: (() => StoreError | undefined) | undefined;
 }
@@ -68,11 +72,17 @@ export class PostgresConnections implements PostgresPool {
   readonly #clients = new Set<pg.PoolClient>();
   readonly #closedBy: NonNullable<PoolOptions["closedBy"]>;
   readonly #begin: string;
+  /** Of the server for each statement; undefined for none, and where statements get none of their own. */
+  readonly #limitMs: number | undefined;
+  /** Whether the server has the limit of a connection. */
+  readonly #hasLimit = new WeakMap<pg.PoolClient, boolean>();
   #isUp = true;
 
-  constructor({ connections, closedBy = () => undefined, ...options }: PoolOptions) {
+  constructor({ connections, limitsEach = false, closedBy = () => undefined, ...options }: PoolOptions) {
     this.#closedBy = closedBy;
-    this.#begin = options.limitMs === undefined ? BEGIN : LIMITED_BEGIN;
+    const { limitMs } = options;
+    this.#begin = limitMs === undefined ? BEGIN : beginWithin(limitMs * STATEMENT_SHARE);
+    this.#limitMs = limitsEach && limitMs !== undefined ? limitMs * STATEMENT_SHARE : undefined;
     this.#where = describePostgresUrl(options.url);
     const hosts = new HostChoice(options.url);
     this.#hosts = hosts;
@@ -138,11 +148,18 @@ export class PostgresConnections implements PostgresPool {
 
   #lend(client: pg.PoolClient): PostgresPoolClient {
     let lost: Error | undefined;
+    let isInTransaction = false;
+    const send = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
+      if (sql === BEGIN) isInTransaction = true;
+      else if (sql === "commit" || sql === "rollback") isInTransaction = false;
+      else if (!isInTransaction && !(await this.#isLimited(client))) return this.#queryWithin(client, sql, parameters);
+      return client.query(sql === BEGIN ? this.#begin : sql, [...parameters]);
+    };
     const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
       // The rollback of a transaction whose connection is lost.
       if (lost !== undefined) throw lost;
       try {
-        const result = await client.query(sql === BEGIN ? this.#begin : sql, [...parameters]);
+        const result = await send(sql, parameters);
         this.#isUp = true;
         return result;
       } catch (error) {
@@ -158,7 +175,38 @@ export class PostgresConnections implements PostgresPool {
     const release = (destroy?: boolean): void => client.release(destroy === true || lost !== undefined);
     return { query, release } as unknown as PostgresPoolClient;
   }
+
+  /** Whether a statement outside of a transaction has the limit that it should have. */
+  async #isLimited(client: pg.PoolClient): Promise<boolean> {
+    if (this.#limitMs === undefined) return true;
+    const known = this.#hasLimit.get(client);
+    if (known !== undefined) return known;
+    const { rows } = await client.query<{ setting: string }>(READ_LIMIT);
+    const hasLimit = Number(rows[0]?.setting) === this.#limitMs;
+    this.#hasLimit.set(client, hasLimit);
+    return hasLimit;
+  }
+
+  async #queryWithin(client: pg.PoolClient, sql: string, parameters: readonly unknown[]): Promise<unknown> {
+    await client.query(this.#begin);
+    try {
+      const result = await client.query(sql, [...parameters]);
+      await client.query("commit");
+      return result;
+    } catch (error) {
+      if (!isConnectionError(error)) await client.query("rollback");
+      throw error;
+    }
+  }
 }
+
+/** The beginning of a transaction with the limit of its statements. */
+function beginWithin(statementMs: number): string {
+  return `begin; set local idle_in_transaction_session_timeout = ${IDLE_MS}; set local statement_timeout = ${statementMs}`;
+}
+
+/** The limit of statements in milliseconds. */
+const READ_LIMIT = "select setting from pg_settings where name = 'statement_timeout'";
 
 /**
  * Parses counts, sums and bigints as numbers: the values stay far below 2^53. Does not change the driver's global parsers.
