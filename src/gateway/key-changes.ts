@@ -37,9 +37,13 @@ export async function exchangeKeyChanges({ exchange, feed, keys, clock }: KeyCha
     const page = await exchange(noted, sinceMs).catch(() => undefined);
     if (page === undefined) return false;
     for (const hash of noted) waiting.delete(hash);
-    for (const { hash, atMs } of page.changes) keys.invalidateSince(hash, atMs);
-    ({ sinceMs } = page);
-    return page.hasMore;
+    const { changes, nowMs, hasMore } = page;
+    // By this machine's clock, which may differ from that of Redis.
+    for (const { hash, atMs } of changes) keys.invalidateSince(hash, clock.now() - (nowMs - atMs));
+    // A new master whose clock is behind has changes from before `sinceMs`.
+    const isBehind = nowMs < sinceMs;
+    sinceMs = isBehind ? 0 : page.sinceMs;
+    return hasMore || isBehind;
   };
   const exchangeAll = async (): Promise<void> => {
     while (!stopped.signal.aborted && (await exchangeOnce()));

@@ -79,6 +79,8 @@ export interface RedisRates extends RateStore {
 /** API keys that any process of the installation has changed in the last CHANGE_LASTS_MS, oldest first. */
 export interface ChangesPage {
   readonly changes: readonly { readonly hash: string; readonly atMs: number }[];
+  /** Redis' time. */
+  readonly nowMs: number;
   /** Argument for the next page, and whether that page exists now. */
   readonly sinceMs: number;
   readonly hasMore: boolean;
@@ -262,15 +264,16 @@ function readDecision(reply: ScriptReply, { subjects }: RateDemand, burstMs: num
 }
 
 function readChanges(reply: ScriptReply, sinceMs: number): ChangesPage {
-  const [nowMs, ...found] = Array.isArray(reply) ? reply.map(String) : [];
-  if (nowMs === undefined || found.length % 2 !== 0)
+  const [now, ...found] = Array.isArray(reply) ? reply.map(String) : [];
+  if (now === undefined || found.length % 2 !== 0)
     throw new RateStoreError("Redis answered something else than changes.");
   const changes = Array.from({ length: found.length / 2 }, (_, index) => {
     return { hash: found[2 * index]!, atMs: Number(found[2 * index + 1]) };
   });
-  if (changes.length < CHANGES_PAGE) return { changes, sinceMs: Number(nowMs), hasMore: false };
+  const nowMs = Number(now);
+  if (changes.length < CHANGES_PAGE) return { changes, nowMs, sinceMs: nowMs, hasMore: false };
   // Much fewer keys change in one millisecond than fit into a page.
-  return { changes, sinceMs: Math.max(changes.at(-1)!.atMs, sinceMs + 1), hasMore: true };
+  return { changes, nowMs, sinceMs: Math.max(changes.at(-1)!.atMs, sinceMs + 1), hasMore: true };
 }
 
 function isNumbers(reply: ScriptReply): reply is readonly number[] {
