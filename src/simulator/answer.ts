@@ -20,6 +20,9 @@ const FETCHING = /^(?:fetch|find|get|list|read)$/iu;
 
 const GAP = "[^A-Za-z0-9]?";
 
+/** Characters at the beginning of a question in which each tool is looked for. */
+const MAX_READ_CHARS = 10_000;
+
 /**
  * Whether the text names the tool: as `get_weather`, `get-weather` or `get weather`, or without its verb, as `weather`.
  */
@@ -40,7 +43,7 @@ function chooseTools(prompt: Prompt): string[] {
   const { mode, names, parallel } = prompt.toolChoice;
   const isRequired = mode === "required";
   if (mode === "none" || (!isRequired && findToolResults(prompt).length > 0)) return [];
-  const question = readQuestion(prompt);
+  const question = readQuestion(prompt).slice(0, MAX_READ_CHARS);
   const allowed = prompt.tools.map((tool) => tool.name).filter((name) => names?.includes(name) ?? true);
   const written = allowed.filter((name) => hasWrittenCall(question, name));
   const named = written.length > 0 ? written : allowed.filter((name) => isNamed(name, question));
@@ -247,7 +250,7 @@ function limitText(text: string, prompt: Prompt): { part: TextPart; end: End } {
 
 function writeCalls(names: readonly string[], prompt: Prompt, identity: string): { parts: CallPart[]; end: End } {
   const parts: CallPart[] = [];
-  const question = readQuestion(prompt);
+  const question = readQuestion(prompt).slice(0, MAX_READ_CHARS);
   const stated = readStatedValues(question);
   let room = prompt.maxTokens ?? Infinity;
   for (const [index, name] of names.entries()) {
@@ -314,7 +317,8 @@ async function writeContent(prompt: Prompt, identity: string): Promise<{ parts: 
  */
 export async function composeAnswer(prompt: Prompt, choice: number): Promise<Answer> {
   const id = identify(prompt);
-  const { parts, end } = await writeParts(prompt, choice === 0 ? id : `${id} ${choice}`);
+  const maxTokens = Math.min(prompt.maxTokens ?? Infinity, findLimits(prompt.model).maxOutputTokens);
+  const { parts, end } = await writeParts({ ...prompt, maxTokens }, choice === 0 ? id : `${id} ${choice}`);
   const counted = countPromptTokens(prompt);
   const usage: Usage = {
     promptTextTokens: counted.text,

@@ -27,7 +27,7 @@ export interface Order {
   /** Content type of the stream; undefined for a whole answer. */
   readonly streamType: string | undefined;
   /** Encodes the whole answer as the JSON body. */
-  encodeWhole(answers: readonly Answer[]): string;
+  encodeWhole(answers: readonly Answer[]): string | Promise<string>;
   /** Encodes the answer as stream events. An answer without an end yields no `finish` event. */
   encodeStream(answers: readonly Answer[]): Iterable<StreamEvent>;
   /** Encodes an error in a stream that has started. */

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { EmbeddingsSchema } from "../../gen/parley/v1/embedding_pb.js";
 import type { ReadEmbedding } from "../formats/format.ts";
@@ -20,13 +21,19 @@ export interface EmbeddingOrder {
 
 /** Positions of a vector to which a word adds. */
 const POSITIONS_PER_WORD = 24;
+/** Words at the beginning of a text that its vector depends on. */
+const MAX_WORDS = 2_000;
+
+const WORD = /[\p{L}\p{N}]+/gu;
 
 /**
  * Returns the vector of a text, of length 1. Deterministic: the same text gets the same vector, and texts with the same words
  * get similar ones.
  */
 function embed(text: string, dimensions: number): number[] {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text];
+  const found = text.toLowerCase().matchAll(WORD).take(MAX_WORDS);
+  const words = Array.from(found, ([word]) => word);
+  if (words.length === 0) words.push(text);
   const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     const dice = createDice(word);
@@ -57,8 +64,13 @@ export function toOrder(order: EmbeddingOrder): Order {
     },
     choices: 0,
     streamType: undefined,
-    encodeWhole() {
-      const embeddings = texts.map((text) => ({ values: embed(text, dimensions) }));
+    async encodeWhole() {
+      const embeddings: { readonly values: number[] }[] = [];
+      for (const text of texts) {
+        embeddings.push({ values: embed(text, dimensions) });
+        // A text may take some milliseconds.
+        await nextTurn();
+      }
       const usage = inputTokens === undefined ? {} : { usage: { inputTokens } };
       return Buffer.concat([...order.write(create(EmbeddingsSchema, { model, embeddings, ...usage }))]).toString();
     },

@@ -1,3 +1,4 @@
+import { ownCopy } from "../encoding/own-copy.ts";
 import { createDice, type Dice } from "./dice.ts";
 
 /**
@@ -65,6 +66,9 @@ const TEXTS = ["message", "code", "id"];
 /** Largest delay of a Node timer; a larger one would fire immediately. */
 const MAX_NUMBER = 2 ** 31 - 1;
 
+/** Longest fault in characters: those with `times` are kept. */
+const MAX_CHARS = 1000;
+
 type Clauses = ReadonlyMap<string, string>;
 
 function readClauses(text: string): Clauses {
@@ -116,6 +120,7 @@ function readFailures(clauses: Clauses): FaultFailure[] {
 
 /** Parses a fault. Throws `SyntaxError` that names the invalid clause. */
 export function parseFault(text: string): Fault {
+  if (text.length > MAX_CHARS) throw new SyntaxError(`it has more than ${MAX_CHARS} characters`);
   const clauses = readClauses(text);
   const known = new Set<string>([...PLAIN, "error-first", ...NUMBERS, ...TEXTS]);
   for (const name of clauses.keys()) if (!known.has(name)) throw new SyntaxError(`unknown clause "${name}"`);
@@ -124,7 +129,8 @@ export function parseFault(text: string): Fault {
   const bytes = readNumber(clauses, "drip");
   if (bytes === 0) throw new SyntaxError("drip=0 would never end");
   return {
-    text,
+    // A slice would keep the whole prompt in memory.
+    text: ownCopy(text),
     failure: failures[0],
     delayMs: readNumber(clauses, "delay") ?? 0,
     drip: bytes === undefined ? undefined : { bytes, everyMs: readNumber(clauses, "every") ?? 10 },

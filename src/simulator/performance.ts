@@ -1,4 +1,4 @@
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { type Answer, composeAnswer, Refusal } from "./answer.ts";
 import type { Order } from "./dialect.ts";
@@ -21,6 +21,9 @@ const HTML =
 
 /** Difference between `content-length` and the sent body. */
 const MISSING_BYTES = 10;
+
+/** Tokens of all answers to a request, which are in memory together. */
+const MAX_TOKENS = 250_000;
 
 const STREAM_FAILURE = new Refusal(500, "Simulated fault: the answer broke off.");
 
@@ -58,7 +61,16 @@ export async function performCompletion(stage: Stage): Promise<void> {
 
 async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
   const answers: Answer[] = [];
-  for (let choice = 0; choice < order.choices; choice += 1) answers.push(await composeAnswer(order.prompt, choice));
+  let tokens = 0;
+  for (let choice = 0; choice < order.choices; choice += 1) {
+    // An answer may take some milliseconds.
+    if (choice > 0) await nextTurn();
+    const answer = await composeAnswer(order.prompt, choice);
+    tokens += answer.usage.completionTokens;
+    if (tokens > MAX_TOKENS)
+      throw new Refusal(400, `The simulator writes at most ${MAX_TOKENS} tokens in all answers to a request.`);
+    answers.push(answer);
+  }
   const failure = fault?.failure?.kind;
   if (failure === "truncate") return answers.map((answer) => ({ ...answer, end: undefined }));
   if (failure === "no-content") {
@@ -76,7 +88,7 @@ async function sendAtOnce(stage: Stage, form: "gzip" | "wrong-length"): Promise<
   const { order, sender } = stage;
   const answers = await composeAnswers(stage);
   const events = (): string[] => Array.from(order.encodeStream(answers), ({ text }) => text);
-  const body = order.streamType === undefined ? order.encodeWhole(answers) : events().join("");
+  const body = order.streamType === undefined ? await order.encodeWhole(answers) : events().join("");
   const type = order.streamType ?? JSON_TYPE;
   if (form === "gzip") {
     const compressed = gzipSync(body);
@@ -111,7 +123,7 @@ async function sendWhole(stage: Stage): Promise<void> {
   const answers = await composeAnswers(stage);
   await pace.waitFor(Math.max(1, countContent(answers)));
   const broken = readBreak(fault);
-  const body = Buffer.from(order.encodeWhole(answers));
+  const body = Buffer.from(await order.encodeWhole(answers));
   if (broken?.how === "error") return sendBody(sender, JSON_TYPE, readErrorBody(order));
   sender.start(200, { "content-type": JSON_TYPE, "content-length": body.length });
   if (!broken) {

@@ -6,9 +6,15 @@ type Schema = Readonly<Record<string, unknown>>;
  */
 const MAX_OPTIONAL_DEPTH = 4;
 
-/** Limit of values of an example, for which CHARS characters count as one more. Nested lists of a thousand items would have no end. */
+/**
+ * Limit of values of an example. For it CHARS characters and ENTRIES entries of a schema that are looked at count as one
+ * more: nested lists of a thousand items would have no end, nor objects with many optional properties in them.
+ */
 const MAX_VALUES = 10_000;
 const CHARS = 100;
+const ENTRIES = 10;
+/** Characters of a text that is read as a number. */
+const MAX_DIGITS = 32;
 /** Numbers and quoted texts that are read of a message. */
 const MAX_STATED = 1_000;
 
@@ -30,7 +36,8 @@ function isSchema(value: unknown): value is Schema {
 }
 
 function readNumber(value: unknown): number | undefined {
-  const number = typeof value === "string" && value !== "" ? Number(value) : value;
+  const isDigits = typeof value === "string" && value !== "" && value.length <= MAX_DIGITS;
+  const number = isDigits ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }
 
@@ -41,6 +48,19 @@ function follow(reference: string, root: Schema): Schema {
     found = isSchema(found) ? found[key] : undefined;
   }
   return isSchema(found) ? found : {};
+}
+
+/** What looking at a schema counts: its keywords, the entries of their lists and objects, and their texts. */
+function measure(schema: Schema): number {
+  let entries = 0;
+  let chars = 0;
+  for (const value of Object.values(schema)) {
+    entries += 1;
+    if (typeof value === "string") chars += value.length;
+    else if (Array.isArray(value)) entries += value.length;
+    else if (isSchema(value)) entries += Object.keys(value).length;
+  }
+  return entries / ENTRIES + chars / CHARS;
 }
 
 function nameType(schema: Schema): string {
@@ -67,14 +87,14 @@ class ExampleMaker {
 
   make(schema: Schema, name: string, depth: number): unknown {
     this.left -= 1;
-    if (depth > 2 * MAX_OPTIONAL_DEPTH || this.left < 0) return null;
+    if (depth > 2 * MAX_OPTIONAL_DEPTH || this.left < 0 || !this.hasRoomFor(measure(schema))) return null;
     if (typeof schema["$ref"] === "string") return this.make(follow(schema["$ref"], this.root), name, depth + 1);
     if ("const" in schema) return this.counted(schema["const"]);
     if (Array.isArray(schema["enum"]) && schema["enum"].length > 0) return this.counted(schema["enum"][0]);
     if ("default" in schema) return this.counted(schema["default"]);
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (Array.isArray(branches)) {
-      const branch = branches.filter(isSchema).find((candidate) => candidate["type"] !== "null");
+      const branch = branches.find((candidate) => isSchema(candidate) && candidate["type"] !== "null") as Schema;
       const { anyOf: _any, oneOf: _one, ...rest } = schema;
       return this.make({ ...rest, ...branch }, name, depth + 1);
     }
@@ -85,15 +105,15 @@ class ExampleMaker {
       case "array":
         return this.makeArray(schema, name, depth);
       case "integer":
-        return takeFirst(this.numbers, (number) => isNumberOf(schema, number, 1)) ?? makeNumber(schema, 1);
+        return this.takeFirst(this.numbers, (number) => isNumberOf(schema, number, 1)) ?? makeNumber(schema, 1);
       case "number":
-        return takeFirst(this.numbers, (number) => isNumberOf(schema, number)) ?? makeNumber(schema, undefined);
+        return this.takeFirst(this.numbers, (number) => isNumberOf(schema, number)) ?? makeNumber(schema, undefined);
       case "boolean":
         return true;
       case "null":
         return null;
       default:
-        return this.counted(takeFirst(this.texts, (text) => isStringOf(schema, text)) ?? makeString(schema, name));
+        return this.counted(this.takeFirst(this.texts, (text) => isStringOf(schema, text)) ?? makeString(schema, name));
     }
   }
 
@@ -103,13 +123,28 @@ class ExampleMaker {
     return value;
   }
 
+  /** Counts what is about to be looked at. False when the limit is reached. */
+  private hasRoomFor(values: number): boolean {
+    this.left -= values;
+    return this.left >= 0;
+  }
+
+  /** Removes and returns the first stated value that fits. */
+  private takeFirst<T>(values: T[], fits: (value: T) => boolean): T | undefined {
+    const at = this.hasRoomFor(values.length / ENTRIES) ? values.findIndex(fits) : -1;
+    return at < 0 ? undefined : values.splice(at, 1)[0];
+  }
+
   private merge(schema: Schema): Schema {
     const { allOf, ...rest } = schema;
     const merged: Record<string, unknown> = { ...rest };
-    for (const part of (Array.isArray(allOf) ? allOf : []).filter(isSchema)) {
+    const properties = toProperties(rest);
+    const required = [...toList(rest["required"])];
+    for (const part of toList(allOf).filter(isSchema)) {
       const resolved = typeof part["$ref"] === "string" ? follow(part["$ref"], this.root) : part;
-      const required = [...toList(merged["required"]), ...toList(resolved["required"])];
-      const properties = { ...toProperties(merged), ...toProperties(resolved) };
+      if (!this.hasRoomFor(measure(part) + measure(resolved))) break;
+      Object.assign(properties, toProperties(resolved));
+      for (const name of toList(resolved["required"])) required.push(name);
       Object.assign(merged, resolved, { properties, required });
     }
     return merged;
@@ -141,12 +176,6 @@ function toList(value: unknown): readonly unknown[] {
 
 function toProperties(schema: Schema): Record<string, unknown> {
   return isSchema(schema["properties"]) ? { ...schema["properties"] } : {};
-}
-
-/** Removes and returns the first value that fits. */
-function takeFirst<T>(values: T[], fits: (value: T) => boolean): T | undefined {
-  const at = values.findIndex(fits);
-  return at < 0 ? undefined : values.splice(at, 1)[0];
 }
 
 /** Whether a number satisfies a numeric schema. `step` is the default `multipleOf` for integers. */

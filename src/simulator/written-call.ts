@@ -22,7 +22,8 @@ export function readWrittenCall(message: string, tool: string, schema: unknown):
   const written = Object.fromEntries(Array.from(pairs, ([, name = "", value = ""]) => [name, toValue(value)]));
   const { properties, required } = isObject(schema) ? schema : {};
   const names = Array.isArray(required) ? required.filter((name) => !Object.hasOwn(written, String(name))) : [];
-  const kept = Object.entries(isObject(properties) ? properties : {}).filter(([name]) => names.includes(name));
+  const missing = new Set<unknown>(names);
+  const kept = Object.entries(isObject(properties) ? properties : {}).filter(([name]) => missing.has(name));
   const made = makeExample({
     ...(isObject(schema) && schema),
     type: "object",

@@ -1,20 +1,24 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { composeAnswer } from "../../src/simulator/answer.ts";
+import { toOrder } from "../../src/simulator/embedding.ts";
+import { parseFault } from "../../src/simulator/faults.ts";
 import { findFaultDirective, type Prompt } from "../../src/simulator/prompt.ts";
 import { makeExample, readStatedValues } from "../../src/simulator/schema-example.ts";
+import { readWrittenCall } from "../../src/simulator/written-call.ts";
+import { openSimulator, post } from "./support/simulators.ts";
 
 /** Characters of a prompt. With an expression that backtracks each text takes some seconds at least. */
 const LONG = 300_000;
 const MOST_MS = 500;
 
+function ask(text: string, more: Partial<Prompt> = {}): Prompt {
+  const toolChoice = { mode: "auto", parallel: true } as const;
+  return { model: "m", turns: [{ role: "user", text, images: [] }], tools: [], toolChoice, stop: [], ...more };
+}
+
 function directiveOf(text: string): string | undefined {
-  const prompt: Prompt = {
-    model: "m",
-    turns: [{ role: "user", text, images: [] }],
-    tools: [],
-    toolChoice: { mode: "none", parallel: false },
-    stop: [],
-  };
-  return findFaultDirective(prompt);
+  return findFaultDirective(ask(text));
 }
 
 it.each<readonly [string, () => unknown]>([
@@ -27,8 +31,11 @@ it.each<readonly [string, () => unknown]>([
   expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
 });
 
+function listOf(items: object): object {
+  return { type: "array", minItems: 1_000, items };
+}
+
 it("an example of nested lists has at most 10,000 values", () => {
-  const listOf = (items: object): object => ({ type: "array", minItems: 1_000, items });
   const begunMs = performance.now();
   const example = JSON.stringify(makeExample(listOf(listOf(listOf(listOf({ type: "boolean" }))))));
   expect(example.match(/true/g)!.length).toBeLessThan(10_000);
@@ -37,4 +44,66 @@ it("an example of nested lists has at most 10,000 values", () => {
 
 it("a directive is found behind the beginning of another one", () => {
   expect(directiveOf("[[fault: and [[ fault: status=503 ]] hello")).toBe("status=503");
+});
+
+const WIDE = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`p${index}`, {}]));
+const WIDE_LIST = { anyOf: Array.from({ length: 3_000 }, () => ({ type: "null" })) };
+
+it.each<readonly [string, object]>([
+  ["optional properties that it leaves out", { properties: WIDE }],
+  ["branches of a union", WIDE_LIST],
+  ["references to the same properties", { allOf: Array.from({ length: 3_000 }, () => ({ $ref: "#/$defs/wide" })) }],
+  ["steps of a reference", { $ref: `#${"/a".repeat(LONG)}` }],
+  ["digits of a limit", { type: "integer", minimum: "9".repeat(LONG) }],
+])("an example of a list is made at once from a schema with many %s", (_, items) => {
+  const schema = { properties: { list: listOf(listOf(listOf(items))) }, $defs: { wide: { properties: WIDE } } };
+  const stated = readStatedValues("-1 ".repeat(1_000));
+  const begunMs = performance.now();
+  makeExample(schema, stated);
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("a written call without its many required properties is completed at once", () => {
+  const names = Array.from({ length: 20_000 }, (_, index) => `p${index}`);
+  const schema = { properties: Object.fromEntries(names.map((name) => [name, {}])), required: names.toReversed() };
+  const begunMs = performance.now();
+  readWrittenCall("tool(a=1)", "tool", schema);
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("tools are looked for in the beginning of a long question only", async () => {
+  const tools = Array.from({ length: 500 }, (_, index) => ({ name: `tool_${index}`, parameters: {} }));
+  const begunMs = performance.now();
+  await composeAnswer(ask(`call tool_7 ${"a".repeat(10 * LONG)}`, { tools }), 0);
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("an answer has no more tokens than its model's largest, so that many long calls are not in memory together", async () => {
+  const texts = { type: "array", minItems: 100, items: { type: "string", minLength: 10_000 } };
+  const names = Array.from({ length: 50 }, (_, index) => `tool_${index}`);
+  const tools = names.map((name) => ({ name, parameters: { properties: { texts } } }));
+  const answer = await composeAnswer(ask(names.join(" "), { tools, model: "gpt-5-mini" }), 0);
+  expect(answer.end).toEqual({ kind: "length" });
+  expect(answer.usage.completionTokens).toBeLessThanOrEqual(128_000);
+});
+
+it("answers to one request with together more than 250,000 tokens are refused", async () => {
+  const body = { model: "gpt-5-mini", n: 3, messages: [{ role: "user", content: "Write 100000 words" }] };
+  const response = await post(await openSimulator(), { dialect: "openai", path: "/v1/chat/completions", body });
+  expect(response.status).toBe(400);
+  expect(await response.text()).toContain("at most 250000 tokens");
+});
+
+it("embeddings of many texts leave time for other requests", async () => {
+  const texts = Array.from({ length: 50 }, () => "a ".repeat(16_000));
+  const order = toOrder({ model: "m", texts, dimensions: 8, encodeStreamError: () => "", write: () => [] });
+  const begunMs = performance.now();
+  const encoded = order.encodeWhole([]);
+  await nextTurn();
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  await encoded;
+});
+
+it("a fault of more than 1,000 characters is refused: those that count their requests are kept", () => {
+  expect(() => parseFault(`times=1; id=${"a".repeat(1_000)}`)).toThrow("more than 1000 characters");
 });
