@@ -1,5 +1,5 @@
 import { OverloadFailure } from "../admission/overload-failure.ts";
-import type { Failure, FailureCode, Unavailable } from "../core/failure.ts";
+import type { Failure } from "../core/failure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { CompletionRecord, Recorder } from "../core/ledger.ts";
 import type { ListedModel } from "../core/model.ts";
@@ -8,6 +8,7 @@ import type { Refusal } from "../inbound/services.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Caller, CompletionSample } from "../telemetry/completion-metrics.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { LineLimit } from "./line-limit.ts";
 
 /** Destinations of the records, and the models and names of the configuration. */
 export interface ObserverPorts {
@@ -34,38 +35,6 @@ export function joinObservers(observers: readonly Observer[]): Observer {
 
 /** Failures that need an operator's action. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
-
-/** Refusals that any client can cause without a key; those for `token_issuer` with a token that was not verified. */
-const KEYLESS_REFUSALS: ReadonlySet<string | undefined> = new Set<FailureCode | Unavailable>([
-  "unauthenticated",
-  "not_found",
-  "token_issuer",
-]);
-/** Limit of their lines in a second: at 5,000 requests a second they were 500 GB of log a day. */
-const KEYLESS_LINES = 100;
-
-/** Limits lines to KEYLESS_LINES in a second. */
-class LineLimit {
-  readonly #clock: Pick<Clock, "monotonic">;
-  #sinceMs = -Infinity;
-  #lines = 0;
-
-  constructor(clock: Pick<Clock, "monotonic">) {
-    this.#clock = clock;
-  }
-
-  /** Counts a line. `suppressed`: the lines of an earlier second that were over the limit; reported once. */
-  take(): { readonly isLogged: boolean; readonly suppressed: number } {
-    const nowMs = this.#clock.monotonic();
-    let suppressed = 0;
-    if (nowMs - this.#sinceMs >= 1000) {
-      suppressed = Math.max(this.#lines - KEYLESS_LINES, 0);
-      this.#sinceMs = nowMs;
-      this.#lines = 0;
-    }
-    return { isLogged: ++this.#lines <= KEYLESS_LINES, suppressed };
-  }
-}
 
 /** Writes outcomes into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
 export function createObserver({ log, metrics, clock, find }: ObserverPorts): Observer {
@@ -118,7 +87,8 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
       if (failure.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
-      if (KEYLESS_REFUSALS.has(failure.code) || KEYLESS_REFUSALS.has(failure.unavailable)) {
+      // Without a caller any client may have caused it.
+      if (principal === undefined && !ALARMING.has(failure.code)) {
         const { isLogged, suppressed } = keylessLines.take();
         if (suppressed > 0) log.info({ lines: suppressed }, "refusals without a key were not logged");
         if (!isLogged) return;

@@ -6,6 +6,7 @@ import { KEY_FILE } from "../config/scalars.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OidcPorts } from "../inbound/dashboard/oidc-routes.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { LineLimit } from "./line-limit.ts";
 
 /** Builds the sign-in at the OpenID provider; undefined where none is configured. */
 export function oidcOf({ oidc }: Config["signIn"], clock: Clock, log: Logger): OidcPorts | undefined {
@@ -18,6 +19,7 @@ export function oidcOf({ oidc }: Config["signIn"], clock: Clock, log: Logger): O
   };
   const needsGroups = rules.roles.size > 0;
   const clientSecret = () => readSecret(oidc.clientSecret);
+  const lines = new LineLimit(clock);
   let created: Promise<OidcProvider> | undefined;
   return {
     // Imported on demand: few installations have a provider.
@@ -27,8 +29,12 @@ export function oidcOf({ oidc }: Config["signIn"], clock: Clock, log: Logger): O
           new module.OidcProvider({ issuer, clientId, clientSecret, scopes, groupsClaim, needsGroups, clock }),
       )),
     rules,
-    refused: ({ reason, cause }) =>
-      log.warn({ issuer, reason, cause: describeCauses(cause) }, "sign-in at the OpenID provider refused"),
+    refused({ reason, cause }) {
+      const { isLogged, suppressed } = lines.take();
+      if (suppressed > 0) log.info({ lines: suppressed }, "refused sign-ins at the OpenID provider were not logged");
+      if (!isLogged) return;
+      log.warn({ issuer, reason, cause: describeCauses(cause) }, "sign-in at the OpenID provider refused");
+    },
   };
 }
 

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { OverloadFailure } from "../../src/admission/overload-failure.ts";
 import { Failure, type FailureCode, type FailureOptions } from "../../src/core/failure.ts";
 import { createObserver } from "../../src/gateway/observer.ts";
+import type { Principal } from "../../src/core/principal.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import type { CompletionSample } from "../../src/telemetry/completion-metrics.ts";
@@ -18,25 +19,31 @@ it("refusals without a key take at most 100 lines of the log in a second, and th
   const log = { line: (_: string, fields: object, msg: string) => add(fields, msg), info: add } as unknown as Logger;
   const metrics = { refusal: () => undefined, unavailable: () => undefined } as unknown as Metrics;
   const observer = createObserver({ log, metrics, clock, find: () => undefined });
-  const refuse = (code: FailureCode, options: FailureOptions = {}): void =>
+  const refuse = (code: FailureCode, options: FailureOptions = {}, caller: { principal?: Principal } = {}): void =>
     observer.refused({
       entrance: "http",
       requestId: "req_1",
       target: "/x",
       failure: new Failure(code, "No.", options),
+      ...caller,
     });
   for (let count = 0; count < 50; count++) {
     refuse("unauthenticated");
     refuse("not_found");
     refuse("overloaded", { unavailable: "token_issuer" });
+    refuse("invalid_request");
+    refuse("permission_denied");
+    refuse("rate_limited");
   }
   expect(lines).toHaveLength(100);
-  refuse("rate_limited");
+  refuse("rate_limited", {}, { principal: refusal("acct_1").principal });
   expect(lines.at(-1)).toMatchObject({ outcome: "rate_limited" });
+  refuse("internal");
+  expect(lines.at(-1)).toMatchObject({ outcome: "internal" });
   clock.advance(1000);
   refuse("unauthenticated");
-  expect(lines.slice(101)).toMatchObject([
-    { lines: 50, msg: "refusals without a key were not logged" },
+  expect(lines.slice(102)).toMatchObject([
+    { lines: 200, msg: "refusals without a key were not logged" },
     { outcome: "unauthenticated" },
   ]);
 });
