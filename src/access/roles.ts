@@ -1,5 +1,5 @@
 import { Failure, invalidField } from "../core/failure.ts";
-import type { Actor } from "./accounts.ts";
+import { type Actor, withdrawInvitations } from "./accounts.ts";
 import { readPermissions } from "./admin-keys.ts";
 import { randomBase62 } from "./api-key.ts";
 import type { AuditFields, AuditObject } from "./audit-entry.ts";
@@ -48,7 +48,16 @@ export async function changeRole(context: RoleContext, id: string, request: Role
   const difference = differenceOf(fieldsOf(before), fieldsOf(role));
   if (Object.keys(difference.after).length > 0)
     await log.record({ action: "role_updated", ...request.actor, object: objectOf(role), ...difference });
+  if (allowsLess(role, before)) {
+    const holders = (await store.list()).filter((account) => account.role === role.id);
+    for (const holder of holders) await withdrawInvitations(context, holder.id, request.actor);
+  }
   return role;
+}
+
+/** Whether a role allows less than before: those who have it may then have invited to roles that they can no longer give. */
+function allowsLess({ permissions, base }: CustomRole, before: CustomRole): boolean {
+  return base !== before.base || before.permissions.some((permission) => !permissions.includes(permission));
 }
 
 /** Removes a role. Throws `invalid_request`, with their number, while accounts or unused invitations have it. */

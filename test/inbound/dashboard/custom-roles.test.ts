@@ -69,6 +69,22 @@ describe("a custom role", () => {
     expect(ofRole.map(({ action }) => action)).toEqual(["role_removed", "role_updated", "role_created"]);
   });
 
+  it("takes the unused invitations of those who have it back when it allows less", async () => {
+    const id = await makeRole("Support", ["accounts.read", "accounts.write", "audit.read"]);
+    await give(id);
+    await ada.account.createInvitation({ role: AccountRole.DEVELOPER });
+    await bob.account.createInvitation({ role: AccountRole.CUSTOM, customRoleId: id });
+    await ada.role.update({
+      id,
+      name: "Support",
+      permissions: ["accounts.read", "accounts.write", "audit.read", "keys.read"],
+    });
+    expect((await ada.account.listInvitations({})).invitations).toHaveLength(2);
+    await ada.role.update({ id, name: "Support", permissions: ["accounts.read", "accounts.write"] });
+    const { invitations } = await ada.account.listInvitations({});
+    expect(invitations.map(({ role }) => role)).toEqual([AccountRole.DEVELOPER]);
+  });
+
   it("has a name of its own, known permissions, and a base", async () => {
     await makeRole("Support", ["accounts.read"]);
     const role = { name: "other", permissions: ["accounts.read"], base: AccountRole.DEVELOPER };
