@@ -40,8 +40,8 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads the usage; undefined without one. Completion tokens include reasoning: servers that count reasoning separately are
- * detected by their total. A missing count is the rest of the total.
+ * Reads the usage; undefined without one. A missing count is the rest of the total. Completion tokens include reasoning: where a server
+ * counts it apart, or only in the total as Google's endpoint for OpenAI's clients, they are the rest of the total.
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
@@ -52,11 +52,9 @@ export function readUsage(value: unknown): Usage | undefined {
   const ofPrompt = object(value.prompt_tokens_details);
   const ofAnswer = object(value.completion_tokens_details);
   const reasoning = usageCount(ofAnswer.reasoning_tokens);
-  const sum = (prompt ?? 0) + (answered ?? 0);
-  const apart = reasoning !== undefined && reasoning > 0 && total === sum + reasoning;
   const counts = {
     inputTokens: prompt ?? 0,
-    outputTokens: (answered ?? 0) + (apart ? reasoning : 0),
+    outputTokens: Math.max(answered ?? 0, restOf(total, prompt) ?? 0, reasoning ?? 0),
     cachedInputTokens:
       usageCount(ofPrompt.cached_tokens) ??
       usageCount(value.prompt_cache_hit_tokens) ??

@@ -106,6 +106,16 @@ describe("a whole completion", () => {
       },
       { inputTokens: 10, outputTokens: 25, totalTokens: 35, reasoningOutputTokens: 20 },
     ],
+    [
+      "counts reasoning only in the total",
+      { prompt_tokens: 20, completion_tokens: 424, total_tokens: 1016 },
+      { inputTokens: 20, outputTokens: 996, totalTokens: 1016 },
+    ],
+    [
+      "counts reasoning beside the completion, without a total",
+      { prompt_tokens: 21, completion_tokens: 0, completion_tokens_details: { reasoning_tokens: 60 } },
+      { inputTokens: 21, outputTokens: 60, totalTokens: 81, reasoningOutputTokens: 60 },
+    ],
   ])("trap 81: is understood where the upstream %s", (_, usage, expected) => {
     expect(read({ ...answer({ content: "a" }), usage })).toMatchObject({ usage: expected });
   });
