@@ -218,14 +218,32 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
     case "native":
       // A native part may reference a document at the provider.
       size.unbounded = true;
-      size.hasDocuments ||= MAY_BE_DOCUMENT.test(kind.value.json);
+      size.hasDocuments ||= mayHaveDocuments(kind.value.json);
       return addTexts(size, kind.value.json);
     case undefined:
   }
 }
 
-/** JSON that may have a document in a dialect, such as `input_file`, whose name may have escapes. */
-const MAY_BE_DOCUMENT = /"\w*(?:file|document)\w*"|\\u/i;
+/** JSON with the name of a document in a dialect, such as `input_file`, which may have escapes. */
+const MAY_HAVE_DOCUMENTS = /"(?:input_)?(?:file|document)|\\u/i;
+/** Fields with a document, such as `file_id`, and types of parts that are documents. */
+const DOCUMENT_FIELD = /^(?:file|document)(?:_(?:id|url|data))?$/i;
+const DOCUMENT_TYPE = /^(?:input_)?(?:file|document)(?:_url)?$/i;
+const TYPE = /^type$/i;
+
+/** Whether a native part may have documents. Its texts, such as the output of a command, may name files. */
+function mayHaveDocuments(json: string): boolean {
+  if (!MAY_HAVE_DOCUMENTS.test(json)) return false;
+  const values: unknown[] = [JSON.parse(json)];
+  for (const value of values) {
+    if (typeof value !== "object" || value === null) continue;
+    for (const [name, inner] of Object.entries(value)) {
+      if (DOCUMENT_FIELD.test(name) || (TYPE.test(name) && DOCUMENT_TYPE.test(String(inner)))) return true;
+      values.push(inner);
+    }
+  }
+  return false;
+}
 
 /** Formats of WAV without compression beyond a byte per sample: PCM, floating point, A-law and mu-law. */
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7]);

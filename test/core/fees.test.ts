@@ -87,7 +87,11 @@ describe("documents that a provider reads for a fee", () => {
     expect(hasDocuments({ kind: { case: "toolResult", value: { toolCallId: "c", parts: [file] } } })).toBe(true);
     expect(native('{"type":"input_file","file_id":"f"}')).toBe(true);
     expect(native('{"type":"f\\u0069le","file":{}}')).toBe(true);
+    expect(native('{"type":"computer_call_output","output":[{"Type":"input_file"}]}')).toBe(true);
     expect(native('{"type":"web_search_call"}')).toBe(false);
+    expect(native('{"type":"local_shell_call","action":{"command":["cat","file"]}}')).toBe(false);
+    expect(native('{"type":"local_shell_call_output","output":"\\u001b[1mread_file"}')).toBe(false);
+    expect(native('{"type":"tool_reference","tool_name":"read_file"}')).toBe(false);
     expect(hasDocuments({ kind: { case: "text", value: '"file"' } })).toBe(false);
   });
 });
