@@ -1,4 +1,4 @@
-import type { Audio, File, Image, Part as MessagePart, Video } from "../../../gen/parley/v1/message_pb.js";
+import type { Audio, File, Image, NativeBlock, Part as MessagePart, Video } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
@@ -6,6 +6,7 @@ import type { TranslationLog } from "../wire/translation.ts";
 import { knownSignature } from "./signature.ts";
 import { toDurationText } from "../wire/duration.ts";
 import { isObject, parsed } from "../wire/json.ts";
+import { refuseSpeech } from "../wire/media.ts";
 import { toNative } from "../wire/native.ts";
 import type { InlineData, JsonObject, Part, VideoMetadata } from "./wire.ts";
 
@@ -55,10 +56,16 @@ export function toPart({ kind, signature: given }: MessagePart, place: Place): P
       return { functionCall: { id, name, args: toArgs(input.value ?? "") }, ...signed };
     }
     case "native":
-      return toNative(kind.value, "gemini", place) as Part | undefined;
+      return toNativePart(kind.value, place);
     default:
       return undefined;
   }
+}
+
+function toNativePart(block: NativeBlock, place: Place): Part | undefined {
+  const part = toNative(block, "gemini", place);
+  if (part !== undefined) refuseSpeech(JSON.stringify(part).match(/"audio\//i) ?? [], place.model, place.field);
+  return part as Part | undefined;
 }
 
 /** The provider requires an object, so other arguments are wrapped as text. */
@@ -120,7 +127,8 @@ function toVideoMetadata({
   };
 }
 
-function toDocument({ source, mediaType }: File, { field, log }: Place): Part {
+function toDocument({ source, mediaType }: File, { field, model, log }: Place): Part {
+  refuseSpeech([mediaType], model, field);
   if (source.case === "url")
     return { fileData: { fileUri: source.value, ...(mediaType !== "" && { mimeType: mediaType }) } };
   if (source.case !== "data") throw invalidField(field, "this model takes documents only as data or by address");

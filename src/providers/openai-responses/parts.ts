@@ -2,7 +2,8 @@ import { type File, type Image, ImageDetail, type NativeBlock, type Part } from 
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { Json } from "../wire/json.ts";
+import { type Json, string } from "../wire/json.ts";
+import { refuseSpeech } from "../wire/media.ts";
 import { toNative } from "../wire/native.ts";
 import { toDataUrl, toInputAudio } from "../wire/openai-content.ts";
 import { enumWord, type TranslationLog } from "../wire/translation.ts";
@@ -80,7 +81,7 @@ function toInputContent({ kind, cacheMark }: Part, context: PartContext): InputC
     case "video":
       throw invalidField(path, "this model does not read video");
     case "native":
-      return toNative(kind.value, DIALECT, { log, field: path }) as InputContent | undefined;
+      return toNativePart(kind.value, context);
     case undefined:
       return undefined;
     default:
@@ -88,8 +89,15 @@ function toInputContent({ kind, cacheMark }: Part, context: PartContext): InputC
   }
 }
 
+function toNativePart(block: NativeBlock, { model, log, path }: PartContext): InputContent | undefined {
+  const part = toNative(block, DIALECT, { log, field: path });
+  if (part !== undefined) refuseSpeech([string(part["type"]), ...Object.keys(part)], model, path);
+  return part as InputContent | undefined;
+}
+
 function toInputImage({ source, mediaType, detail }: Image, { model, log, path }: PartContext): InputContent {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(path, "this model does not read images");
+  refuseSpeech([mediaType], model, path);
   return { type: "input_image", image_url: toImageUrl(), detail: enumWord(ImageDetail, detail) ?? "auto" };
 
   function toImageUrl(): string {
@@ -104,6 +112,7 @@ function toInputImage({ source, mediaType, detail }: Image, { model, log, path }
 }
 
 function toInputFile({ source, name, mediaType, citations }: File, { model, log, path }: PartContext): InputContent {
+  refuseSpeech([mediaType], model, path);
   log.omitWhen(citations, `${path}.file.citations`);
   const filename = name || undefined;
   switch (source.case) {

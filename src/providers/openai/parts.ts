@@ -1,7 +1,16 @@
-import { type Audio, type File, type Image, ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
+import {
+  type Audio,
+  type File,
+  type Image,
+  ImageDetail,
+  type NativeBlock,
+  type Part,
+} from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
+import { string } from "../wire/json.ts";
+import { refuseSpeech } from "../wire/media.ts";
 import { toNative } from "../wire/native.ts";
 import { toDataUrl, toInputAudio } from "../wire/openai-content.ts";
 import { enumWord, type TranslationLog } from "../wire/translation.ts";
@@ -52,7 +61,7 @@ function toPart({ kind, cacheMark }: Part, context: PartContext): OpenAiPart | u
     case "video":
       throw invalidField(path, "this model does not read video");
     case "native":
-      return toNative(kind.value, "openai", { log, field: path }) as OpenAiPart | undefined;
+      return toNativePart(kind.value, context);
     case undefined:
       return undefined;
     default:
@@ -60,8 +69,15 @@ function toPart({ kind, cacheMark }: Part, context: PartContext): OpenAiPart | u
   }
 }
 
+function toNativePart(block: NativeBlock, { model, log, path }: PartContext): OpenAiPart | undefined {
+  const part = toNative(block, "openai", { log, field: path });
+  if (part !== undefined) refuseSpeech([string(part["type"]), ...Object.keys(part)], model, path);
+  return part as OpenAiPart | undefined;
+}
+
 function toImagePart({ source, mediaType, detail }: Image, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(path, "this model does not read images");
+  refuseSpeech([mediaType], model, path);
   return {
     type: "image_url",
     image_url: { url: toImageUrl(source, mediaType), detail: enumWord(ImageDetail, detail) },
@@ -84,7 +100,8 @@ function toAudioPart(audio: Audio, { model, log, path }: PartContext): OpenAiPar
   return { type: "input_audio", input_audio: toInputAudio(audio, { log, field: path }) };
 }
 
-function toFilePart({ source, name, mediaType, citations }: File, { log, path }: PartContext): OpenAiPart {
+function toFilePart({ source, name, mediaType, citations }: File, { model, log, path }: PartContext): OpenAiPart {
+  refuseSpeech([mediaType], model, path);
   log.omitWhen(citations, `${path}.file.citations`);
   const filename = name || undefined;
   if (source.case === "id") return { type: "file", file: { filename, file_id: source.value } };

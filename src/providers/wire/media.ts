@@ -1,3 +1,7 @@
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+
 /** The picture types that are detected by their bytes. */
 export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
@@ -22,4 +26,19 @@ export function toPlainText(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+const SPEECH = /audio/i;
+
+/**
+ * Throws `invalid_request` for a part with speech and a model that reads none: a price without speech is a fraction of what the provider
+ * bills. `kinds`: the media type of the part, or its type and names of fields.
+ */
+export function refuseSpeech(
+  kinds: readonly string[],
+  model: Pick<UpstreamModel, "inputModalities">,
+  field: string,
+): void {
+  if (model.inputModalities.has(Modality.AUDIO) || !kinds.some((kind) => SPEECH.test(kind))) return;
+  throw invalidField(field, "this model does not read audio");
 }

@@ -291,6 +291,19 @@ describe("messages", () => {
     expect(() => translate({ messages: [audio] }, reader)).toThrow("takes no recordings");
     expect(() => translate({ messages: [video] }, reader)).toThrow("takes no videos");
   });
+
+  it.each([
+    ["a file", { file: { data: "AA==", mediaType: "audio/mpeg" } }],
+    [
+      "a native part",
+      { native: { dialect: "gemini", json: '{"inlineData":{"mime_type":"\\u0061udio/mp3","data":""}}' } },
+    ],
+  ])("refuses recordings as %s for a model that only reads", (_, part) => {
+    const messages = [{ role: "ROLE_USER", parts: [part] }];
+    const reader = flash({}, { inputModalities: new Set() });
+    expect(() => translate({ messages }, reader)).toThrow("does not read audio");
+    expect(translate({ messages }).body.toString()).toContain('"audio/');
+  });
 });
 
 describe("signatures", () => {

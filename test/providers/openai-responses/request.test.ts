@@ -6,7 +6,7 @@ import { ImageDetail, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
-import type { Capabilities, Translation } from "../../../src/core/provider.ts";
+import type { Capabilities, Translation, UpstreamModel } from "../../../src/core/provider.ts";
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { toCountBody, toResponsesRequest } from "../../../src/providers/openai-responses/request.ts";
 import { writeState } from "../../../src/providers/openai-responses/state.ts";
@@ -27,9 +27,13 @@ const PNG = Buffer.from("89504e470d0a1a0a", "hex");
 const DRAWS = '{"type":"image_generation","quality":"high"}';
 const DATA_URL = `data:image/png;base64,${PNG.toString("base64")}`;
 
-function translate(request: RequestInit, can: Partial<Capabilities> = {}): Translation & { readonly json: Body } {
+function translate(
+  request: RequestInit,
+  can: Partial<Capabilities> = {},
+  facts: Partial<UpstreamModel> = {},
+): Translation & { readonly json: Body } {
   const asked = create(CompletionRequestSchema, { messages: [HI], ...request });
-  const translation = toResponsesRequest(asked, modelThat(can, { name: "gpt-any" }), { mode: "whole" });
+  const translation = toResponsesRequest(asked, modelThat(can, { name: "gpt-any", ...facts }), { mode: "whole" });
   const json = JSON.parse(translation.body.toString()) as Body;
   // What is sent is what Parley takes, and it knows every field of it, but no state and tools of other servers.
   const { unrecognized } = readResponsesRequest(json, { keeps: true });
@@ -39,9 +43,13 @@ function translate(request: RequestInit, can: Partial<Capabilities> = {}): Trans
 
 const bodyOf = (request: RequestInit, can?: Partial<Capabilities>): Body => translate(request, can).json;
 const inputOf = (...messages: MessageInit[]): Body["input"] => bodyOf({ messages }).input;
-const refusalOf = (request: RequestInit, can?: Partial<Capabilities>): string | undefined => {
+const refusalOf = (
+  request: RequestInit,
+  can?: Partial<Capabilities>,
+  facts?: Partial<UpstreamModel>,
+): string | undefined => {
   try {
-    translate(request, can);
+    translate(request, can, facts);
     return undefined;
   } catch (reason) {
     return (reason as Error).message;
@@ -596,6 +604,19 @@ describe("an earlier answer", () => {
     expect(refusalOf({ messages })).toContain(`messages[1].parts[0]: ${why}`);
     const ofAnother = assistant({ kind: { case: "native", value: { dialect: "openai", json } } });
     expect(omittedOf(translate({ messages: [HI, ofAnother] }))).toEqual(["messages[1].parts[0]"]);
+  });
+
+  it("has no speech in a native part or a file for a model that hears none", () => {
+    const json = '{"type":"input_audio","input_audio":{"data":"AAAA","format":"mp3"}}';
+    const native: PartInit = { kind: { case: "native", value: { dialect: "openai-responses", json } } };
+    const file: PartInit = {
+      kind: { case: "file", value: { source: { case: "data", value: PNG }, mediaType: "audio/mpeg" } },
+    };
+    for (const part of [native, file]) {
+      const asked = { messages: [user(part)] };
+      expect(refusalOf(asked, {}, { inputModalities: new Set([Modality.TEXT]) })).toContain("does not read audio");
+      expect(refusalOf(asked)).toBeUndefined();
+    }
   });
 
   it("has what was spoken as a text, and refuses what no answer can hold", () => {

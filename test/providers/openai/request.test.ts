@@ -465,7 +465,7 @@ describe("messages", () => {
     kind: { case: "image" as const, value: { source: { case: "url" as const, value } } },
   });
   const textOnly = modelThat({}, { inputModalities: new Set([Modality.TEXT]) });
-  it.each<[string, NonNullable<MessageInit["parts"]>[number], UpstreamModel, string]>([
+  it.each<readonly [string, NonNullable<MessageInit["parts"]>[number], UpstreamModel, string]>([
     ["an unencrypted address", imageUrl("http://example.com/a.png"), modelThat(), "image addresses must be https"],
     [
       "trap 49: an address for a server that reads none",
@@ -482,6 +482,21 @@ describe("messages", () => {
     [
       "a recording for a model that hears none",
       { kind: { case: "audio", value: { source: { case: "data", value: PNG } } } },
+      textOnly,
+      "this model does not read audio",
+    ],
+    ...["input_audio", "audio_url"].map(
+      (type) =>
+        [
+          `a recording in a native part for a model that hears none: ${type}`,
+          { kind: { case: "native", value: { dialect: "openai", json: JSON.stringify({ type, [type]: {} }) } } },
+          textOnly,
+          "this model does not read audio",
+        ] as const,
+    ),
+    [
+      "a recording as a file for a model that hears none",
+      { kind: { case: "file", value: { source: { case: "data", value: PNG }, mediaType: "audio/mpeg" } } },
       textOnly,
       "this model does not read audio",
     ],
