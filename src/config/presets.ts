@@ -11,6 +11,8 @@ export interface Preset {
   readonly host?: HostKind;
   /** Undefined when it depends on other settings. */
   readonly baseUrl?: string;
+  /** Names of a cloud's servers in all its regions, for its services in other dialects. */
+  readonly servers?: RegExp;
   /** Environment variable with the credential, under the name that the host's own documents use; undefined for none. */
   readonly credential?: string;
   /** Whether it is a server on this machine. */
@@ -49,8 +51,19 @@ export const PRESETS = {
   openai: openai("https://api.openai.com/v1", "OPENAI_API_KEY", { max_tokens_field: "max_completion_tokens" }),
   azure: { dialect: "openai", host: "azure", capabilities: { max_tokens_field: "max_completion_tokens" } },
   // Claude's Messages API takes pictures there only by their bytes ("Anthropic Claude Messages API" of the user guide).
-  bedrock: { dialect: "anthropic", host: "bedrock", capabilities: { image_urls: false }, billsClosedStreams: true },
-  vertex: { dialect: "gemini", host: "vertex", billsClosedStreams: true },
+  bedrock: {
+    dialect: "anthropic",
+    host: "bedrock",
+    servers: /^bedrock-.*\.(?:amazonaws\.com|api\.aws)$/,
+    capabilities: { image_urls: false },
+    billsClosedStreams: true,
+  },
+  vertex: {
+    dialect: "gemini",
+    host: "vertex",
+    servers: /(?:^|-)aiplatform\.(?:[a-z]+\.rep\.)?googleapis\.com$/,
+    billsClosedStreams: true,
+  },
   // It may choose a host that generates on. It reads documents by OCR, for a fee per page ("PDF Inputs" of its documentation).
   openrouter: {
     ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
@@ -96,14 +109,19 @@ export type PresetName = keyof typeof PRESETS;
 /** Names of all presets. */
 export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]];
 
-/** The preset of the service at a provider's address. What a service bills does not depend on the provider's entry naming a preset. */
+/**
+ * The preset of the service at a provider's address, also at one of its regions. What a service bills does not depend on the provider's
+ * entry naming a preset.
+ */
 export function presetAt(provider: ProviderConfig): Preset | undefined {
   if (provider.simulated) return undefined;
   const { host, baseUrl } = provider;
-  const isThere = (preset: Preset): boolean =>
-    host === undefined
-      ? preset.baseUrl !== undefined && hostnameOf(preset.baseUrl) === hostnameOf(baseUrl)
-      : preset.host === host.kind;
+  const server = hostnameOf(baseUrl) ?? "";
+  const isThere = (preset: Preset): boolean => {
+    if (host !== undefined) return preset.host === host.kind;
+    if (preset.baseUrl === undefined) return preset.servers?.test(server) === true;
+    return `.${server}`.endsWith(`.${hostnameOf(preset.baseUrl)}`);
+  };
   return Object.values<Preset>(PRESETS).find(isThere);
 }
 

@@ -115,6 +115,22 @@ describe("a provider with a preset", () => {
     expect(modelOf({ dialect: "openai", base_url: "https://llm.example/v1" }).billsClosedStreams).toBe(false);
   });
 
+  it.each([
+    ["https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1", { billsClosedStreams: true }],
+    ["https://bedrock-mantle.us-west-2.api.aws/v1", { billsClosedStreams: true }],
+    ["https://us-central1-aiplatform.googleapis.com/v1/projects/p/endpoints/openapi", { billsClosedStreams: true }],
+    ["https://aiplatform.eu.rep.googleapis.com/v1/projects/p/endpoints/openapi", { billsClosedStreams: true }],
+    ["https://eu.openrouter.ai/api/v1", { billsClosedStreams: true, billsDocuments: true }],
+    ["https://us-east-1.api.x.ai/v1", { billsClosedStreams: false, billsDocuments: true }],
+    ["https://openrouter.ai.example/v1", { billsClosedStreams: false, billsDocuments: false }],
+  ])("has the facts of its host at another address of it: %s", (base_url, facts) => {
+    const { models } = load(
+      { p: { dialect: "openai", base_url, api_keys: [KEY] } },
+      { m: { provider: "p", upstream_model: "m-1" } },
+    );
+    expect(models.at(-1)).toMatchObject(facts);
+  });
+
   it("is known to charge for documents where its host does", () => {
     const billsDocuments = (preset: string, input: readonly string[]): boolean => {
       const model = { provider: "p", upstream_model: "m-1", modalities: { input, output: ["text"] } };
