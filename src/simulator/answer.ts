@@ -255,7 +255,9 @@ function writeCalls(names: readonly string[], prompt: Prompt, identity: string):
   let room = prompt.maxTokens ?? Infinity;
   for (const [index, name] of names.entries()) {
     const schema = prompt.tools.find((tool) => tool.name === name)?.parameters;
-    const made = readWrittenCall(question, name, schema) ?? makeExample(schema, stated);
+    const made =
+      readWrittenCall(question, { name, parameters: schema }, names.length) ??
+      makeExample(schema, stated, names.length);
     const input = typeof made === "object" && made !== null ? { ...made } : {};
     const tokens = splitTokens(JSON.stringify(input));
     room -= tokens.length;

@@ -77,10 +77,11 @@ class ExampleMaker {
   readonly root: Schema;
   private readonly numbers: number[];
   private readonly texts: string[];
-  private left = MAX_VALUES;
+  private left: number;
 
-  constructor(root: Schema, stated: StatedValues) {
+  constructor(root: Schema, stated: StatedValues, most: number) {
     this.root = root;
+    this.left = most;
     this.numbers = [...stated.numbers];
     this.texts = [...stated.texts];
   }
@@ -228,10 +229,10 @@ function makeString(schema: Schema, name: string): string {
  * Generates a value that satisfies a JSON Schema. Deterministic. Supports types, `enum`, `const`, `default`, required
  * and optional properties, arrays, bounds, formats, references inside the document, the first branch of unions, and
  * Gemini's upper-case type names. Does not support `pattern`, `not` and conditions. Each value of `stated` is used for
- * the first property that it fits.
+ * the first property that it fits. Examples of which there are several at once share the limit of values.
  */
-export function makeExample(schema: unknown, stated: StatedValues = NOTHING_STATED): unknown {
-  return isSchema(schema) ? new ExampleMaker(schema, stated).make(schema, "", 0) : {};
+export function makeExample(schema: unknown, stated: StatedValues = NOTHING_STATED, sharers = 1): unknown {
+  return isSchema(schema) ? new ExampleMaker(schema, stated, MAX_VALUES / sharers).make(schema, "", 0) : {};
 }
 
 /** Values in a message, in order. They take precedence over generated examples. */
@@ -241,7 +242,7 @@ interface StatedValues {
   readonly texts: readonly string[];
 }
 
-const NOTHING_STATED: StatedValues = { numbers: [], texts: [] };
+export const NOTHING_STATED: StatedValues = { numbers: [], texts: [] };
 
 /** Matches numbers that are not part of a word, of a name such as `gpt-5`, or of a version. */
 const NUMBER = /(?<![\w.]|\w-)-?\d+(?:\.\d+)?(?!\d)(?![\w.]*\w)/gu;

@@ -1,4 +1,5 @@
-import { makeExample } from "./schema-example.ts";
+import type { Tool } from "./prompt.ts";
+import { makeExample, NOTHING_STATED } from "./schema-example.ts";
 
 type Properties = Readonly<Record<string, unknown>>;
 
@@ -13,9 +14,13 @@ export function hasWrittenCall(message: string, tool: string): boolean {
 
 /**
  * Returns the arguments of a call that the message has written, or undefined. Required properties that it leaves out
- * are generated, optional ones are absent.
+ * are generated, optional ones are absent. `calls`: those of the answer.
  */
-export function readWrittenCall(message: string, tool: string, schema: unknown): Properties | undefined {
+export function readWrittenCall(
+  message: string,
+  { name: tool, parameters: schema }: Tool,
+  calls: number,
+): Properties | undefined {
   const text = findArguments(message, tool);
   if (text === undefined) return undefined;
   const pairs = text.matchAll(new RegExp(String.raw`(\w+)\s*=\s*(${VALUE})`, "gu"));
@@ -24,12 +29,8 @@ export function readWrittenCall(message: string, tool: string, schema: unknown):
   const names = Array.isArray(required) ? required.filter((name) => !Object.hasOwn(written, String(name))) : [];
   const missing = new Set<unknown>(names);
   const kept = Object.entries(isObject(properties) ? properties : {}).filter(([name]) => missing.has(name));
-  const made = makeExample({
-    ...(isObject(schema) && schema),
-    type: "object",
-    properties: Object.fromEntries(kept),
-    required: names,
-  });
+  const rest = { type: "object", properties: Object.fromEntries(kept), required: names };
+  const made = makeExample({ ...(isObject(schema) && schema), ...rest }, NOTHING_STATED, calls);
   return { ...(isObject(made) && made), ...written };
 }
 

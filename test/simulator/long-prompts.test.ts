@@ -67,7 +67,7 @@ it("a written call without its many required properties is completed at once", (
   const names = Array.from({ length: 20_000 }, (_, index) => `p${index}`);
   const schema = { properties: Object.fromEntries(names.map((name) => [name, {}])), required: names.toReversed() };
   const begunMs = performance.now();
-  readWrittenCall("tool(a=1)", "tool", schema);
+  readWrittenCall("tool(a=1)", { name: "tool", parameters: schema }, 1);
   expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
 });
 
@@ -75,6 +75,18 @@ it("tools are looked for in the beginning of a long question only", async () => 
   const tools = Array.from({ length: 500 }, (_, index) => ({ name: `tool_${index}`, parameters: {} }));
   const begunMs = performance.now();
   await composeAnswer(ask(`call tool_7 ${"a".repeat(10 * LONG)}`, { tools }), 0);
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("the examples of many calls together are made at once", async () => {
+  const wide = { properties: Object.fromEntries(Object.entries(WIDE).slice(0, 800)) };
+  const items = { allOf: Array.from({ length: 100 }, () => ({ $ref: "#/$defs/wide" })) };
+  const parameters = { properties: { list: listOf(listOf(items)) }, $defs: { wide } };
+  const names = Array.from({ length: 80 }, (_, index) => `tool_${index}`);
+  const tools = names.map((name) => ({ name, parameters }));
+  const begunMs = performance.now();
+  const { parts } = await composeAnswer(ask(names.join(" "), { tools }), 0);
+  expect(parts.length).toBeGreaterThan(50);
   expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
 });
 
