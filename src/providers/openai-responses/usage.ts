@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { isObject, type Json, object, usageCount } from "../wire/json.ts";
+import { isObject, type Json, object, restOf, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
@@ -46,10 +46,11 @@ export interface ToolWork {
 }
 
 /**
- * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. `ofTools` has the service's
- * counts for its own tools, outside of `value`: the tokens of pictures, which are added, and the searches that it bills. Source:
- * `Response.ToolUsage` of the official SDK. Other uses of tools are counted in the answer, unless the usage counts them: OpenAI bills
- * containers for code, xAI each execution ("Pricing" of both), and xAI opened pages as searches ("Tool Usage Details", November 2026).
+ * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning, which some servers count
+ * apart or only in the total. `ofTools` has the service's counts for its own tools, outside of `value`: the tokens of pictures, which are
+ * added, and the searches that it bills. Source: `Response.ToolUsage` of the official SDK. Other uses of tools are counted in the answer,
+ * unless the usage counts them: OpenAI bills containers for code, xAI each execution ("Pricing" of both), and xAI opened pages as
+ * searches ("Tool Usage Details", November 2026).
  */
 export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usage | undefined {
   if (!isObject(value)) return undefined;
@@ -57,17 +58,18 @@ export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usa
   const output = usageCount(value["output_tokens"]);
   if (input === undefined && output === undefined) return undefined;
   const ofInput = object(value["input_tokens_details"]);
-  const ofOutput = object(value["output_tokens_details"]);
+  const total = usageCount(value["total_tokens"]);
+  const reasoning = usageCount(object(value["output_tokens_details"])["reasoning_tokens"]);
   const tools = object(ofTools);
   const pictures = readPictures(object(tools["image_gen"]));
   const ofServer = object(value["server_side_tool_usage_details"]);
   const counts = {
     inputTokens: (input ?? 0) + pictures.input,
-    outputTokens: (output ?? 0) + pictures.output,
+    outputTokens: Math.max(output ?? 0, restOf(total, input) ?? 0, reasoning ?? 0) + pictures.output,
     cachedInputTokens: plus(usageCount(ofInput["cached_tokens"]), pictures.cached),
     cacheWriteInputTokens: usageCount(ofInput["cache_write_tokens"]),
     cacheWriteHourInputTokens: usageCount(object(ofInput["cache_write_tokens_details"])["ttl_12h_tokens"]),
-    reasoningOutputTokens: usageCount(ofOutput["reasoning_tokens"]),
+    reasoningOutputTokens: reasoning,
     webSearches: aboveZero(
       usageCount(object(tools["web_search"])["num_requests"]) ??
         usageCount(ofServer["web_search_calls"]) ??

@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { isObject, object, usageCount } from "../wire/json.ts";
+import { isObject, object, restOf, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
@@ -72,8 +72,4 @@ export function readUsage(value: unknown): Usage | undefined {
     webSearches: usageCount(value.num_search_queries) ?? usageCount(object(value.server_tool_use).web_search_requests),
   };
   return toUsage(counts, unknownUnits(value, KNOWN));
-}
-
-function restOf(total: number | undefined, known: number | undefined): number | undefined {
-  return total === undefined || known === undefined ? undefined : Math.max(total - known, 0);
 }

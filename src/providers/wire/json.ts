@@ -63,6 +63,11 @@ export function usageCount(value: unknown): number | undefined {
   return count(typeof value === "string" && DIGITS.test(value) ? Number(value) : value);
 }
 
+/** A count as the rest of a total; undefined where one of them is missing. */
+export function restOf(total: number | undefined, known: number | undefined): number | undefined {
+  return total === undefined || known === undefined ? undefined : Math.max(total - known, 0);
+}
+
 /** Text parsed as JSON with exact numbers; undefined when it is invalid, or larger than MAX_RESPONSE_JSON. */
 export function parsed(text: string): unknown {
   return exceedsJsonSize(text, MAX_RESPONSE_JSON) ? undefined : parseMeasured(text);

@@ -134,6 +134,15 @@ describe("a whole response", () => {
     expect(usage?.webSearches).toBe(1);
   });
 
+  it.each([
+    ["only in the total", { total_tokens: 99 }, 90],
+    ["beside the answer", { output_tokens_details: { reasoning_tokens: 40 } }, 40],
+    ["in the answer", { total_tokens: 14, output_tokens_details: { reasoning_tokens: 4 } }, 5],
+  ])("counts reasoning that the server counts %s", (_, counts, outputTokens) => {
+    const usage = { input_tokens: 9, output_tokens: 5, ...counts };
+    expect(toAnswer(response([message(text("a"))], { usage })).usage).toMatchObject({ inputTokens: 9, outputTokens });
+  });
+
   it("names what the provider counts and Parley does not know", () => {
     const usage = { input_tokens: 1, output_tokens: 1, output_tokens_details: { later_tokens: 2 }, file_searches: 3 };
     expect(toAnswer(response([message(text("a"))], { usage })).usage?.unknownUnits).toEqual([
