@@ -41,7 +41,8 @@ const KNOWN: ReadonlySet<string> = new Set([
 
 /**
  * Reads the usage; undefined without one. A missing count is the rest of the total. Completion tokens include reasoning: where a server
- * counts it apart, or only in the total as Google's endpoint for OpenAI's clients, they are the rest of the total.
+ * counts it apart, or only in the total as Google's endpoint for OpenAI's clients, they are the rest of the total. Prompt tokens include
+ * those of caches, which relays in front of Claude count apart.
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
@@ -52,15 +53,21 @@ export function readUsage(value: unknown): Usage | undefined {
   const ofPrompt = object(value.prompt_tokens_details);
   const ofAnswer = object(value.completion_tokens_details);
   const reasoning = usageCount(ofAnswer.reasoning_tokens);
+  const cached =
+    usageCount(ofPrompt.cached_tokens) ??
+    usageCount(value.prompt_cache_hit_tokens) ??
+    usageCount(value.cached_tokens) ??
+    usageCount(value.num_cached_tokens);
+  const written = usageCount(ofPrompt.cache_write_tokens);
+  const ofCaches = (cached ?? 0) + (written ?? 0);
+  const isBeyond = Math.max(cached ?? 0, written ?? 0) > (prompt ?? 0);
+  const isApart = isBeyond || (ofCaches > 0 && ofCaches === restOf(total, (prompt ?? 0) + (answered ?? 0)));
+  const inputTokens = (prompt ?? 0) + (isApart ? ofCaches : 0);
   const counts = {
-    inputTokens: prompt ?? 0,
-    outputTokens: Math.max(answered ?? 0, restOf(total, prompt) ?? 0, reasoning ?? 0),
-    cachedInputTokens:
-      usageCount(ofPrompt.cached_tokens) ??
-      usageCount(value.prompt_cache_hit_tokens) ??
-      usageCount(value.cached_tokens) ??
-      usageCount(value.num_cached_tokens),
-    cacheWriteInputTokens: usageCount(ofPrompt.cache_write_tokens),
+    inputTokens,
+    outputTokens: Math.max(answered ?? 0, restOf(total, inputTokens) ?? 0, reasoning ?? 0),
+    cachedInputTokens: cached,
+    cacheWriteInputTokens: written,
     reasoningOutputTokens: reasoning,
     audioInputTokens: usageCount(ofPrompt.audio_tokens),
     imageInputTokens: usageCount(ofPrompt.image_tokens),

@@ -107,6 +107,21 @@ describe("a whole completion", () => {
       { inputTokens: 10, outputTokens: 25, totalTokens: 35, reasoningOutputTokens: 20 },
     ],
     [
+      "counts cached tokens beside the prompt",
+      { prompt_tokens: 5, completion_tokens: 10, total_tokens: 15, prompt_tokens_details: { cached_tokens: 900 } },
+      { inputTokens: 905, outputTokens: 10, totalTokens: 915, cachedInputTokens: 900 },
+    ],
+    [
+      "counts tokens of caches beside the prompt and in the total",
+      {
+        prompt_tokens: 30,
+        completion_tokens: 10,
+        total_tokens: 65,
+        prompt_tokens_details: { cached_tokens: 20, cache_write_tokens: 5 },
+      },
+      { inputTokens: 55, outputTokens: 10, totalTokens: 65, cachedInputTokens: 20, cacheWriteInputTokens: 5 },
+    ],
+    [
       "counts reasoning only in the total",
       { prompt_tokens: 20, completion_tokens: 424, total_tokens: 1016 },
       { inputTokens: 20, outputTokens: 996, totalTokens: 1016 },
