@@ -45,7 +45,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
     "scheduling",
   ],
-  simulator: ["formats", "core", "gen"],
+  simulator: ["formats", "core", "encoding", "gen"],
   telemetry: ["encoding", "net"],
   config: ["encoding", "net", "installation"],
   // The composition root: joins all parts into a running gateway.

@@ -4,6 +4,7 @@ import type { Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller, CallerShare } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponses } from "../../core/kept-responses.ts";
+import { releaseMemory } from "../../core/release-memory.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
 import type {
   FormatInput,
@@ -227,6 +228,8 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
       if (services.forwards === true && !isForm) inFormat = toFormatRequest(exchange, body);
       return () => {
         const { json, source } = isForm ? NO_JSON : parseBodyText(body);
+        // A front sends them on. Parts of a form share their memory.
+        if (!isForm && inFormat === undefined) releaseMemory([body]);
         const read = readBody({
           json,
           form: isForm ? parseForm(body, request.headers["content-type"]!) : undefined,
