@@ -125,8 +125,8 @@ function toTurns<Block, TextBlock extends Block>(
   const { request, place } = context;
   const { messages } = request;
   const isPartlyReplayable = ({ parts }: Message): boolean => {
-    const isReplayable = (part: Part): boolean => isReasoning(part) && forms.toReasoning(part) !== undefined;
-    const isOther = (part: Part): boolean => isReasoning(part) && forms.toReasoning(part) === undefined;
+    const isReplayable = (part: Part): boolean => isReasoningPart(part) && forms.toReasoning(part) !== undefined;
+    const isOther = (part: Part): boolean => isReasoningPart(part) && forms.toReasoning(part) === undefined;
     return parts.some(isReplayable) && parts.some(isOther);
   };
   // Partial reasoning would count as changed.
@@ -163,7 +163,7 @@ function toTurns<Block, TextBlock extends Block>(
   return turns;
 }
 
-const isReasoning = ({ kind }: Part): boolean => kind.case === "reasoning";
+const isReasoningPart = ({ kind }: Part): boolean => kind.case === "reasoning";
 const isImage = ({ kind }: Part): boolean => kind.case === "image";
 
 /** Returns no blocks for a message with only reasoning, which the provider refuses; the reasoning is then logged as omitted. */
@@ -175,7 +175,7 @@ function toAssistantBlocks<Block, TextBlock extends Block>(
   const replayed: string[] = [];
   const blocks: Block[] = [];
   eachPart(context.place, parts, (part) => {
-    const reasons = isReasoning(part);
+    const reasons = isReasoningPart(part);
     const block = reasons ? (replays ? forms.toReasoning(part) : undefined) : forms.toAssistant(part);
     if (reasons && block !== undefined) replayed.push(context.place.field);
     putMark(context, reasons ? undefined : (block as object | undefined), part);
