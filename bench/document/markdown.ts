@@ -59,7 +59,10 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 }
 
 function figureTable(figures: readonly Figure[]): string {
-  const amount = (value: number, unit: string): string => `${value.toFixed(2)}${unit === "" ? " ×" : ` ${unit}`}`;
+  const amount = (value: number, unit: string): string => {
+    const digits = Math.abs(value) < 0.1 ? 3 : 2;
+    return `${value.toFixed(digits)}${unit === "" ? " ×" : ` ${unit}`}`;
+  };
   const rows = figures.map((figure) => [
     figure.what,
     amount(figure.value, figure.unit),

@@ -21,13 +21,15 @@ const released = (): number[] => {
   return sizes;
 };
 
-it("the memory of a large JSON body is released once it is parsed, that of a form is kept", async () => {
+it("the memory of a large JSON body is released once it is parsed, also one that is no JSON; that of a form is kept", async () => {
   const sizes = released();
   const json = JSON.stringify({ model: "a", messages: [{ role: "user", content: "x".repeat(MIB) }] });
   const headers = { authorization: "Bearer sk_x", "content-type": "application/json" };
   const base = `http://127.0.0.1:${server.port}`;
   await fetch(`${base}/v1/chat/completions`, { method: "POST", headers, body: json });
   expect(sizes).toEqual([json.length]);
+  await fetch(`${base}/v1/chat/completions`, { method: "POST", headers, body: `${json}}` });
+  expect(sizes).toEqual([json.length, json.length + 1]);
   const form = new FormData();
   form.set("model", "a");
   form.set("prompt", "x");
@@ -37,5 +39,5 @@ it("the memory of a large JSON body is released once it is parsed, that of a for
     headers: { authorization: headers.authorization },
     body: form,
   });
-  expect(sizes).toHaveLength(1);
+  expect(sizes).toHaveLength(2);
 });

@@ -227,9 +227,8 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
       const body = await exchange.body(open, slot);
       if (services.forwards === true && !isForm) inFormat = toFormatRequest(exchange, body);
       return () => {
-        const { json, source } = isForm ? NO_JSON : parseBodyText(body);
-        // A front sends them on. Parts of a form share their memory.
-        if (!isForm && inFormat === undefined) releaseMemory([body]);
+        // A front sends the bytes on.
+        const { json, source } = isForm ? NO_JSON : parseOnce(body, inFormat !== undefined);
         const read = readBody({
           json,
           form: isForm ? parseForm(body, request.headers["content-type"]!) : undefined,
@@ -276,6 +275,15 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
     },
   });
   return served.then(close);
+}
+
+/** Parses a JSON body, and releases its memory unless it is kept. Throws `invalid_request`. */
+function parseOnce(body: Buffer, isKept: boolean): ReturnType<typeof parseBodyText> {
+  try {
+    return parseBodyText(body);
+  } finally {
+    if (!isKept) releaseMemory([body]);
+  }
 }
 
 /** Finds the kept answer that a request continues; returns the function that completes the request with it. */
