@@ -95,7 +95,9 @@ class ExampleMaker {
     if ("default" in schema) return this.counted(schema["default"]);
     const branches = schema["anyOf"] ?? schema["oneOf"];
     if (Array.isArray(branches)) {
-      const branch = branches.find((candidate) => isSchema(candidate) && candidate["type"] !== "null") as Schema;
+      const branch = branches.find((candidate) => isSchema(candidate) && candidate["type"] !== "null") as
+        | Schema
+        | undefined;
       const { anyOf: _any, oneOf: _one, ...rest } = schema;
       return this.make({ ...rest, ...branch }, name, depth + 1);
     }

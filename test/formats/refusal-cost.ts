@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
-import { parseBody } from "../../src/inbound/http/exchange.ts";
+import { parseBodyText } from "../../src/inbound/http/exchange.ts";
 import { compareCpuMs } from "../support/cpu-time.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -49,7 +49,7 @@ export function costOf(work: () => unknown, reference: () => unknown) {
  */
 export function costOfRefusal(text: string, read: Read) {
   const bytes = Buffer.from(text);
-  const refuse = (): Failure | undefined => refusalOf(read, () => parseBody(bytes));
+  const refuse = (): Failure | undefined => refusalOf(read, () => parseBodyText(bytes).json);
   const failure = refuse();
   expect(["invalid_request", "request_too_large"]).toContain(failure?.code);
   expect(failure!.violations.length).toBeLessThanOrEqual(20);

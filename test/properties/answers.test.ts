@@ -14,7 +14,7 @@ import type { Answer as ReadAnswer } from "../../src/core/provider.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
-import { parseBody } from "../../src/inbound/http/exchange.ts";
+import { parseBodyText } from "../../src/inbound/http/exchange.ts";
 import { AnswerStream, toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
 import { AnswerStream as GeminiStream, toAnswer as readGemini } from "../../src/providers/gemini/response.ts";
 import {
@@ -240,5 +240,5 @@ function toOpenAiCall({ id, name, input }: ToolCall): object {
 /** A client's message as our entrance reads it, from the bytes of a request's body. */
 function readBack(message: object): Message {
   const body = Buffer.from(JSON.stringify({ model: "any", messages: [message] }));
-  return readChatRequest(parseBody(body)).request.messages[0]!;
+  return readChatRequest(parseBodyText(body).json).request.messages[0]!;
 }

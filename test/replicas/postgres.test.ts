@@ -85,18 +85,9 @@ it("a locked row of spending fails the requests that need it, and delays others 
     );
   const holdAll = (...subjects: string[]) => Promise.all(subjects.map(hold));
   expect(await holdAll("key:a", "key:b")).toEqual([true, true]);
-  const other = await connect({ dataDir: "/nowhere", databaseUrl });
-  onTestFinished(() => other.close());
-  const [locked, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const holder = other.transaction(async (transaction) => {
-    await sql`select * from spending where subject = 'key:b' for update`.execute(transaction);
-    locked.resolve();
-    await goesOn.promise;
-  });
-  await locked.promise;
+  const unlock = await lockSpendingOfB(databaseUrl);
   expect(await holdAll("key:a", "key:b", "key:new")).toEqual([true, "failed", true]);
-  goesOn.resolve();
-  await holder;
+  await unlock();
   expect(await holdAll("key:a", "key:b", "key:new")).toEqual([true, true, true]);
 });
 
@@ -109,19 +100,10 @@ it("a refused demand waits for a compaction alone, and one that fails makes no o
       () => "failed",
     );
   expect(await Promise.all(["key:a", "key:b"].map((subject) => hold(subject, 1)))).toEqual([true, true]);
-  const other = await connect({ dataDir: "/nowhere", databaseUrl });
-  onTestFinished(() => other.close());
-  const [locked, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const holder = other.transaction(async (transaction) => {
-    await sql`select * from spending where subject = 'key:b' for update`.execute(transaction);
-    locked.resolve();
-    await goesOn.promise;
-  });
-  await locked.promise;
+  const unlock = await lockSpendingOfB(databaseUrl);
   await store.ledger.insert([entry({ keyId: "b", costMicroUsd: 1 })]);
   expect(await Promise.all([hold("key:a", 1), hold("key:a", 1_001)])).toEqual([true, false]);
-  goesOn.resolve();
-  await holder;
+  await unlock();
 });
 
 describe("migration of PostgreSQL", () => {
@@ -304,3 +286,20 @@ describe("replicas on one PostgreSQL", () => {
     await expect.poll(() => ledger.insert([entry()]).then(() => true)).toBe(true);
   });
 });
+
+/** Locks a row of spending in another transaction; returns what ends it. */
+async function lockSpendingOfB(databaseUrl: string): Promise<() => Promise<void>> {
+  const other = await connect({ dataDir: "/nowhere", databaseUrl });
+  onTestFinished(() => other.close());
+  const [locked, goesOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holder = other.transaction(async (transaction) => {
+    await sql`select * from spending where subject = 'key:b' for update`.execute(transaction);
+    locked.resolve();
+    await goesOn.promise;
+  });
+  await locked.promise;
+  return async () => {
+    goesOn.resolve();
+    await holder;
+  };
+}

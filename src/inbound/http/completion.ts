@@ -4,7 +4,6 @@ import type { Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller, CallerShare } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponses } from "../../core/kept-responses.ts";
-import { releaseMemory } from "../../core/release-memory.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
 import type {
   FormatInput,
@@ -27,7 +26,7 @@ import { serveCompletion } from "../serve-completion.ts";
 import { beginTrace } from "../begin-trace.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
-import { type Exchange, type LateEnd, openCall, parseBodyText } from "./exchange.ts";
+import { type Exchange, type LateEnd, openCall, parseOnce } from "./exchange.ts";
 import { isFormType, parseForm } from "./form.ts";
 import { toFormatRequest } from "./format-requests.ts";
 import { templateOf } from "./routes.ts";
@@ -275,15 +274,6 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
     },
   });
   return served.then(close);
-}
-
-/** Parses a JSON body, and releases its memory unless it is kept. Throws `invalid_request`. */
-function parseOnce(body: Buffer, isKept: boolean): ReturnType<typeof parseBodyText> {
-  try {
-    return parseBodyText(body);
-  } finally {
-    if (!isKept) releaseMemory([body]);
-  }
 }
 
 /** Finds the kept answer that a request continues; returns the function that completes the request with it. */

@@ -9,7 +9,7 @@ import { requireDecodable, requireDecodableJson } from "../arrival-limits.ts";
 import { MAX_DEADLINE_MS, type OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
-import { parseBody } from "./exchange.ts";
+import { parseOnce } from "./exchange.ts";
 import {
   formOfBody,
   isGrpcWeb,
@@ -144,7 +144,7 @@ function check({ enveloped, binary }: MessageForm, body: Buffer, desc: DescMessa
     enveloped && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
   if (enveloped && !isEnveloped) throw invalidField("request", "is not one message in its envelope");
   if (!binary) {
-    const json = parseBody(message) as JsonValue;
+    const json = parseOnce(message, enveloped).json as JsonValue;
     requireDecodableJson(json);
     // As the library does: parsed input may have no unknown fields, and text no duplicate ones.
     if (!enveloped) {

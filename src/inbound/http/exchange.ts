@@ -232,11 +232,6 @@ export class Exchange {
   }
 }
 
-/** Parses a JSON body. Throws `invalid_request` that says what is wrong. */
-export function parseBody(body: Buffer): unknown {
-  return parseBodyText(body).json;
-}
-
 /** Longest text of a body that is kept beside its parsed value. */
 const MAX_SOURCE_CHARS = 4 * 1024 * 1024;
 /** Most fields of the outermost object. Formats have some forty, and each unknown one is read several times. */
@@ -244,7 +239,10 @@ const MAX_FIELDS = 1_000;
 /** Most keys and values of one: an object with many fields takes as long to count as to parse. */
 const MAX_SOURCE_VALUES = 16_384;
 
-/** `parseBody` with the text of the body, unless it is large or another parser could read it differently. */
+/**
+ * Parses a JSON body; `source` has its text, unless it is large or another parser could read it differently. Throws `invalid_request`
+ * that says what is wrong.
+ */
 export function parseBodyText(body: Buffer): {
   readonly json: BodyText["json"];
   readonly source: BodyText | undefined;
@@ -268,6 +266,15 @@ export function parseBodyText(body: Buffer): {
   const json = value as BodyText["json"];
   const isKept = text.length <= MAX_SOURCE_CHARS && values <= MAX_SOURCE_VALUES && countValues(json) === values;
   return { json, source: isKept ? { text, json, outermost } : undefined };
+}
+
+/** Parses a JSON body, and releases its memory unless it is kept. Throws `invalid_request`. */
+export function parseOnce(body: Buffer, isKept: boolean): ReturnType<typeof parseBodyText> {
+  try {
+    return parseBodyText(body);
+  } finally {
+    if (!isKept) releaseMemory([body]);
+  }
 }
 
 /** The failure of a body that cannot be parsed. */
