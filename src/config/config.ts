@@ -188,6 +188,8 @@ export interface ModelConfig {
   readonly billsClosedStreams: boolean;
   /** Whether its provider reads documents with a tool of its own, for a fee. */
   readonly billsDocuments: boolean;
+  /** Whether the usage of its provider's answers has what these cost. */
+  readonly statesCost: boolean;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */

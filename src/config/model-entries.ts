@@ -126,6 +126,7 @@ export function resolveModel({ id, model, provider, input, report }: ModelParts)
     maxTokensPerSecond: model.max_tokens_per_second ?? service.maxTokensPerSecond ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     billsClosedStreams: service.billsClosedStreams ?? DIALECT_DEFAULTS[provider.dialect].billsClosedStreams ?? false,
     billsDocuments: service.documentFees === "all" || (service.documentFees !== undefined && !readsFiles(model)),
+    statesCost: service.statesCost ?? false,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,

@@ -28,6 +28,8 @@ export interface Preset {
   readonly billsClosedStreams?: boolean;
   /** The documents that the host reads with a tool of its own, for a fee: all, or those for models that do not read documents. */
   readonly documentFees?: "all" | "of models without files";
+  /** Whether the usage of its answers has what it bills for them, in US dollars. */
+  readonly statesCost?: boolean;
 }
 
 const openai = (baseUrl: string, credential: string, capabilities: Preset["capabilities"] = {}): Preset => ({
@@ -69,6 +71,7 @@ export const PRESETS = {
     ...openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     billsClosedStreams: true,
     documentFees: "of models without files",
+    statesCost: true,
   },
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
   groq: {
@@ -83,7 +86,7 @@ export const PRESETS = {
   },
   deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
   // A document turns on its tool attachment_search, for a fee per call ("Files" and "Pricing" of its documentation).
-  xai: { ...openai("https://api.x.ai/v1", "XAI_API_KEY"), documentFees: "all" },
+  xai: { ...openai("https://api.x.ai/v1", "XAI_API_KEY"), documentFees: "all", statesCost: true },
   together: openai("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
   fireworks: openai("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
   // hexdocs.pm/req_llm/cerebras.html: 400 for penalties. Its list of models has 3,000 tokens per second.
@@ -91,7 +94,11 @@ export const PRESETS = {
     ...openai("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", { penalties: false }),
     maxTokensPerSecond: 5_000,
   },
-  perplexity: { ...openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"), billsClosedStreams: true },
+  perplexity: {
+    ...openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"),
+    billsClosedStreams: true,
+    statesCost: true,
+  },
   cohere: openai("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
   nvidia: openai("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
   huggingface: { ...openai("https://router.huggingface.co/v1", "HF_TOKEN"), billsClosedStreams: true },

@@ -30,7 +30,7 @@ import {
 } from "./ledger.ts";
 import type { Reservation } from "./limiter.ts";
 import { makes, mayDraw, type Model } from "./model.ts";
-import type { Answer, SentSize } from "./provider.ts";
+import type { Answer, CostedUsage, SentSize } from "./provider.ts";
 import type {
   AttemptInFlight,
   Mode,
@@ -563,29 +563,41 @@ function bookSeen(
   const most = mostTokens(request, sending);
   const prompt = promptTokens(most.prompt, { ...sending, hasBudget });
   const received = receivedTokens(seen, { most, sent: sending.sent, hasBudget });
-  return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, true);
+  return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, { estimated: true });
 }
 
 /**
  * Booking of a provider's count. `completeCounts` completes `usage` in place, so the caller receives the same counts. Some servers
  * count pictures and speech, whose tokens may cost several times as much, only in the sum of the answer: then each picture is booked as
- * the largest, and an answer with speech as speech.
+ * the largest, and an answer with speech as speech. It costs no less than the provider says.
  */
-function bookUsage(usage: Usage, { pictures, hasSpeech }: AnswerSize, sending: Omit<Sending, "prompt">): Booking {
+function bookUsage(usage: CostedUsage, { pictures, hasSpeech }: AnswerSize, sending: Omit<Sending, "prompt">): Booking {
   completeCounts(usage, sending);
   const counts = toTokenCounts(usage);
+  const { statedMicroUsd } = usage;
   const lacksPictures = pictures > 0 && counts.image === 0;
   const lacksSpeech = hasSpeech && (counts.completionAudio ?? 0) === 0;
-  if (!lacksPictures && !lacksSpeech) return book(counts, sending, false);
+  if (!lacksPictures && !lacksSpeech) return book(counts, sending, { estimated: false, statedMicroUsd });
   const made = lacksPictures ? estimatePictures(pictures, sending.sent.pictureTokens) : counts.image;
   const image = Math.min(made, counts.completion);
   const spoken = lacksSpeech ? counts.completion - image : counts.completionAudio;
-  return book({ ...counts, image, completionAudio: spoken }, sending, true);
+  return book({ ...counts, image, completionAudio: spoken }, sending, { estimated: true, statedMicroUsd });
 }
 
 /** Prices the tokens and fees; 0 for a model without a price. */
-function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, estimated: boolean): Booking {
-  return toBooking(tokens, model.price === undefined ? 0 : costOf(tokens, model.price, sent), { model, estimated });
+function book(
+  tokens: TokenCounts,
+  { model, sent }: Omit<Sending, "prompt">,
+  {
+    estimated,
+    statedMicroUsd = 0,
+  }: Pick<Booking, "estimated"> & { readonly statedMicroUsd?: CostedUsage["statedMicroUsd"] },
+): Booking {
+  if (model.price === undefined) return toBooking(tokens, 0, { model, estimated });
+  const costMicroUsd = costOf(tokens, model.price, sent);
+  // The host that OpenRouter chose may be dearer than the price that is known here, and bill units that are not counted.
+  const most = model.statesCost === true ? Math.max(costMicroUsd, statedMicroUsd) : costMicroUsd;
+  return toBooking(tokens, most, { model, estimated });
 }
 
 function toBooking(

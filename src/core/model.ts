@@ -93,6 +93,8 @@ export interface Model extends ListedModel {
   readonly billsClosedStreams?: boolean | undefined;
   /** Whether the provider reads documents with a tool of its own, for a fee. Default: they cost only tokens. */
   readonly billsDocuments?: boolean | undefined;
+  /** Whether the provider says what an answer costs (`CostedUsage`). Default: only the counts are known. */
+  readonly statesCost?: boolean | undefined;
   /** Uses that budgets reserve for tools whose uses the request does not bound. Default: such a request is refused under a budget. */
   readonly maxToolUses?: MaxToolUses | undefined;
   /** The options that may be sent to its provider. Undefined: all. */

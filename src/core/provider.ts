@@ -149,6 +149,12 @@ export interface Translation {
   readonly betas?: readonly string[] | undefined;
 }
 
+/**
+ * The usage of an answer with what the provider says that it costs, in micro-USD. The cost is that of the gateway's account at the
+ * provider, so the contract has no field for it, and callers do not get it.
+ */
+export type CostedUsage = Usage & { statedMicroUsd?: number | undefined };
+
 /** A provider's whole answer. */
 export interface Answer {
   /** At least one. */

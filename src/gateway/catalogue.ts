@@ -298,6 +298,7 @@ function toModel(model: ModelConfig, connected: Connected, { dialect, options }:
     maxTokensPerSecond: model.maxTokensPerSecond,
     billsClosedStreams: model.billsClosedStreams,
     billsDocuments: model.billsDocuments,
+    statesCost: model.statesCost,
     hedge: model.hedge,
     interchangeable: model.interchangeable,
     options: options && new Set(options),

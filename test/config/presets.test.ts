@@ -120,9 +120,9 @@ describe("a provider with a preset", () => {
     ["https://bedrock-mantle.us-west-2.api.aws/v1", { billsClosedStreams: true }],
     ["https://us-central1-aiplatform.googleapis.com/v1/projects/p/endpoints/openapi", { billsClosedStreams: true }],
     ["https://aiplatform.eu.rep.googleapis.com/v1/projects/p/endpoints/openapi", { billsClosedStreams: true }],
-    ["https://eu.openrouter.ai/api/v1", { billsClosedStreams: true, billsDocuments: true }],
-    ["https://us-east-1.api.x.ai/v1", { billsClosedStreams: false, billsDocuments: true }],
-    ["https://openrouter.ai.example/v1", { billsClosedStreams: false, billsDocuments: false }],
+    ["https://eu.openrouter.ai/api/v1", { billsClosedStreams: true, billsDocuments: true, statesCost: true }],
+    ["https://us-east-1.api.x.ai/v1", { billsClosedStreams: false, billsDocuments: true, statesCost: true }],
+    ["https://openrouter.ai.example/v1", { billsClosedStreams: false, billsDocuments: false, statesCost: false }],
   ])("has the facts of its host at another address of it: %s", (base_url, facts) => {
     const { models } = load(
       { p: { dialect: "openai", base_url, api_keys: [KEY] } },

@@ -19,7 +19,7 @@ import { Failure } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
 import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
-import type { Emit } from "../../src/core/provider.ts";
+import type { CostedUsage, Emit } from "../../src/core/provider.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
 import { callOf, FACTS, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
@@ -780,6 +780,23 @@ describe("speech that the provider does not count apart", () => {
     });
     await core.read({ modalities: [Modality.TEXT, Modality.AUDIO], audioOptions: { format: "wav", voice: "a" } });
     expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: 100 * 5 + 500 * 80 + 1_500 * 25 }]);
+  });
+});
+
+describe("an answer whose provider says what it costs", () => {
+  it.each([
+    ["at no less than that", 2_000, true, 2_000],
+    ["at no less than its count", 1, true, COST_MICRO_USD],
+    ["by its count where the provider is not known to do so", 2_000, false, COST_MICRO_USD],
+  ])("is booked %s", async (_, statedMicroUsd, statesCost, costMicroUsd) => {
+    for (const how of ["create", "read"] as const) {
+      const finish = finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" });
+      const batches = [[say("hi")], [finish, usageChunk({ ...usage, statedMicroUsd } as CostedUsage)]];
+      const core = createCore({ scripts: { a: [{ batches, ending: "end" }] }, facts: { statesCost } });
+      await core[how]();
+      expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd, tokens: { prompt: 100, completion: 10 } }]);
+      expect(core.records).toMatchObject([{ costMicroUsd }]);
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { isObject, type Json, object, restOf, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
+import { withStatedCost } from "../wire/stated-cost.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
 /** Counts that are read, sums of other counts, and costs. */
@@ -83,7 +84,8 @@ export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usa
   };
   // Pictures without counted tokens have an unknown price.
   const unpaid = work.drew && pictures.output === 0 ? ["image_generation_call"] : [];
-  return toUsage(counts, [...unknownUnits(value, KNOWN), ...unknownUnits(tools, KNOWN_OF_TOOLS), ...unpaid]);
+  const units = [...unknownUnits(value, KNOWN), ...unknownUnits(tools, KNOWN_OF_TOOLS), ...unpaid];
+  return withStatedCost(toUsage(counts, units), value);
 }
 
 const aboveZero = (uses: number): number | undefined => (uses > 0 ? uses : undefined);

@@ -8,6 +8,7 @@ import { array, count, object, usageCount } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { unreadable } from "../wire/response-failure.ts";
 import { toUsage } from "../wire/response.ts";
+import { withStatedCost } from "../wire/stated-cost.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import type { OpenAiEmbeddingRequest } from "./wire.ts";
@@ -52,7 +53,7 @@ export async function toEmbeddingAnswer(json: unknown, inputs: number, redact = 
 
 /** Reads the prompt's tokens; undefined without a count. Some servers only have the total. */
 function readEmbeddingUsage(value: unknown): Usage | undefined {
-  const { prompt_tokens: prompt, total_tokens: total } = object(value);
-  const inputTokens = usageCount(prompt) ?? usageCount(total);
-  return inputTokens === undefined ? undefined : toUsage({ inputTokens, outputTokens: 0 });
+  const usage = object(value);
+  const inputTokens = usageCount(usage["prompt_tokens"]) ?? usageCount(usage["total_tokens"]);
+  return inputTokens === undefined ? undefined : withStatedCost(toUsage({ inputTokens, outputTokens: 0 }), usage);
 }

@@ -1,6 +1,7 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { isObject, object, restOf, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
+import { withStatedCost } from "../wire/stated-cost.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
 /** Counts that are read, sums and repetitions of others, durations of Groq and costs. */
@@ -78,5 +79,5 @@ export function readUsage(value: unknown): Usage | undefined {
     // Perplexity ("Chat Completions" of its API reference) and OpenRouter ("Web Search", both November 2026).
     webSearches: usageCount(value.num_search_queries) ?? usageCount(object(value.server_tool_use).web_search_requests),
   };
-  return toUsage(counts, unknownUnits(value, KNOWN));
+  return withStatedCost(toUsage(counts, unknownUnits(value, KNOWN)), value);
 }

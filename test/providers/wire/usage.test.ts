@@ -1,7 +1,8 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { toBinary, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { costOf } from "../../../src/core/cost.ts";
 import { toTokenCounts } from "../../../src/core/ledger.ts";
+import type { CostedUsage } from "../../../src/core/provider.ts";
 import { type Usage, UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { UsageCount } from "../../../src/providers/anthropic/usage.ts";
 import { readUsage as readConverse } from "../../../src/providers/bedrock-converse/usage.ts";
@@ -42,6 +43,37 @@ describe("the usage of an answer", () => {
   ])("holds no sum that the contract cannot: %s", (_, usage) => {
     expect(usage).toMatchObject({ inputTokens: MOST, outputTokens: MOST, totalTokens: MOST });
     expect(toBinary(UsageSchema, usage!).length).toBeGreaterThan(0);
+  });
+
+  it.each([
+    [
+      "in US dollars, as OpenRouter",
+      { cost: 0.0042, is_byok: false, cost_details: { upstream_inference_cost: 0.0042 } },
+      4_200,
+    ],
+    [
+      "with that of another host",
+      { cost: 0.0001, is_byok: true, cost_details: { upstream_inference_cost: 0.0042 } },
+      4_300,
+    ],
+    ["with that of another host, unless it is not known", { cost: 0.0001, is_byok: true, cost_details: null }, 100],
+    [
+      "as a sum, as Perplexity",
+      { cost: { input_tokens_cost: 0.00002, request_cost: 0.006, total_cost: 0.00602 } },
+      6_020,
+    ],
+    ["in ticks, as xAI", { cost_in_usd_ticks: 37_756_000 }, 3_776],
+    ["up to that of an entry", { cost: 1e300 }, 100_000_000_000],
+    ["unless it is none", { cost: -1, cost_in_usd_ticks: "5" }, undefined],
+    ["unless it is nothing", { cost: 0 }, undefined],
+  ])("has the cost that its provider states %s", (_, stated, statedMicroUsd) => {
+    const chat = readOpenAi({ prompt_tokens: 1, completion_tokens: 2, ...stated });
+    const response = readResponses({ input_tokens: 1, output_tokens: 2, ...stated }, undefined, NO_WORK);
+    expect([chat, response].map((each) => (each as CostedUsage).statedMicroUsd)).toEqual([
+      statedMicroUsd,
+      statedMicroUsd,
+    ]);
+    expect(toJson(UsageSchema, chat!)).toEqual({ inputTokens: 1, outputTokens: 2, totalTokens: 3 });
   });
 
   it("includes the summaries of a conversation that the provider made and counted apart", () => {
