@@ -3,7 +3,7 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
-import { Failure } from "../core/failure.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
 
 /** Limit of bytes of a message of services that call no provider: such a message names one model at most. */
@@ -43,9 +43,15 @@ export function requireDecodable(desc: DescMessage, bytes: Uint8Array): void {
   if (bytes.length > SMALL_BYTES) countFields(desc, bytes, { fields: 0, messages: 0 });
 }
 
-/** `requireDecodable` for a message in protobuf's JSON, parsed already: each object in it becomes a message. */
-export function requireDecodableJson(json: JsonValue): void {
-  countObjects(json, { fields: 0, messages: 0 });
+/** Longest text of a 64-bit number in protobuf's JSON: the library makes a BigInt of it, which takes seconds for millions of digits. */
+const MAX_NUMBER_CHARS = 64;
+
+/**
+ * `requireDecodable` for a message in protobuf's JSON, parsed already: each object in it becomes a message. Throws `invalid_request` for
+ * a text that is too long for a number of 64 bits, too.
+ */
+export function requireDecodableJson(desc: DescMessage, json: JsonValue): void {
+  countObjects(json, { fields: 0, messages: 0 }, desc);
 }
 
 interface Counts {
@@ -104,14 +110,28 @@ function skipGroup(reader: BinaryReader, counts: Counts): void {
   }
 }
 
-function countObjects(json: JsonValue, counts: Counts): void {
+/** `desc`: the message of an object, or of the objects in a list; undefined for a map and for fields that are not known. */
+function countObjects(json: JsonValue, counts: Counts, desc: DescMessage | undefined): void {
   if (typeof json !== "object" || json === null) return;
   if (Array.isArray(json)) {
-    for (const value of json) countObjects(value, counts);
+    for (const value of json) countObjects(value, counts, desc);
     return;
   }
   countMessage(counts);
-  for (const key in json) countObjects(json[key]!, counts);
+  const fields = desc && jsonFieldsOf(desc);
+  for (const key in json) {
+    const value = json[key]!;
+    const field = fields?.get(key);
+    if (field !== undefined && OF_64_BITS.has(field.scalar)) requireShortNumbers(field.name, value);
+    countObjects(value, counts, field?.fieldKind === "map" ? undefined : field?.message);
+  }
+}
+
+/** Throws for a value, or one of a list or map, that is too long for a number of 64 bits. */
+function requireShortNumbers(name: string, json: JsonValue): void {
+  const values = typeof json === "object" && json !== null ? Object.values(json) : [json];
+  if (values.some((value) => typeof value === "string" && value.length > MAX_NUMBER_CHARS))
+    throw invalidField(name, "must be a whole number of 64 bits");
 }
 
 function countField(counts: Counts, count: number): void {
@@ -135,6 +155,27 @@ function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
   if (fields === undefined) known.set(desc, (fields = new Map(desc.fields.map((field) => [field.number, field]))));
   return fields;
 }
+
+const knownInJson = new WeakMap<DescMessage, ReadonlyMap<string, DescField>>();
+
+/** The fields by their names in JSON, of which each has two. */
+function jsonFieldsOf(desc: DescMessage): ReadonlyMap<string, DescField> {
+  let fields = knownInJson.get(desc);
+  if (fields === undefined) {
+    fields = new Map(desc.fields.flatMap((field) => [field.name, field.jsonName].map((name) => [name, field])));
+    knownInJson.set(desc, fields);
+  }
+  return fields;
+}
+
+/** Types of 64-bit numbers. */
+const OF_64_BITS: ReadonlySet<ScalarType | undefined> = new Set([
+  ScalarType.INT64,
+  ScalarType.UINT64,
+  ScalarType.SINT64,
+  ScalarType.FIXED64,
+  ScalarType.SFIXED64,
+]);
 
 function isText(scalar: ScalarType | undefined): boolean {
   return scalar === ScalarType.STRING || scalar === ScalarType.BYTES;

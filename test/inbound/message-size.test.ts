@@ -1,11 +1,13 @@
-import { create, fromBinary, fromJson, type JsonValue, toBinary } from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, fromJson, type JsonValue, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
 import {
   type CompletionRequest,
   CompletionRequestSchema,
   CompletionService,
+  ExplainRequestSchema,
 } from "../../gen/parley/v1/completion_pb.js";
+import { UsageLimitsSchema } from "../../gen/parley/v1/key_pb.js";
 import { validate } from "../../src/core/validate.ts";
 import {
   MAX_INNER_MESSAGES,
@@ -92,8 +94,33 @@ describe("the size of a protobuf message", () => {
 
   it("is the same in JSON", () => {
     const json = (count: number): JsonValue => ({ messages: [{ parts: Array.from({ length: count }, () => ({})) }] });
-    expect(findFailure(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 2)))).toBeUndefined();
-    expect(findFailure(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 1)))?.code).toBe("request_too_large");
+    const find = (count: number) => findFailure(() => requireDecodableJson(CompletionRequestSchema, json(count)));
+    expect(find(MAX_INNER_MESSAGES - 2)).toBeUndefined();
+    expect(find(MAX_INNER_MESSAGES - 1)?.code).toBe("request_too_large");
+  });
+});
+
+describe("a number of 64 bits in protobuf's JSON", () => {
+  const digits = "9".repeat(1_000_000);
+  const find = (desc: DescMessage, json: JsonValue) => findFailure(() => requireDecodableJson(desc, json));
+
+  it.each<readonly [string, DescMessage, JsonValue]>([
+    ["seed", CompletionRequestSchema, { seed: digits }],
+    ["seed", ExplainRequestSchema, { completion: { seed: `0${digits}` } }],
+    ["tokens_per_minute", UsageLimitsSchema, { tokensPerMinute: digits }],
+    ["tokens_per_minute", UsageLimitsSchema, { tokens_per_minute: digits }],
+  ])("is refused before it is parsed when it has too many digits: %s", (name, desc, json) => {
+    const description = "must be a whole number of 64 bits";
+    expect(find(desc, json)?.violations).toEqual([{ field: name, description }]);
+  });
+
+  it("may have any digits that it needs, and a text any number of them", () => {
+    const json = {
+      seed: "-9223372036854775808",
+      messages: [{ parts: [{ text: digits }] }],
+      metadata: { seed: digits },
+    };
+    expect(find(CompletionRequestSchema, json)).toBeUndefined();
   });
 });
 
@@ -179,7 +206,7 @@ describe("a malformed protobuf message", () => {
       messages: Array.from({ length: 5 }, () => ({ role: "ROLE_USER", parts: emptyParts() })),
     };
     const refuse = (): void => {
-      requireDecodableJson(json);
+      requireDecodableJson(CompletionRequestSchema, json);
       validate(fromJson(CompletionRequestSchema, json), model, () => []);
     };
     expect(findFailure(refuse)?.violations.length).toBe(20);

@@ -145,7 +145,7 @@ function check({ enveloped, binary }: MessageForm, body: Buffer, desc: DescMessa
   if (enveloped && !isEnveloped) throw invalidField("request", "is not one message in its envelope");
   if (!binary) {
     const json = parseOnce(message, enveloped).json as JsonValue;
-    requireDecodableJson(json);
+    requireDecodableJson(desc, json);
     // As the library does: parsed input may have no unknown fields, and text no duplicate ones.
     if (!enveloped) {
       decoded(desc, () => fromJson(desc, json));
