@@ -45,7 +45,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
     "scheduling",
   ],
-  simulator: ["formats", "core", "encoding", "gen"],
+  simulator: ["formats", "core", "encoding", "scheduling", "gen"],
   telemetry: ["encoding", "net"],
   config: ["encoding", "net", "installation"],
   // The composition root: joins all parts into a running gateway.

@@ -18,20 +18,63 @@ import { hasWrittenCall, readWrittenCall } from "./written-call.ts";
 /** First words of tool names that a question may omit: it mentions the weather, not `get_weather`. */
 const FETCHING = /^(?:fetch|find|get|list|read)$/iu;
 
-const GAP = "[^A-Za-z0-9]?";
-
-/** Characters at the beginning of a question in which each tool is looked for. */
+/** Characters at the beginning of a question in which each tool is looked for, and those of all tools together. */
 const MAX_READ_CHARS = 10_000;
+const MAX_SEARCHED_CHARS = 500_000;
+
+/** The beginning of the question, in which tools are looked for: the more tools, the shorter. */
+function readBeginning(prompt: Prompt): string {
+  const chars = Math.min(MAX_READ_CHARS, Math.floor(MAX_SEARCHED_CHARS / prompt.tools.length));
+  return readQuestion(prompt).slice(0, chars);
+}
+
+/** The letters and digits of a question in lower case, and their positions. */
+class Letters {
+  readonly #text: string;
+  readonly #letters: string;
+  readonly #places: readonly number[];
+
+  constructor(text: string) {
+    const found = [...text.matchAll(/[A-Za-z0-9]/gu)];
+    this.#text = text;
+    this.#letters = found.map(([letter]) => letter.toLowerCase()).join("");
+    this.#places = found.map(({ index }) => index);
+  }
+
+  /**
+   * Whether the text has these words as one name, with at most one other character between two of them. Not an expression for each tool: a
+   * request has thousands, and compiling one takes some milliseconds.
+   */
+  have(words: readonly string[]): boolean {
+    const name = words.join("").toLowerCase();
+    for (let at = this.#letters.indexOf(name); at >= 0; at = this.#letters.indexOf(name, at + 1))
+      if (this.#isName(at, words)) return true;
+    return false;
+  }
+
+  /** Whether words at a position among the letters are not parts of others, and together. */
+  #isName(at: number, words: readonly string[]): boolean {
+    const [text, places] = [this.#text, this.#places];
+    let next = places[at]!;
+    if (/\w/u.test(text.charAt(next - 1))) return false;
+    for (const { length } of words) {
+      const first = places[at]!;
+      at += length;
+      if (first - next > 1 || places[at - 1]! - first !== length - 1) return false;
+      next = first + length;
+    }
+    return !/\w/u.test(text.charAt(next));
+  }
+}
 
 /**
  * Whether the text names the tool: as `get_weather`, `get-weather` or `get weather`, or without its verb, as `weather`.
  */
-function isNamed(tool: string, question: string): boolean {
+function isNamed(tool: string, question: Letters): boolean {
   const words = tool.split(/[^A-Za-z0-9]+/u).filter(Boolean);
   const [first, ...rest] = words;
   if (first === undefined) return false;
-  const name = rest.length > 0 && FETCHING.test(first) ? `(?:${first}${GAP})?${rest.join(GAP)}` : words.join(GAP);
-  return new RegExp(`\\b${name}\\b`, "iu").test(question);
+  return question.have(words) || (rest.length > 0 && FETCHING.test(first) && question.have(rest));
 }
 
 /**
@@ -43,10 +86,12 @@ function chooseTools(prompt: Prompt): string[] {
   const { mode, names, parallel } = prompt.toolChoice;
   const isRequired = mode === "required";
   if (mode === "none" || (!isRequired && findToolResults(prompt).length > 0)) return [];
-  const question = readQuestion(prompt).slice(0, MAX_READ_CHARS);
-  const allowed = prompt.tools.map((tool) => tool.name).filter((name) => names?.includes(name) ?? true);
+  const question = readBeginning(prompt);
+  const permitted = names && new Set(names);
+  const allowed = prompt.tools.map((tool) => tool.name).filter((name) => permitted?.has(name) ?? true);
   const written = allowed.filter((name) => hasWrittenCall(question, name));
-  const named = written.length > 0 ? written : allowed.filter((name) => isNamed(name, question));
+  const letters = new Letters(question);
+  const named = written.length > 0 ? written : allowed.filter((name) => isNamed(name, letters));
   const chosen = named.length > 0 || !isRequired ? named : allowed.slice(0, 1);
   return parallel ? chosen : chosen.slice(0, 1);
 }
@@ -250,7 +295,7 @@ function limitText(text: string, prompt: Prompt): { part: TextPart; end: End } {
 
 function writeCalls(names: readonly string[], prompt: Prompt, identity: string): { parts: CallPart[]; end: End } {
   const parts: CallPart[] = [];
-  const question = readQuestion(prompt).slice(0, MAX_READ_CHARS);
+  const question = readBeginning(prompt);
   const stated = readStatedValues(question);
   let room = prompt.maxTokens ?? Infinity;
   for (const [index, name] of names.entries()) {

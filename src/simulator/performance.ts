@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
+import { Turns } from "../scheduling/turns.ts";
 import { type Answer, composeAnswer, Refusal } from "./answer.ts";
 import type { Order } from "./dialect.ts";
 import type { Fault, FaultFailure } from "./faults.ts";
@@ -24,6 +25,9 @@ const MISSING_BYTES = 10;
 
 /** Tokens of all answers to a request, which are in memory together. */
 const MAX_TOKENS = 250_000;
+
+/** Pictures are drawn two at a time: a large one takes 17 MB until it is compressed. */
+const drawing = new Turns(2);
 
 const STREAM_FAILURE = new Refusal(500, "Simulated fault: the answer broke off.");
 
@@ -59,13 +63,14 @@ export async function performCompletion(stage: Stage): Promise<void> {
   }
 }
 
-async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
+async function composeAnswers({ order, fault, sender }: Stage): Promise<Answer[]> {
   const answers: Answer[] = [];
   let tokens = 0;
   for (let choice = 0; choice < order.choices; choice += 1) {
     // An answer may take some milliseconds.
     if (choice > 0) await nextTurn();
-    const answer = await composeAnswer(order.prompt, choice);
+    const compose = (): Promise<Answer> => composeAnswer(order.prompt, choice);
+    const answer = await (order.prompt.picture === undefined ? compose() : drawing.run("", sender.signal, compose));
     tokens += answer.usage.completionTokens;
     if (tokens > MAX_TOKENS)
       throw new Refusal(400, `The simulator writes at most ${MAX_TOKENS} tokens in all answers to a request.`);
@@ -83,10 +88,11 @@ async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
   return answers;
 }
 
-/** Sends the whole answer at once in an unusable encoding. */
+/** Sends the whole answer at once in an unusable encoding, after the time that its stream would take. */
 async function sendAtOnce(stage: Stage, form: "gzip" | "wrong-length"): Promise<void> {
-  const { order, sender } = stage;
+  const { order, sender, pace } = stage;
   const answers = await composeAnswers(stage);
+  await pace.waitFor(Math.max(1, countContent(answers)));
   const events = (): string[] => Array.from(order.encodeStream(answers), ({ text }) => text);
   const body = order.streamType === undefined ? await order.encodeWhole(answers) : events().join("");
   const type = order.streamType ?? JSON_TYPE;

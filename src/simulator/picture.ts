@@ -53,28 +53,32 @@ function mixPalette(dice: Dice): Colour[] {
   return [...ramp(0, 0.5), ...ramp(0.045, 0.5), ...ramp(-0.19, 0.45), [255, 255, 255], toRgb(hue, 0.55, 0.86)];
 }
 
-/** Pixel buffer. Shapes keep the gradient and only move it to another ramp. */
+/**
+ * Rows of a PNG file: a byte for no filter, then the pixels. Shapes keep the gradient and only move it to another ramp. Rows are copied,
+ * because a large picture has millions of pixels.
+ */
 class Canvas {
   readonly width: number;
   readonly height: number;
-  readonly pixels: Uint8Array;
+  readonly rows: Uint8Array;
+  /** The gradient along both sides, in each ramp. */
+  readonly #gradients: ReadonlyMap<number, Uint8Array>;
 
   constructor(width: number, height: number) {
     this.width = width;
     this.height = height;
-    this.pixels = new Uint8Array(width * height);
-    const diagonal = Uint8Array.from({ length: width + height }, (_, at) => Math.floor((at / (width + height)) * RAMP));
-    for (let y = 0; y < height; y += 1) this.pixels.set(diagonal.subarray(y, y + width), y * width);
+    this.rows = new Uint8Array((1 + width) * height);
+    const sides = width + height;
+    const gradient = Uint8Array.from({ length: sides }, (_, at) => Math.floor((at / sides) * RAMP));
+    this.#gradients = new Map([0, LIGHT, DARK].map((ramp) => [ramp, gradient.map((step) => step + ramp)]));
+    for (let y = 0; y < height; y += 1) this.shade([0, width], y, 0);
   }
 
   /** Moves a run of pixels to another ramp, clipped to the canvas. */
   shade([left, right]: readonly [number, number], y: number, ramp: number): void {
-    if (y < 0 || y >= this.height) return;
-    const end = Math.min(this.width, right);
-    for (let x = Math.max(0, left); x < end; x += 1) {
-      const at = y * this.width + x;
-      this.pixels[at] = ((this.pixels[at] ?? 0) % RAMP) + ramp;
-    }
+    const [start, end] = [Math.max(0, left), Math.min(this.width, right)];
+    if (y < 0 || y >= this.height || start >= end) return;
+    this.rows.set(this.#gradients.get(ramp)!.subarray(y + start, y + end), this.#at(start, y));
   }
 
   fillDisc(centreX: number, centreY: number, radius: number): void {
@@ -106,9 +110,13 @@ class Canvas {
   }
 
   private fillSquare(left: number, top: number, { scale, ink }: { scale: number; ink: number }): void {
-    for (let y = top; y < Math.min(this.height, top + scale); y += 1) {
-      this.pixels.fill(ink, y * this.width + left, y * this.width + Math.min(this.width, left + scale));
-    }
+    const right = Math.min(this.width, left + scale);
+    for (let y = top; y < Math.min(this.height, top + scale); y += 1)
+      this.rows.fill(ink, this.#at(left, y), this.#at(right, y));
+  }
+
+  #at(x: number, y: number): number {
+    return y * (1 + this.width) + 1 + x;
   }
 }
 
@@ -179,16 +187,7 @@ export async function drawPicture(words: string, order: PictureOrder): Promise<B
   const top = panel.top + padding + labelHeight + Math.floor((space.height - lines.length * LEADING * scale) / 2);
   lines.forEach((line, row) => canvas.write(line, { left, top: top + row * LEADING * scale, scale, ink: INK }));
 
-  return encodePng({ width, height, pixels: canvas.pixels, palette });
-}
-
-/** An image of up to 256 colours: one palette index per pixel, row by row. */
-interface Bitmap {
-  readonly width: number;
-  readonly height: number;
-  readonly pixels: Uint8Array;
-  /** RGB values of each colour, 0 to 255. */
-  readonly palette: readonly (readonly [number, number, number])[];
+  return encodePng(canvas, palette);
 }
 
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -196,7 +195,7 @@ const BIT_DEPTH = 8;
 const INDEXED_COLOUR = 3;
 
 /** Runs in the thread pool, because a large image would block the event loop. */
-const compress = promisify<Buffer, Buffer>(deflate);
+const compress = promisify<Uint8Array, Buffer>(deflate);
 
 function writeChunk(type: string, data: Buffer): Buffer {
   const chunk = Buffer.alloc(12 + data.length);
@@ -207,15 +206,12 @@ function writeChunk(type: string, data: Buffer): Buffer {
   return chunk;
 }
 
-/** Encodes a bitmap as a PNG file: indexed colours, no interlacing, rows without a filter. */
-async function encodePng({ width, height, pixels, palette }: Bitmap): Promise<Buffer> {
+/** Encodes a picture of up to 256 colours as a PNG file. `palette`: RGB values of each colour, 0 to 255. */
+async function encodePng({ width, height, rows }: Canvas, palette: readonly Colour[]): Promise<Buffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header.set([BIT_DEPTH, INDEXED_COLOUR, 0, 0, 0], 8);
-
-  const rows = Buffer.alloc((width + 1) * height);
-  for (let y = 0; y < height; y += 1) rows.set(pixels.subarray(y * width, (y + 1) * width), y * (width + 1) + 1);
 
   return Buffer.concat([
     SIGNATURE,

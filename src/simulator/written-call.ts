@@ -5,7 +5,9 @@ type Properties = Readonly<Record<string, unknown>>;
 
 const VALUE = String.raw`'[^']*'|"[^"]*"|[^\s,()'"]+`;
 const ARGUMENT = String.raw`\w+\s*=\s*(?:${VALUE})`;
-const ARGUMENTS = String.raw`\(\s*(${ARGUMENT}(?:\s*,\s*${ARGUMENT})*)\s*\)`;
+/** Read at a position. Not an expression for each tool: a request has thousands, and compiling one takes up to a millisecond. */
+const ARGUMENTS = new RegExp(String.raw`\(\s*(${ARGUMENT}(?:\s*,\s*${ARGUMENT})*)\s*\)`, "uy");
+const PAIR = new RegExp(String.raw`(\w+)\s*=\s*(${VALUE})`, "gu");
 
 /** Whether the message has a call of a tool, written with named arguments: `get_weather(city='New York', days=3)`. */
 export function hasWrittenCall(message: string, tool: string): boolean {
@@ -23,8 +25,9 @@ export function readWrittenCall(
 ): Properties | undefined {
   const text = findArguments(message, tool);
   if (text === undefined) return undefined;
-  const pairs = text.matchAll(new RegExp(String.raw`(\w+)\s*=\s*(${VALUE})`, "gu"));
-  const written = Object.fromEntries(Array.from(pairs, ([, name = "", value = ""]) => [name, toValue(value)]));
+  const written = Object.fromEntries(
+    Array.from(text.matchAll(PAIR), ([, name = "", value = ""]) => [name, toValue(value)]),
+  );
   const { properties, required } = isObject(schema) ? schema : {};
   const names = Array.isArray(required) ? required.filter((name) => !Object.hasOwn(written, String(name))) : [];
   const missing = new Set<unknown>(names);
@@ -35,8 +38,14 @@ export function readWrittenCall(
 }
 
 function findArguments(message: string, tool: string): string | undefined {
-  const name = tool.replaceAll(/[^\w]/gu, String.raw`\$&`);
-  return new RegExp(String.raw`(?<!\w)${name}${ARGUMENTS}`, "u").exec(message)?.[1];
+  const begun = `${tool}(`;
+  for (let at = message.indexOf(begun); at >= 0; at = message.indexOf(begun, at + 1)) {
+    if (/\w/u.test(message.charAt(at - 1))) continue;
+    ARGUMENTS.lastIndex = at + tool.length;
+    const found = ARGUMENTS.exec(message)?.[1];
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 /** A quoted value is a text; others are numbers, `true`, `false` and `null`, or else texts too. */

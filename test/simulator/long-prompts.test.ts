@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { composeAnswer } from "../../src/simulator/answer.ts";
+import { checkRules } from "../../src/simulator/anthropic/rules.ts";
 import { toOrder } from "../../src/simulator/embedding.ts";
 import { parseFault } from "../../src/simulator/faults.ts";
 import { findFaultDirective, type Prompt } from "../../src/simulator/prompt.ts";
@@ -87,6 +88,27 @@ it("the examples of many calls together are made at once", async () => {
   const begunMs = performance.now();
   const { parts } = await composeAnswer(ask(names.join(" "), { tools }), 0);
   expect(parts.length).toBeGreaterThan(50);
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("many tools whose names begin alike are looked for in a shorter beginning of the question", async () => {
+  const tools = Array.from({ length: 2_000 }, (_, index) => ({ name: `${"a_".repeat(28)}b${index}`, parameters: {} }));
+  const begunMs = performance.now();
+  await composeAnswer(ask("a ".repeat(5_000), { tools }), 0);
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("thousands of calls and their results are checked at once", () => {
+  const ids = Array.from({ length: 8_000 }, (_, index) => `toolu_${"a".repeat(50)}${index}`);
+  const calls = ids.map((id) => ({ type: "tool_use", id, name: "f", input: {} }) as const);
+  const results = ids.toReversed().map((id) => ({ type: "tool_result", tool_use_id: id, content: "a" }) as const);
+  const messages = [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: calls },
+    { role: "user", content: results },
+  ] as const;
+  const begunMs = performance.now();
+  checkRules({ model: "m", max_tokens: 1, messages }, [], { version: "2023-06-01", betas: new Set() });
   expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
 });
 

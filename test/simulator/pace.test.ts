@@ -24,6 +24,18 @@ describe("the pace of answers", () => {
     expect(performance.now() - startedMs).toBeGreaterThan(95);
   });
 
+  it.each(["gzip", "wrong-length"])(
+    "delays an answer in an unusable encoding as long as its stream: %s",
+    async (fault) => {
+      const simulator = await openSimulator({ tokensPerSecond: 100, firstTokenMs: 50 });
+      const startedMs = performance.now();
+      const body = { model: "gpt-5-mini", max_tokens: 6, stream: true, messages: [{ role: "user", content: "Hi" }] };
+      const response = await post(simulator, { dialect: "openai", body, headers: { "x-simulator-fault": fault } });
+      expect(performance.now() - startedMs).toBeGreaterThan(95);
+      await response.body?.cancel();
+    },
+  );
+
   it("sends headers before the first token is due", async () => {
     const simulator = await openSimulator({ firstTokenMs: 600_000 });
     const response = await post(simulator, askForWords(10, true));

@@ -151,33 +151,34 @@ function mergeTurns(messages: readonly MessageBody[]): { role: MessageBody["role
 function checkToolTurns(messages: readonly MessageBody[]): void {
   const turns = mergeTurns(messages);
   const seen = new Set<string>();
-  let open: string[] = [];
+  let open: ReadonlySet<string> = new Set();
   for (const [index, { role, blocks }] of turns.entries()) {
     const results = blocks.filter((block) => block.type === "tool_result").map((block) => block.tool_use_id);
     for (const id of results) {
       refuseUnless(
-        open.includes(id),
+        open.has(id),
         `messages.${index}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block ` +
           "must have a corresponding `tool_use` block in the previous message.",
       );
     }
-    const missing = open.filter((id) => !results.includes(id));
+    const missing = open.difference(new Set(results));
     const isLed = blocks.slice(0, results.length).every((block) => block.type === "tool_result");
     refuseUnless(
-      missing.length === 0 && (open.length === 0 || (role === "user" && isLed)),
+      missing.size === 0 && (open.size === 0 || (role === "user" && isLed)),
       `messages.${index}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ` +
-        `${(missing.length > 0 ? missing : open).join(", ")}. Each \`tool_use\` block must have a corresponding ` +
+        `${[...(missing.size > 0 ? missing : open)].join(", ")}. Each \`tool_use\` block must have a corresponding ` +
         "`tool_result` block in the next message.",
     );
-    open = blocks.filter((block) => block.type === "tool_use").map((block) => block.id);
-    for (const id of open) {
+    const calls = blocks.filter((block) => block.type === "tool_use").map((block) => block.id);
+    for (const id of calls) {
       refuseUnless(!seen.has(id), "messages: `tool_use` ids must be unique");
       seen.add(id);
     }
+    open = new Set(calls);
   }
   refuseUnless(
-    open.length === 0,
-    `messages: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.join(", ")}.`,
+    open.size === 0,
+    `messages: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${[...open].join(", ")}.`,
   );
 }
 
