@@ -1,9 +1,9 @@
 import type { Clock } from "../core/clock.ts";
 
-/** Limit of lines in a second that clients without a key can cause: at 5,000 requests a second they were 500 GB of log a day. */
-const KEYLESS_LINES = 100;
+/** Limit of lines in a second that clients without a key, or those of one key, can cause: at 5,000 requests a second they were 500 GB a day. */
+const MAX_LINES = 100;
 
-/** Limits lines to KEYLESS_LINES in a second. */
+/** Limits lines to MAX_LINES in a second. */
 export class LineLimit {
   readonly #clock: Pick<Clock, "monotonic">;
   #sinceMs = -Infinity;
@@ -18,10 +18,10 @@ export class LineLimit {
     const nowMs = this.#clock.monotonic();
     let suppressed = 0;
     if (nowMs - this.#sinceMs >= 1000) {
-      suppressed = Math.max(this.#lines - KEYLESS_LINES, 0);
+      suppressed = Math.max(this.#lines - MAX_LINES, 0);
       this.#sinceMs = nowMs;
       this.#lines = 0;
     }
-    return { isLogged: ++this.#lines <= KEYLESS_LINES, suppressed };
+    return { isLogged: ++this.#lines <= MAX_LINES, suppressed };
   }
 }

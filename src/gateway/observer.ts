@@ -1,4 +1,5 @@
 import { OverloadFailure } from "../admission/overload-failure.ts";
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { Failure } from "../core/failure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { CompletionRecord, Recorder } from "../core/ledger.ts";
@@ -25,6 +26,9 @@ export interface Observer extends Recorder {
   refused(refusal: Refusal): void;
 }
 
+/** Keys whose lines are counted. */
+const MAX_KEYS = 10_000;
+
 /** Calls the observers in this order. */
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {
@@ -39,6 +43,15 @@ const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"
 /** Writes outcomes into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
 export function createObserver({ log, metrics, clock, find }: ObserverPorts): Observer {
   const keylessLines = new LineLimit(clock);
+  const keyLines = new BoundedMap<string, LineLimit>(MAX_KEYS);
+  const linesOf = (principal: Principal | undefined): LineLimit => {
+    if (principal === undefined) return keylessLines;
+    const known = keyLines.get(principal.keyFamilyId);
+    if (known !== undefined) return known;
+    const lines = new LineLimit(clock);
+    keyLines.set(principal.keyFamilyId, lines);
+    return lines;
+  };
   return {
     record(entry) {
       metrics.completion(toSample(entry, find));
@@ -87,10 +100,12 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
       if (failure.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
-      // Without a caller any client may have caused it.
-      if (principal === undefined && !ALARMING.has(failure.code)) {
-        const { isLogged, suppressed } = keylessLines.take();
-        if (suppressed > 0) log.info({ lines: suppressed }, "refusals without a key were not logged");
+      if (!ALARMING.has(failure.code)) {
+        const { isLogged, suppressed } = linesOf(principal).take();
+        if (suppressed > 0) {
+          if (principal === undefined) log.info({ lines: suppressed }, "refusals without a key were not logged");
+          else log.info({ lines: suppressed, key_id: principal.keyId }, "refusals of a key were not logged");
+        }
         if (!isLogged) return;
       }
       const line = { request_id: requestId, entrance, target, outcome: failure.code, ...explain(failure) };

@@ -12,7 +12,7 @@ import { attemptOf } from "../support/attempt.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { QUIET } from "../support/metrics.ts";
 
-it("refusals without a key take at most 100 lines of the log in a second, and the next second has the count", () => {
+it("refusals without a key, and those of one key, take at most 100 lines of the log in a second, and the next second has the count", () => {
   const clock = new FakeClock();
   const lines: object[] = [];
   const add = (fields: object, msg: string): void => void lines.push({ ...fields, msg });
@@ -36,15 +36,21 @@ it("refusals without a key take at most 100 lines of the log in a second, and th
     refuse("rate_limited");
   }
   expect(lines).toHaveLength(100);
-  refuse("rate_limited", {}, { principal: refusal("acct_1").principal });
+  const { principal } = refusal("acct_1");
+  for (let count = 0; count < 150; count++) refuse("rate_limited", {}, { principal });
+  expect(lines).toHaveLength(200);
+  refuse("rate_limited", {}, { principal: { ...principal, keyFamilyId: "key_other" } });
   expect(lines.at(-1)).toMatchObject({ outcome: "rate_limited" });
   refuse("internal");
   expect(lines.at(-1)).toMatchObject({ outcome: "internal" });
   clock.advance(1000);
   refuse("unauthenticated");
-  expect(lines.slice(102)).toMatchObject([
+  refuse("rate_limited", {}, { principal });
+  expect(lines.slice(202)).toMatchObject([
     { lines: 200, msg: "refusals without a key were not logged" },
     { outcome: "unauthenticated" },
+    { lines: 50, key_id: principal.keyId, msg: "refusals of a key were not logged" },
+    { outcome: "rate_limited" },
   ]);
 });
 
