@@ -276,8 +276,12 @@ export class StreamGuard implements GuardedStream {
     this.#headerBytes = 0;
   }
 
-  get isInFlight(): boolean {
+  get isServed(): boolean {
     return this.#hasKey && !this.stream.writableEnded;
+  }
+
+  get isInFlight(): boolean {
+    return this.isServed && this.stream.readableEnded;
   }
 
   get hasKey(): boolean {
@@ -327,6 +331,7 @@ export class StreamGuard implements GuardedStream {
       const isWhole = this.#held.at(-1) === null;
       if (!this.#isDropped && !isWhole && !this.stream.destroyed) {
         this.#slot = admission.receive(principal, this.#frames.declaredBytes);
+        this.#hasKey = true;
         this.#waits(false);
         // Released before the library calls the handler, which takes a slot of its own.
         this.stream.prependOnceListener("end", this.#release);

@@ -83,9 +83,13 @@ export class HttpStreamGuard implements GuardedStream {
     return this.#hasKey;
   }
 
+  get isServed(): boolean {
+    return this.#hasKey && !this.#stream.writableEnded;
+  }
+
   get isInFlight(): boolean {
     const hasArrived = this.#arrived || this.#stream.endAfterHeaders;
-    return hasArrived && this.#hasKey && !this.#stream.writableEnded;
+    return hasArrived && this.isServed;
   }
 
   get isQuickReset(): boolean {

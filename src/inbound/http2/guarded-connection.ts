@@ -58,7 +58,9 @@ const BEGUN_IN_TURN = 3;
 export interface GuardedStream {
   /** Whether the call has a valid key. */
   readonly hasKey: boolean;
-  /** Whether the call has a valid key, its request has arrived, and its answer is not complete: one that waits for its reader is. */
+  /** Whether the call has a valid key, and its answer is not complete: one that waits for its reader is. Its request may still arrive. */
+  readonly isServed: boolean;
+  /** Whether it is served and its request has arrived. */
   readonly isInFlight: boolean;
   /** Whether the closed stream was reset right after its start. */
   readonly isQuickReset: boolean;
@@ -157,7 +159,7 @@ export class GuardedConnection {
       // Checked at once: the next check of all connections is late when the event loop is busy with pieces.
       this.#forgivePieces(clock.monotonic());
       if (this.#smallPieces <= SMALL_PIECES.atOnce) return;
-      if (!this.isServing) return pending.end(this);
+      if (!this.#serves(guard)) return pending.end(this);
       // Calls of others, behind a proxy or a front, go on.
       isReset = true;
       guard.reset();
@@ -210,12 +212,19 @@ export class GuardedConnection {
 
   /** Whether it has no call in flight with a valid key after GOAWAY: it may be stuck, see CLOSING_PAUSE_MS. */
   get isLeft(): boolean {
-    return this.session?.closed === true && !this.isServing;
+    if (this.session?.closed !== true) return false;
+    for (const { isInFlight } of this.#streams) if (isInFlight) return false;
+    return true;
   }
 
-  /** Whether it has a call in flight with a valid key. */
+  /** Whether it has a call with a valid key that arrives or is in flight: behind a proxy or a front it may be of another caller. */
   get isServing(): boolean {
-    for (const { isInFlight } of this.#streams) if (isInFlight) return true;
+    return this.#serves();
+  }
+
+  /** Whether it has such a call beside `one`. */
+  #serves(one?: GuardedStream): boolean {
+    for (const stream of this.#streams) if (stream !== one && stream.isServed) return true;
     return false;
   }
 

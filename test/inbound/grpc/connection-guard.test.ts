@@ -13,6 +13,7 @@ import {
   headerBlock,
   headersFrame,
   RawHttp2,
+  resetStream,
   TYPE,
   windowUpdate,
 } from "../../faults/hostile/raw-http2.ts";
@@ -129,6 +130,29 @@ it("a call with DATA frames of one byte does not end a call of its connection th
   answering.resolve(create(CompletionSchema, { model: "alpha" }));
   await expect.poll(() => arrived(3, TYPE.data)).toBe(true);
   expect(attacker.closed).toBe(false);
+});
+
+it("calls that are reset do not end a call of their connection with a valid key whose request still arrives", async () => {
+  const raw = new RawHttp2(server.port).hello();
+  const text = { case: "text", value: "a".repeat(40_000) } as const;
+  const request = create(CompletionRequestSchema, { model: "alpha", messages: [{ parts: [{ kind: text }] }] });
+  const message = grpcMessage(toBinary(CompletionRequestSchema, request));
+  const pieces = piecesOf(message, 15_000);
+  raw.write(headersFrame(1, headerBlock(grpcHeaders(CREATE, GOOD)), "body follows"));
+  for (const piece of pieces.slice(0, 2)) raw.write(dataFrame(1, piece, "more follows"));
+  const isLeft = (): boolean => raw.arrived.some(({ type }) => type === TYPE.goAway);
+  const block = headerBlock(grpcHeaders(CREATE));
+  for (let id = 3; !raw.closed && !isLeft() && id < 1_000; id += 2) {
+    await raw.send(Buffer.concat([headersFrame(id, block, "body follows"), resetStream(id)]));
+    if (id % 100 === 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await vi.waitUntil(() => raw.closed || isLeft());
+  expect(raw.closed).toBe(false);
+  raw.write(dataFrame(1, pieces[2]!, "ends"));
+  await expect.poll(() => created).toBe(1);
+  answering.resolve(create(CompletionSchema, { model: "alpha" }));
+  const isAnswered = (): boolean => raw.arrived.some(({ type, stream }) => type === TYPE.data && stream === 1);
+  await expect.poll(isAnswered).toBe(true);
 });
 
 it("a connection with other frames has no allowance for the time in which the event loop was late", async () => {

@@ -515,6 +515,24 @@ describe("a connection of HTTP/2", () => {
       await raw.end;
     });
 
+    it("gets GOAWAY when more than 200 requests are reset, also while the call's request arrives", async () => {
+      const raw = await beginRaw();
+      raw.write(headersFrame(1, BLOCK, "body follows"));
+      raw.write(dataFrame(1, Buffer.from(" "), "more follows"));
+      for (const from of [3, 203, 403]) {
+        const resets = Array.from({ length: 90 }, (_, index) => {
+          const id = from + 2 * index;
+          return Buffer.concat([headersFrame(id, WITHOUT_KEY, "body follows"), resetStream(id)]);
+        });
+        raw.write(Buffer.concat([...resets, headersFrame(from + 180, HEALTH, "ends")]));
+        await vi.waitUntil(() => raw.closed || isLeft(raw) || isAnswered(raw, from + 180));
+      }
+      expect([raw.closed, isLeft(raw)]).toEqual([false, true]);
+      raw.write(dataFrame(1, Buffer.from("{}"), "ends"));
+      await expect.poll(() => isAnswered(raw, 1)).toBe(true);
+      await raw.end;
+    });
+
     it("gets GOAWAY for headers of requests without a key", async () => {
       const { raw, expectAnswer } = await serve();
       const long = headerBlock([
