@@ -400,7 +400,7 @@ export class StreamGuard implements GuardedStream {
     const status = {
       ...metadata.toHttp2Headers(),
       "grpc-status": String(code),
-      "grpc-message": encodeURIComponent(details),
+      "grpc-message": encodeURI(details),
     };
     if (stream.headersSent) this.#endWith(status);
     else {

@@ -130,6 +130,6 @@ function refuse(stream: ServerHttp2Stream, status: number, message: string): voi
 }
 
 function refuseGrpc(stream: ServerHttp2Stream): void {
-  const status = { "grpc-status": UNIMPLEMENTED, "grpc-message": encodeURIComponent(NO_GRPC) };
+  const status = { "grpc-status": UNIMPLEMENTED, "grpc-message": encodeURI(NO_GRPC) };
   stream.respond({ ":status": 200, "content-type": "application/grpc", ...status }, { endStream: true });
 }

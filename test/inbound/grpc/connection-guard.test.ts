@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { once } from "node:events";
 import { connect, type ClientHttp2Session } from "node:http2";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type Completion, CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { GrpcServer } from "../../../src/inbound/grpc/server.ts";
@@ -192,6 +192,18 @@ function piecesOf(bytes: Buffer, size: number): Buffer[] {
   const count = Math.ceil(bytes.length / size);
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
 }
+
+it("a large call that is refused has a message that clients decode", async () => {
+  const wrong = new Failure("unauthenticated", "The key is wrong, or 100 % old.");
+  const own = await startGrpc({ authenticate: () => Promise.reject(wrong) });
+  onTestFinished(() => own.close());
+  const session = connect(`http://127.0.0.1:${own.port}`);
+  sessions.push(session);
+  const stream = session.request(Object.fromEntries(grpcHeaders(CREATE, GOOD)));
+  stream.end(grpcMessage(Buffer.alloc(40_000)));
+  const [headers] = (await once(stream, "response")) as [Readonly<Record<string, string>>];
+  expect(decodeURI(headers["grpc-message"]!)).toBe(wrong.message);
+});
 
 describe("an honest connection continues", () => {
   const session = (): ClientHttp2Session => {
