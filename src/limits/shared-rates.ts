@@ -165,12 +165,15 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     replicas: () => replicas,
     async join(waitMs) {
       const untilMs = clock.monotonic() + waitMs;
-      noteReplicas(Math.max((await census?.().catch(() => undefined)) ?? 1, replicas));
+      const countElsewhere = async (): Promise<void> =>
+        noteReplicas(Math.max((await census?.().catch(() => undefined)) ?? 1, replicas));
+      await countElsewhere();
       keepCounting(clock.monotonic());
       for (;;) {
         const seen = await remote.renew({ replica, held: [] }).catch(() => undefined);
         if (seen !== undefined) return noteReplicas(seen);
-        if (clock.monotonic() >= untilMs) return;
+        // Replicas that start together have registered meanwhile.
+        if (clock.monotonic() >= untilMs) return countElsewhere();
         await sleep(clock, JOIN_AGAIN_MS);
       }
     },

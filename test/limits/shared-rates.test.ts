@@ -258,6 +258,20 @@ describe("rates whose shared store is unavailable", () => {
     await rates.close();
   });
 
+  it("divide by those that have started meanwhile, when several start while the store is unavailable", async () => {
+    const { world, remote, clock } = createWorld(3);
+    world.away = true;
+    let others = 1;
+    const rates = createSharedRates({ remote, clock, burstMs: BURST_MS, replica: "one", census: async () => others });
+    const joined = rates.join(1_000);
+    await clock.pass(500);
+    others = 3;
+    await clock.pass(1_000);
+    await joined;
+    expect(await admittedOf(rates, 200, { requestsPerMinute: 90 })).toBe(30);
+    await rates.close();
+  });
+
   it("are awaited at the start of a process, and used as soon as the store is reachable", async () => {
     const { world, rates, clock } = createWorld(3);
     world.away = true;
