@@ -4,8 +4,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { connect } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { createClient, type Transport } from "@connectrpc/connect";
+import { createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
@@ -125,7 +125,7 @@ async function spreadOf(
 }
 
 describe.each(Object.keys(PROXIES))("%s, configured as documented", (name) => {
-  it("passes the events of streams one by one, over HTTP and gRPC", async () => {
+  it("passes the events of streams one by one, over HTTP, gRPC and gRPC-Web", async () => {
     const product = products[PROXIES[name]!.parley]!;
     const { http, grpc } = await start(name, product);
     const headers = { authorization: `Bearer ${product.firstKey}` };
@@ -137,12 +137,13 @@ describe.each(Object.keys(PROXIES))("%s, configured as documented", (name) => {
     });
     expect(response.status).toBe(200);
     const seen = await spreadOf(response.body!);
-    const client = createClient(CompletionService, createGrpcTransport({ baseUrl: grpc }));
     const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: prompt } }] }];
-    const call = client.stream({ model: MODEL, messages }, { headers });
-    const overGrpc = await spreadOf(call);
-    console.log(name, seen, overGrpc);
-    for (const { count, spreadMs } of [seen, overGrpc]) {
+    const spreadOver = (transport: Transport) =>
+      spreadOf(createClient(CompletionService, transport).stream({ model: MODEL, messages }, { headers }));
+    const overGrpc = await spreadOver(createGrpcTransport({ baseUrl: grpc }));
+    const overGrpcWeb = await spreadOver(createGrpcWebTransport({ baseUrl: http, httpVersion: "1.1" }));
+    console.log(name, seen, overGrpc, overGrpcWeb);
+    for (const { count, spreadMs } of [seen, overGrpc, overGrpcWeb]) {
       expect(count).toBeGreaterThan(5);
       expect(spreadMs).toBeGreaterThan(SPREAD_MS);
     }
