@@ -7,6 +7,7 @@ import type { ClientCertificate, TlsEntrance } from "../../net/tls-entrance.ts";
 import { type GuardedStream, GuardedConnection, LOOK_MS, type StreamFacts } from "./guarded-connection.ts";
 import { keepAlive } from "./keepalive.ts";
 import { PendingCalls } from "./pending-calls.ts";
+import { StrangerTurns } from "./stranger-turns.ts";
 
 /** A vanished client is detected within 2.5 minutes. */
 const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
@@ -53,6 +54,7 @@ export class ConnectionGuard {
   #cancelLook: (() => void) | undefined;
   #leaving = false;
   readonly #pending = new PendingCalls<GuardedConnection>();
+  readonly #turns = new StrangerTurns();
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
   constructor(options: GuardOptions) {
@@ -70,7 +72,11 @@ export class ConnectionGuard {
     const connection = new GuardedConnection(socket, { id, nowMs, leavesMs, maxIdleMs });
     this.#connections.set(id, connection);
     (socket as MarkedSocket)[ID] = id;
-    socket.once("close", () => this.#connections.delete(id));
+    this.#turns.add(socket);
+    socket.once("close", () => {
+      this.#connections.delete(id);
+      this.#turns.remove(socket);
+    });
     if (this.#leaving) connection.leave();
     if (this.#cancelLook === undefined) this.#lookLater();
   }
@@ -125,11 +131,13 @@ export class ConnectionGuard {
     if (connection === undefined) return;
     const { clock, tls, guardStream } = this.#options;
     const { id: connectionId, socket } = connection;
+    this.#turns.began(socket);
     const certificate = tls?.certificateOf(socket);
     const authenticated = (): void => tls?.authenticated(socket);
     connection.add(stream, {
       clock,
       pending: this.#pending,
+      known: () => this.#turns.remove(socket),
       guard: (calls) => guardStream(stream, headers, { ...calls, socket, certificate, authenticated, connectionId }),
     });
     if (this.#isRetired(connection)) connection.leave();

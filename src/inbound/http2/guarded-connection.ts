@@ -96,6 +96,8 @@ export interface StreamFacts {
 interface StreamStart {
   readonly clock: Clock;
   readonly pending: PendingCalls<GuardedConnection>;
+  /** To be called when a call has ended that had a valid key. */
+  readonly known: () => void;
   readonly guard: (facts: Pick<StreamFacts, "waits" | "took" | "tookHeaders">) => GuardedStream;
 }
 
@@ -147,7 +149,7 @@ export class GuardedConnection {
     this.#lookedMs = this.#piecesMs = this.#movedMs = nowMs;
   }
 
-  add(stream: ServerHttp2Stream, { clock, pending, guard: guardWith }: StreamStart): void {
+  add(stream: ServerHttp2Stream, { clock, pending, known, guard: guardWith }: StreamStart): void {
     let pieces = 0;
     let isReset = false;
     const took = (bytes: number): void => {
@@ -177,6 +179,7 @@ export class GuardedConnection {
     stream.on("close", () => {
       this.#streams.delete(guard);
       guard.closed();
+      if (guard.hasKey) known();
       if (guard.isQuickReset) this.#quickResets += 1;
       else if (guard.hasKey) this.#quickResets = Math.max(this.#quickResets - 1, -QUICK_RESETS.earned);
       // Checked at once: each may cost as much as a call.
