@@ -37,7 +37,7 @@ export async function buildExecutable(path, files) {
       main: "executable.cjs",
       output: path,
       disableExperimentalSEAWarning: true,
-      execArgv: programFlags().filter((flag) => !flag.startsWith("--v8-pool-size=")),
+      execArgv: programFlags().filter((flag) => !/^--(v8-pool|max-old-space)-size=/.test(flag)),
       assets: Object.fromEntries(Object.entries(assets).sort(([a], [b]) => (a < b ? -1 : 1))),
     };
     const configFile = join(folder, "sea.json");

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { getAsset } from "node:sea";
 import { compileFunction, constants } from "node:vm";
 import { isMainThread } from "node:worker_threads";
-import { nativeEnvironment, programFlags } from "./program-flags.mjs";
+import { heapFlags, nativeEnvironment, programFlags } from "./program-flags.mjs";
 
 /** Where modules seem to be: at the same depth as in an installation. Names them in stack traces. */
 const FOLDER = "/parley/dist/program";
@@ -21,13 +21,13 @@ load(`${programName()}.cjs`);
 
 /**
  * Starts this process again, under the same ID, unless it has the variables that Node and the C library read at their
- * start. The size of V8's pool depends on the machine, so that it is no flag of the executable.
+ * start. The sizes of V8's pool and heap depend on the machine, so that they are no flags of the executable.
  */
 function setEnvironment() {
   if (Object.keys(nativeEnvironment).every((name) => process.env[name] !== undefined)) return;
   const pool = programFlags().find((flag) => flag.startsWith("--v8-pool-size="));
   // The last of repeated flags counts.
-  const options = [pool, process.env.NODE_OPTIONS].filter(Boolean).join(" ");
+  const options = [pool, ...heapFlags(), process.env.NODE_OPTIONS].filter(Boolean).join(" ");
   process.execve(process.execPath, [process.argv0, ...process.argv.slice(2)], {
     ...nativeEnvironment,
     ...process.env,

@@ -5,6 +5,24 @@ import os from "node:os";
 /** V8's default number of threads for garbage collection and compilers. */
 const USUAL_V8_THREADS = 4;
 
+const MIB = 1024 * 1024;
+
+/** Least limit of its old generation that V8 chooses by itself. */
+const LEAST_HEAP_BYTES = 256 * MIB;
+
+/**
+ * Limits V8's old generation to half of a container's memory (in bytes; 0: not limited) where V8 would not, unless Node's options have a
+ * limit: in a container of 256 MiB V8 would let garbage fill all of it.
+ */
+export const heapFlags = (
+  memoryBytes = process.constrainedMemory?.() ?? 0,
+  options = process.env.NODE_OPTIONS ?? "",
+) => {
+  const isSmall = memoryBytes > 0 && memoryBytes < 2 * LEAST_HEAP_BYTES;
+  if (!isSmall || /--max[-_](old[-_]space|heap)[-_]size/.test(options)) return [];
+  return [`--max-old-space-size=${Math.floor(memoryBytes / 2 / MIB)}`];
+};
+
 /** Flags of Node for the program. `processors` is the number that it may use (unknown before Node 18.14). */
 export const programFlags = (processors = os.availableParallelism?.() ?? os.cpus().length) => [
   // V8's middle compiler compiles all warm functions at once, and its memory is not returned. Without it requests cost
@@ -15,6 +33,7 @@ export const programFlags = (processors = os.availableParallelism?.() ?? os.cpus
   "--no-allocation-site-pretenuring",
   // With one processor, four marking threads leave a fifth of it to the event loop.
   `--v8-pool-size=${Math.min(processors, USUAL_V8_THREADS)}`,
+  ...heapFlags(),
   // By default SIGUSR1 opens Node's inspector, through which any local user can run code and read credentials.
   "--disable-sigusr1",
 ];
