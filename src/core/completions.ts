@@ -1,4 +1,5 @@
 import type { Completion, CompletionChunk, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../gen/parley/v1/message_pb.js";
 import type { RoutePlan } from "../../gen/parley/v1/route_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
@@ -25,6 +26,7 @@ import {
 import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
 import { AnswerSeal, openState, type StateSeal } from "./provider-state.ts";
+import { releaseMemory } from "./release-memory.ts";
 import { isRoute, type Route } from "./route.ts";
 import type { Asked, ExplainAsked, Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
@@ -233,9 +235,21 @@ export interface CallAndMode {
  */
 function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "body">): void {
   if (request.messages.length === 0) return;
+  for (const { parts } of request.messages) releaseMedia(parts);
   request.messages = [];
   request.tools = [];
   if (body !== undefined) body.json = undefined;
+}
+
+/** Releases the bytes of pictures, recordings and documents. */
+function releaseMedia(parts: readonly Part[]): void {
+  for (const { kind } of parts) {
+    if (kind.case === "toolResult") releaseMedia(kind.value.parts);
+    else if (kind.case === "image" || kind.case === "audio" || kind.case === "video" || kind.case === "file") {
+      const { source } = kind.value;
+      if (source.case === "data") releaseMemory([source.value]);
+    }
+  }
 }
 
 /** Ports of the checks and the plan. */

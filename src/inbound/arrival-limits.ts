@@ -37,10 +37,13 @@ export const MAX_INNER_MESSAGES = 20_000;
 
 /**
  * Refuses a message that would decode into more objects than a request may have. Throws `request_too_large`, and any other
- * error for bytes that are not a message.
+ * error for bytes that are not a message. Returns whether the message may have fields that are parts of the bytes, such as pictures.
  */
-export function requireDecodable(desc: DescMessage, bytes: Uint8Array): void {
-  if (bytes.length > SMALL_BYTES) countFields(desc, bytes, { fields: 0, messages: 0 });
+export function requireDecodable(desc: DescMessage, bytes: Uint8Array): boolean {
+  if (bytes.length <= SMALL_BYTES) return true;
+  const counts = { fields: 0, messages: 0, sharesBytes: false };
+  countFields(desc, bytes, counts);
+  return counts.sharesBytes;
 }
 
 /** Longest text of a 64-bit number in protobuf's JSON: the library makes a BigInt of it, which takes seconds for millions of digits. */
@@ -51,12 +54,14 @@ const MAX_NUMBER_CHARS = 64;
  * a text that is too long for a number of 64 bits, too.
  */
 export function requireDecodableJson(desc: DescMessage, json: JsonValue): void {
-  countObjects(json, { fields: 0, messages: 0 }, desc);
+  countObjects(json, { fields: 0, messages: 0, sharesBytes: false }, desc);
 }
 
 interface Counts {
   fields: number;
   messages: number;
+  /** Whether there is a field of bytes, or an unknown one. */
+  sharesBytes: boolean;
 }
 
 function countFields(desc: DescMessage, bytes: Uint8Array, counts: Counts): void {
@@ -66,6 +71,7 @@ function countFields(desc: DescMessage, bytes: Uint8Array, counts: Counts): void
     const [number, wireType] = reader.tag();
     const field = fields.get(number);
     countField(counts, 1);
+    if (field === undefined || field.scalar === ScalarType.BYTES) counts.sharesBytes = true;
     if (wireType === WireType.StartGroup) {
       skipGroup(reader, counts);
       continue;

@@ -105,6 +105,8 @@ export class AttemptRun {
   /** The attempt that has content. */
   #winner: RunningAttempt | undefined;
   #endHedge: (() => void) | undefined;
+  /** Whether the bytes of the request to the primary may still be written: by an attempt that ended early. */
+  #isWriting = false;
   /** Ends the wait for the time of the hedge. */
   #stopWaiting: (() => void) | undefined;
 
@@ -241,6 +243,13 @@ export class AttemptRun {
     translation.body = NOTHING;
   }
 
+  /** As `#dropSent`, after a failure. Another attempt may send the bytes of the primary's request again. */
+  #dropFailed({ call, translation }: RunningAttempt): void {
+    const isWritten = call.progress!.isWritten === true;
+    if (translation === this.#plan.primary) this.#isWriting ||= !isWritten;
+    else if (isWritten && this.#hedging === undefined) releaseMemory([translation.body]);
+  }
+
   /** Ends the attempt with a failure. Throws when it is final: caller disconnected, deadline passed, or content was sent. */
   failed(attempt: RunningAttempt, reason: unknown): void {
     if (attempt.isLost) return;
@@ -257,6 +266,7 @@ export class AttemptRun {
       failure.code === "upstream_rejected" ||
       this.#ports.breakerOf(attempt.model).worksForOthers(this.#call.accountId);
     attempt.loaded.end(isOfRequest ? "unknown" : "failed");
+    this.#dropFailed(attempt);
     // A disconnected caller or a passed deadline does not count against the model's health.
     if (over) attempt.permit.abandoned();
     else {
@@ -280,6 +290,7 @@ export class AttemptRun {
 
   /** Cancels all timers of the run. Must be called at every end. */
   close(): void {
+    if (!this.#isWriting && this.#hedging === undefined) releaseMemory([this.#plan.primary.body]);
     this.#overall.close();
     this.#endRequest();
     this.#releaseRetry?.();

@@ -28,6 +28,7 @@ import { toDuration } from "../../src/core/attempt.ts";
 const failure = (code: FailureCode, message = `It is ${code}.`): Failure => new Failure(code, message);
 const unsupported = (field: string) => omission(field, OmissionReason.UNSUPPORTED);
 const unavailable = new Failure("upstream_unavailable", "It is down.", { upstreamStatus: 503 });
+const rejected = new Failure("upstream_rejected", "No.", { upstreamStatus: 400 });
 
 describe("one model", () => {
   it("is called once when it succeeds", async () => {
@@ -303,13 +304,17 @@ describe("after the first content", () => {
   });
 
   it.each([
-    ["is given back when all of it was written", true, 0],
-    ["is left to the connection that may still write it", false, 100_000],
-  ])("the memory of a large request %s", async (_, isWritten, left) => {
+    ["is given back when all of it was written", true, [serves("hi")], 0],
+    ["is left to the connection that may still write it", false, [serves("hi")], 100_000],
+    ["is given back when the provider has refused it, and all of it was written", true, [fails(rejected)], 0],
+    ["that was refused is left to the connection that may still write it", false, [fails(rejected)], 100_000],
+    ["is sent again when it has failed, and given back then", true, [fails(unavailable), serves("hi")], 0],
+  ])("the memory of a large request %s", async (_, isWritten, scripts, left) => {
     const body = Buffer.alloc(100_000);
-    const world = createWorld({ scripts: { a: [serves("hi")] }, translations: { a: { body } } });
+    const world = createWorld({ scripts: { a: scripts }, translations: { a: { body } } });
     const streams = world.provider.stream.bind(world.provider);
-    vi.spyOn(world.provider, "stream").mockImplementationOnce((call, emit) => {
+    vi.spyOn(world.provider, "stream").mockImplementation((call, emit) => {
+      expect(body).toHaveLength(100_000);
       call.progress!.isWritten = isWritten;
       return streams(call, emit);
     });

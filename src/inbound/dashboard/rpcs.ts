@@ -13,9 +13,9 @@ import { Calls, type OpenCall } from "../calls.ts";
 import { bearerToken } from "../current-key.ts";
 import { declaredBytes } from "../http/body.ts";
 import {
-  type CheckedBody,
   type ConnectExchange,
   connectHandlers,
+  type ConnectRequest,
   readConnect,
   runConnect,
 } from "../http/connect-call.ts";
@@ -85,7 +85,6 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   const limits = new CallLimits(access.clock);
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
-    maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
     interceptors: [translateFailures(refused), takeTurns(policies, ports.reports)],
   });
 
@@ -165,8 +164,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         contextValues,
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       };
-      const read = (): Promise<() => CheckedBody> => readConnect(handler, asked, slot);
-      const body = slot === undefined ? (await read())() : await readRequest({ open, read }, slot);
+      const read = (): Promise<() => ConnectRequest> => readConnect(handler, asked, slot);
+      const asks = slot === undefined ? (await read())() : await readRequest({ open, read }, slot);
       // The body may have taken a minute, in which a session can end and a role change.
       const signedIn = await found(peek);
       admitCaller(signedIn);
@@ -174,7 +173,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       if (signedIn !== undefined && who !== "anybody" && !streams) release = await take(signedIn, policy, open);
       const call: ConsoleCall = { requestId, ...caller, signedIn, arrivedMs, open };
       contextValues.set(CALL, call);
-      await runConnect(handler, asked, body);
+      await runConnect(handler, asked, asks);
     } finally {
       slot?.end();
       release?.();

@@ -10,7 +10,8 @@ import {
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
-import { requireDecodable } from "../arrival-limits.ts";
+import { releaseMemory } from "../../core/release-memory.ts";
+import { decodeRequest } from "../decode-request.ts";
 
 /** A message's bytes on the wire. */
 export function encode(desc: DescMessage, message: Message): Buffer {
@@ -82,7 +83,10 @@ function writeLength(bytes: Buffer, from: number, length: number): number {
 export interface Encoded<T extends Message> {
   /** Size on the wire. */
   readonly bytes: number;
+  /** May be called once: it releases the bytes. */
   readonly read: () => T;
+  /** Releases the bytes of a request that is not read. */
+  readonly release: () => void;
 }
 
 /** The definition of a service for grpc-js, from its generated descriptor. */
@@ -97,7 +101,11 @@ function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>
     requestStream: method.methodKind === "client_streaming" || method.methodKind === "bidi_streaming",
     responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
     requestSerialize: (message) => Buffer.from(toBinary(method.input, message.read())),
-    requestDeserialize: (bytes) => ({ bytes: bytes.length, read: () => decode(method.input, bytes) }),
+    requestDeserialize: (bytes) => ({
+      bytes: bytes.length,
+      read: () => decode(method.input, bytes),
+      release: () => releaseMemory([bytes]),
+    }),
     // A completion's handler has encoded it, to know its size.
     responseSerialize: (message) => (Buffer.isBuffer(message) ? message : encode(method.output, message)),
     responseDeserialize: (bytes) => fromBinary(method.output, bytes),
@@ -106,8 +114,7 @@ function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>
 
 function decode<D extends DescMessage>(desc: D, bytes: Uint8Array): MessageShape<D> {
   try {
-    requireDecodable(desc, bytes);
-    return fromBinary(desc, bytes);
+    return decodeRequest(desc, bytes);
   } catch (reason) {
     if (reason instanceof Failure) throw reason;
     throw invalidField("request", `is not a ${desc.typeName} message`);

@@ -321,6 +321,7 @@ async function complete<R extends AnyRequest | ListModelsRequest>(
     },
     run: (request, principal) => run(request, principal, opened),
     fail(failure) {
+      call.request.release();
       opened.answered();
       const leftMs = open.expiresMs === undefined ? undefined : open.expiresMs - services.clock.monotonic();
       fail(toCompletionError(failure, { ...factsOf(opened, failure), leftMs }));

@@ -2,6 +2,7 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Ser
 import { Readable } from "node:stream";
 import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
+import { releaseMemory } from "../../core/release-memory.ts";
 import type { Principal } from "../../core/principal.ts";
 import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES, takesSlot } from "../arrival-limits.ts";
 import { MAX_DEADLINE_MS, requestIdFrom } from "../calls.ts";
@@ -20,6 +21,8 @@ const ARRIVAL_MS = 60_000;
  * 64 KiB, until that is done.
  */
 const UNCHARGED_BYTES = 16 * 1024;
+/** Messages up to this size are passed on in pieces. */
+const PIECES_BYTES = 256 * 1024;
 const NOTHING = Buffer.alloc(0);
 /** Time in which the rest of a refused request is read and dropped, so that the caller can read the refusal. */
 const LINGER_MS = 1000;
@@ -124,6 +127,9 @@ export class StreamGuard implements GuardedStream {
    * library would keep them until the stream closes.
    */
   #held: (Buffer | null)[] = [];
+  /** A large message while it arrives: the library would keep its pieces until the call ends. */
+  #message: Buffer | undefined;
+  #messageBytes = 0;
   /** Whether the caller is being charged, and the stream is not read. */
   #isCharging = false;
   /** Time for which it was not read. */
@@ -180,7 +186,11 @@ export class StreamGuard implements GuardedStream {
     delete headers[CONNECTION_HEADER];
     if (certificate !== undefined) headers[CONNECTION_HEADER] = connectionId;
     // Each comes once; `once` would wrap its listener.
-    stream.on("end", () => void this.#arrivedWhole());
+    stream.on("end", () => {
+      // The library has a copy.
+      if (this.#message !== undefined) releaseMemory([this.#message]);
+      void this.#arrivedWhole();
+    });
     stream.on("finish", () => stream.closed || waits(true));
     if (this.#isReflection) stream.on("data", () => (this.#heardMs = services.clock.monotonic()));
     // Not a listener: the library would get the same bytes, and those that arrive while it does not read would cost nothing.
@@ -236,11 +246,30 @@ export class StreamGuard implements GuardedStream {
     return (!this.#isCharging || this.stream.closed) && this.#passOn();
   }
 
-  /** Passes held pieces on. Returns whether there is room for more. */
+  /** Passes held pieces on, those of a large message as one. Returns whether there is room for more. */
   #passOn(): boolean {
     let hasRoom = true;
-    for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) hasRoom = this.#push(next);
+    for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) {
+      hasRoom = this.#push(next === null ? null : this.#joined(next));
+    }
     return hasRoom;
+  }
+
+  /** The piece, or the whole message that ends with it; nothing for another piece of a large message, after which Node reads on. */
+  #joined(piece: Buffer): Buffer {
+    const { declaredBytes = 0 } = this.#frames;
+    // Without a slot the request has ended early.
+    if (this.#isReflection || this.#slot === undefined || declaredBytes <= PIECES_BYTES) return piece;
+    this.#message ??= Buffer.allocUnsafeSlow(declaredBytes);
+    this.#messageBytes += piece.copy(this.#message, this.#messageBytes);
+    return this.#messageBytes < declaredBytes ? NOTHING : this.#message;
+  }
+
+  /** Releases the part of a message that has arrived. */
+  #dropMessage(): void {
+    if (this.#message === undefined || this.#messageBytes >= this.#message.length) return;
+    releaseMemory([this.#message]);
+    this.#message = undefined;
   }
 
   reset(): void {
@@ -250,6 +279,7 @@ export class StreamGuard implements GuardedStream {
 
   closed(): void {
     this.#held = [];
+    this.#dropMessage();
     this.#waits(false);
     this.#release();
   }
@@ -431,6 +461,7 @@ export class StreamGuard implements GuardedStream {
     this.#release();
     const hasEnded = this.#held.at(-1) === null;
     this.#held = [];
+    this.#dropMessage();
     this.stream.removeAllListeners("data").removeAllListeners("end").resume();
     // Node reads on after a push.
     this.#push(hasEnded ? null : NOTHING);

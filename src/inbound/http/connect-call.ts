@@ -1,12 +1,20 @@
-import { type DescMessage, fromBinary, fromJson, fromJsonString, type JsonValue } from "@bufbuild/protobuf";
+import { type DescMessage, fromJson, fromJsonString, type JsonValue, type Message } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { isFieldError } from "@bufbuild/protobuf/reflect";
-import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
+import {
+  type ConnectRouter,
+  type ContextValues,
+  createConnectRouter,
+  createContextKey,
+  type Interceptor,
+} from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
-import { requireDecodable, requireDecodableJson } from "../arrival-limits.ts";
+import { releaseMemory } from "../../core/release-memory.ts";
+import { requireDecodableJson } from "../arrival-limits.ts";
 import { MAX_DEADLINE_MS, type OpenCall } from "../calls.ts";
+import { decodeRequest } from "../decode-request.ts";
 import { drained } from "../drain.ts";
 import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
 import { parseOnce } from "./exchange.ts";
@@ -31,9 +39,20 @@ const COMPRESSED = 1;
 /** Handlers of the Connect protocol and of gRPC-Web, JSON and binary, by their paths. */
 export type ConnectHandlers = ReadonlyMap<string, UniversalHandler>;
 
+/** The decoded request of a call. */
+const REQUEST = createContextKey<Message | undefined>(undefined);
+
+/** Gives handlers the decoded request in place of the empty one that the library has read. */
+const withRequest: Interceptor = (next) => (call) => {
+  const request = call.contextValues.get(REQUEST)!;
+  return next(call.stream ? { ...call, message: inPlaceOf(call.message, request) } : { ...call, message: request });
+};
+
+async function* inPlaceOf(messages: AsyncIterable<Message>, request: Message): AsyncGenerator<Message> {
+  for await (const _ of messages) yield request;
+}
+
 export interface ConnectOptions {
-  /** Size limit of messages in bytes. */
-  readonly maxBodyBytes: number;
   readonly interceptors?: Interceptor[];
   /** Whether gRPC-Web is served beside Connect. Default: false. */
   readonly grpcWeb?: boolean;
@@ -42,7 +61,7 @@ export interface ConnectOptions {
 /** Builds the handlers of the services that `addRoutes` adds. */
 export function connectHandlers(
   addRoutes: (router: ConnectRouter) => void,
-  { maxBodyBytes, interceptors = [], grpcWeb = false }: ConnectOptions,
+  { interceptors = [], grpcWeb = false }: ConnectOptions,
 ): ConnectHandlers {
   const router = createConnectRouter({
     // gRPC has a server of its own.
@@ -50,9 +69,8 @@ export function connectHandlers(
     grpcWeb,
     connect: true,
     acceptCompression: [],
-    readMaxBytes: maxBodyBytes,
     writeMaxBytes: MAX_REPLY_BYTES,
-    interceptors,
+    interceptors: [withRequest, ...interceptors],
   });
   addRoutes(router);
   return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -92,15 +110,18 @@ export async function answerConnect(handler: UniversalHandler, exchange: Connect
   await runConnect(handler, exchange, read());
 }
 
-/** A request body for Connect's handler: parsed JSON or bytes. */
-export type CheckedBody = Buffer | JsonValue;
+/** A decoded request, and the form in which it came. */
+export interface ConnectRequest {
+  readonly form: MessageForm;
+  readonly message: Message;
+}
 
-/** Reads a request. The returned function checks it and throws `invalid_request` or `request_too_large`. */
+/** Reads a request. The returned function decodes it and throws `invalid_request` or `request_too_large`. */
 export async function readConnect(
   { method }: UniversalHandler,
   exchange: ConnectExchange,
   meter?: BodyMeter,
-): Promise<() => CheckedBody> {
+): Promise<() => ConnectRequest> {
   const { request } = exchange;
   const isQuery = request.method !== "POST" && method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   const query = isQuery ? readQuery(request) : undefined;
@@ -109,7 +130,8 @@ export async function readConnect(
   const limits = { maxBytes: exchange.maxBodyBytes, ...(meter !== undefined && { meter }) };
   const body = query?.content ?? (await readBody(exchange, exchange.call, limits));
   const content = form.compressed ? await (form.enveloped ? gunzipMessage(body, limits) : gunzip(body, limits)) : body;
-  return () => check(form, content, method.input);
+  if (content !== body) releaseMemory([body]);
+  return () => ({ form, message: decode(form, content, method.input) });
 }
 
 /** Decompresses the message of an envelope, if its flag says that it is compressed. */
@@ -120,49 +142,47 @@ async function gunzipMessage(body: Buffer, limits: Parameters<typeof gunzip>[1])
   const message = await gunzip(body.subarray(ENVELOPE_BYTES), limits);
   const envelope = Buffer.alloc(ENVELOPE_BYTES);
   envelope.writeUInt32BE(message.length, 1);
-  return Buffer.concat([envelope, message]);
+  const joined = Buffer.concat([envelope, message]);
+  releaseMemory([message]);
+  return joined;
 }
 
 /** Calls the handler and writes its answer with back-pressure. */
 export async function runConnect(
   handler: UniversalHandler,
   exchange: ConnectExchange,
-  body: CheckedBody,
+  { form, message }: ConnectRequest,
 ): Promise<void> {
   const isStream = handler.method.methodKind !== "unary";
-  await writeReply(exchange, await handler(toUniversalRequest(exchange, body)), isStream);
+  exchange.contextValues.set(REQUEST, message);
+  await writeReply(exchange, await handler(toUniversalRequest(exchange, form)), isStream);
 }
 
 /**
- * The body for Connect's handler: parsed if it is JSON, else bytes; measured in both cases. It is decoded once here in addition
- * to the library, which would answer undecodable input with its parser's message, no record, and an internal error for
- * broken bytes.
+ * Decodes a body, measured before, and releases its memory. The library would answer undecodable input with its parser's message, no
+ * record, and an internal error for broken bytes.
  */
-function check({ enveloped, binary }: MessageForm, body: Buffer, desc: DescMessage): CheckedBody {
-  const message = enveloped ? body.subarray(ENVELOPE_BYTES) : body;
+function decode({ enveloped, binary }: MessageForm, body: Buffer, desc: DescMessage): Message {
+  const content = enveloped ? body.subarray(ENVELOPE_BYTES) : body;
   const isEnveloped =
-    enveloped && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
+    enveloped && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === content.length;
   if (enveloped && !isEnveloped) throw invalidField("request", "is not one message in its envelope");
-  if (!binary) {
-    const json = parseOnce(message, enveloped).json as JsonValue;
-    requireDecodableJson(desc, json);
-    // As the library does: parsed input may have no unknown fields, and text no duplicate ones.
-    if (!enveloped) {
-      decoded(desc, () => fromJson(desc, json));
-      return json;
-    }
-    decoded(desc, () => fromJsonString(desc, message.toString(), { ignoreUnknownFields: true }));
-    return body;
+  if (binary) return decoded(() => decodeRequest(desc, content), desc);
+  // As the library does: a message without an envelope may have no unknown fields, one in an envelope no duplicate ones.
+  const json = parseOnce(content, enveloped).json as JsonValue;
+  requireDecodableJson(desc, json);
+  if (!enveloped) return decoded(() => fromJson(desc, json), desc);
+  try {
+    return decoded(() => fromJsonString(desc, content.toString(), { ignoreUnknownFields: true }), desc);
+  } finally {
+    releaseMemory([content]);
   }
-  decoded(desc, () => requireDecodable(desc, message));
-  decoded(desc, () => fromBinary(desc, message));
-  return body;
 }
 
 /** Decodes bytes. Throws `invalid_request` without repeating any value of them. */
-function decoded<T>(desc: DescMessage, decode: () => T): T {
+function decoded<T>(run: () => T, desc: DescMessage): T {
   try {
-    return decode();
+    return run();
   } catch (reason) {
     if (reason instanceof Failure) throw reason;
     const { message, cause } = reason as Error;
@@ -186,9 +206,10 @@ export function unknownKeyIn(message: string): string | undefined {
   return isAboutKey ? message.slice(from, -AFTER_KEY.length) : undefined;
 }
 
+/** The library's request, whose message is empty: the handler gets the decoded one. */
 function toUniversalRequest(
   { request, path, call, contextValues }: ConnectExchange,
-  body: CheckedBody,
+  { binary, enveloped }: MessageForm,
 ): UniversalServerRequest {
   const header = new Headers();
   // For a later deadline the library's timer warns on standard error, and ends at once.
@@ -199,9 +220,10 @@ function toUniversalRequest(
     if (!name.endsWith("content-encoding") && name !== "grpc-encoding")
       header.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
+  const body = EMPTY[binary ? "binary" : "json"][enveloped ? "enveloped" : "plain"];
   if (Buffer.isBuffer(body)) header.set("content-length", String(body.length));
   // A GET request is served as the POST request with the same message.
-  if (request.method !== "POST") header.set("content-type", `application/${Buffer.isBuffer(body) ? "proto" : "json"}`);
+  if (request.method !== "POST") header.set("content-type", `application/${binary ? "proto" : "json"}`);
   return {
     httpVersion: request.httpVersion,
     method: "POST",
@@ -212,6 +234,12 @@ function toUniversalRequest(
     contextValues,
   };
 }
+
+/** Bodies with an empty message. */
+const EMPTY = {
+  binary: { plain: Buffer.alloc(0), enveloped: Buffer.from([0, 0, 0, 0, 0]) },
+  json: { plain: {}, enveloped: Buffer.from([0, 0, 0, 0, 2, 0x7b, 0x7d]) },
+} as const;
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;

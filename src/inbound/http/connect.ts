@@ -38,9 +38,9 @@ import { encodeVectors } from "../vector-pieces.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
-  type CheckedBody,
   type ConnectExchange,
   connectHandlers,
+  type ConnectRequest,
   type EncodedList,
   MAX_REPLY_BYTES,
   readConnect,
@@ -74,10 +74,7 @@ const EMBEDDINGS = `/${EmbeddingService.typeName}/`;
  * decodes them, with the limits of `/v1`.
  */
 export function connectHandler(services: EdgeServices): (exchange: Exchange, principal: KeyPrincipal) => Promise<void> {
-  const handlers = connectHandlers((router) => addRoutes(router, services), {
-    maxBodyBytes: MAX_BODY_BYTES,
-    grpcWeb: true,
-  });
+  const handlers = connectHandlers((router) => addRoutes(router, services), { grpcWeb: true });
 
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
@@ -131,7 +128,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
     };
     if (takesSlot(path)) {
       let labels: LabelRequirements | undefined;
-      await serveCompletion<CheckedBody>(services, {
+      await serveCompletion<ConnectRequest>(services, {
         entrance: "connect",
         requestId,
         target: path,
@@ -143,9 +140,9 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
           if (callsProvider) labels = readRequiredLabels((name) => request.headers[name]?.toString());
           return readConnect(handler, asked, slot);
         },
-        run(body, current) {
+        run(read, current) {
           contextValues.set(ADMITTED, { call: { ...call, principal: current }, open, labels, form, headerOf });
-          return runConnect(handler, asked, body);
+          return runConnect(handler, asked, read);
         },
         fail,
       });

@@ -11,7 +11,7 @@ import { Failure, invalidField } from "../../core/failure.ts";
 import type { FormatInput, Operation, ReadCompletion, RequestHeaders } from "../../formats/format.ts";
 import { addFields } from "../attribution.ts";
 import type { EdgeServices } from "../services.ts";
-import { type Exchange, MAX_BODY_BYTES, parseBodyText } from "./exchange.ts";
+import { type Exchange, MAX_BODY_BYTES, parseOnce } from "./exchange.ts";
 import { findRoute } from "./routes.ts";
 
 /*
@@ -91,7 +91,7 @@ function readFormat({ path, headers, body }: FormatRequest, requestId: string, w
     throw new Failure("request_too_large", `${FIELD}.body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`);
   const operation = operationOf(path, headers);
   if (operation?.name !== what) throw invalidField(`${FIELD}.path`, `is not the path of a request for ${SOUGHT[what]}`);
-  const { json, source } = parseBodyText(Buffer.from(body.buffer, body.byteOffset, body.length));
+  const { json, source } = parseOnce(Buffer.from(body.buffer, body.byteOffset, body.length), false);
   const input: FormatInput = { json, headers, query: new URLSearchParams(), requestId };
   const asked = operation.read(input);
   if (asked.body !== undefined) asked.body.source = source;
