@@ -4,7 +4,16 @@ import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
 import type { Principal } from "../core/principal.ts";
 import { InFlightLimit, WINDOW_MS } from "./in-flight-limit.ts";
 import { noRoom, OverloadFailure, OVERLOAD_REASONS, type OverloadReason } from "./overload-failure.ts";
-import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
+import {
+  type Holders,
+  Holding,
+  type Largest,
+  READ_MS_PER_BYTE,
+  requireSize,
+  Slot,
+  type SlotPorts,
+  UNLIMITED,
+} from "./slot.ts";
 
 export interface OverloadOptions {
   /** Limit of completions in flight or waiting in the process. */
@@ -23,6 +32,8 @@ export interface OverloadOptions {
     readonly process: number;
     readonly held: number;
   };
+  /** Limits of one body and one expected answer, in bytes, where memory is small. Default: none. */
+  readonly largest?: Largest;
 }
 
 export interface AdmissionPorts {
@@ -120,6 +131,7 @@ export class AdmissionControl {
   readonly #keys = new Map<string, Holding>();
   readonly #accounts = new Map<string, Holding>();
   readonly #process: Holding;
+  readonly #largest: Largest;
   readonly #slotPorts: SlotPorts;
   /** For bodies that are read before their completion is queued (gRPC). */
   readonly #bodyPorts: SlotPorts;
@@ -144,8 +156,10 @@ export class AdmissionControl {
     this.#options = options;
     this.#ports = ports;
     this.#process = new Holding(options.arrivingBytes.process);
+    this.#largest = options.largest ?? UNLIMITED;
     this.#slotPorts = {
       clock: ports.clock,
+      largest: this.#largest,
       noRoom: (holders, bytes, what) => this.#noRoomFor(holders, bytes, what),
       beforeWork: (slot) => this.beforeWork(slot),
       worked: (ms) => {
@@ -162,8 +176,8 @@ export class AdmissionControl {
 
   /**
    * Returns a slot for a completion with a body of `bytes` (undefined: not declared), at once or in the turn of its key.
-   * Throws `rate_limited` for the limits of its key or account, `overloaded` for those of the process, and the reason of a call
-   * that ends first. A body that is already in memory (gRPC) counts as arriving while the call waits.
+   * Throws `rate_limited` for the limits of its key or account, `overloaded` for those of the process, `request_too_large` for a body
+   * that it has no memory for, and the reason of a call that ends first. A body that is already in memory (gRPC) counts as arriving while the call waits.
    */
   enter(
     caller: Caller,
@@ -172,6 +186,7 @@ export class AdmissionControl {
   ): Slot | Promise<Slot> {
     this.#endIfExpired(open);
     if (open.signal.aborted) throw open.signal.reason;
+    requireSize(this.#largest, "body", bytes);
     const holders = this.#holdersOf(caller);
     const active = this.#inFlight + this.#queue.size;
     const most = FREE_SHARE * Math.max(0, this.#options.maxCalls - active);
@@ -190,6 +205,7 @@ export class AdmissionControl {
 
   /** A slot for a body that is read before its completion is queued (gRPC). Throws what `enter` throws. */
   receive(caller: Caller, bytes: number | undefined): Slot {
+    requireSize(this.#largest, "body", bytes);
     const holders = this.#holdersOf(caller);
     this.#requireRoom(caller, holders);
     if (!fits(holders, bytes)) throw this.#noRoomFor(holders);

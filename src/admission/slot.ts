@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { Failure } from "../core/failure.ts";
+import { Failure } from "../core/failure.ts";
 import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 
 /**
@@ -96,8 +96,32 @@ const STEP_BYTES = 64 * 1024;
 /** Largest share of the process's limit that one answer counts, so that it does not block all other keys. */
 const ANSWER_SHARE = 0.5;
 
+/** Limits of one body and of one expected answer, in bytes. */
+export interface Largest {
+  readonly body: number;
+  readonly answer: number;
+}
+
+/** No such limits. */
+export const UNLIMITED: Largest = { body: Infinity, answer: Infinity };
+
+const MIB = 1024 * 1024;
+
+/** Throws `request_too_large` for a body, or the answer to one, that this process has no memory for. */
+export function requireSize(largest: Largest, what: keyof Largest, bytes = 0): void {
+  const most = largest[what];
+  if (bytes <= most) return;
+  const limit = `${Math.floor(most / MIB)} MiB, the limit of this process with its memory`;
+  const text =
+    what === "body"
+      ? `The request body is larger than ${limit}.`
+      : `The answer would take ${Math.ceil(bytes / MIB)} MiB, more than ${limit}. Send fewer inputs, or ask for fewer dimensions.`;
+  throw new Failure("request_too_large", text);
+}
+
 export interface SlotPorts {
   readonly clock: Pick<Clock, "monotonic">;
+  readonly largest: Largest;
   /** The failure of bytes that do not fit. */
   readonly noRoom: (holders: Holders, bytes: number, what?: "requests" | "answers") => Failure;
   /** `AdmissionControl.beforeWork`. */
@@ -133,9 +157,10 @@ export class Slot {
     }
   }
 
-  /** Records received bytes of the body. Throws `rate_limited` or `overloaded` when they exceed a limit. */
+  /** Records received bytes of the body. Throws `rate_limited`, `overloaded` or `request_too_large` when they exceed a limit. */
   received(bytes: number): void {
     if (bytes <= this.#bytes) return;
+    requireSize(this.#ports.largest, "body", bytes);
     const more = Math.ceil((bytes - this.#bytes) / STEP_BYTES) * STEP_BYTES;
     const all = this.#bytes + more;
     if (!this.#holdings.every((holding) => holding.fits(all, this.#bytes)))
@@ -153,9 +178,10 @@ export class Slot {
 
   /**
    * Counts a large answer until the end of the call. `expectedBytes` is derived from the request and is not bounded; it counts up to
-   * ANSWER_SHARE of the process's limit. Throws `rate_limited` or `overloaded` when it exceeds a limit.
+   * ANSWER_SHARE of the process's limit. Throws `rate_limited`, `overloaded` or `request_too_large` when it exceeds a limit.
    */
   holdAnswer(expectedBytes: number): void {
+    requireSize(this.#ports.largest, "answer", expectedBytes);
     const more = Math.min(expectedBytes, this.holders.process.maxBytes * ANSWER_SHARE);
     const all = this.#answerBytes + more;
     if (!this.#holdings.every((holding) => holding.fitsAnswer(all, this.#answerBytes)))

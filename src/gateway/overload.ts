@@ -9,8 +9,10 @@ import {
   AdmissionControl,
   type AdmissionPorts,
   type OverloadChange,
+  type OverloadOptions,
   type OverloadState,
 } from "../admission/admission-control.ts";
+import { MAX_BODY_BYTES } from "../inbound/http/exchange.ts";
 import { AnswerMemory } from "../scheduling/answer-memory.ts";
 import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -30,15 +32,25 @@ interface OverloadPorts {
 
 const MIB = 1024 * 1024;
 
+/** Memory of an idle process. */
+const IDLE_BYTES = 128 * MIB;
+
 /** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
   { overload, workers }: Pick<Config, "overload" | "workers">,
   { clock, log, maxCalls, readScheduler, accountConcurrency, waited }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
-  const arrivingBytes = arrivingBytesOf(Math.min(containerBytes, totalmem() / workers));
+  const memoryBytes = Math.min(containerBytes, totalmem() / workers);
+  const arrivingBytes = arrivingBytesOf(memoryBytes);
+  const largest = largestOf(memoryBytes);
+  if (largest !== undefined)
+    log.warn(
+      { memory_mib: toMib(memoryBytes), body_mib: toMib(largest.body) },
+      "memory is small: larger request bodies are refused; give each process 512 MiB",
+    );
   return new AdmissionControl(
-    { ...overload, maxCalls, accountConcurrency, arrivingBytes },
+    { ...overload, maxCalls, accountConcurrency, arrivingBytes, ...(largest !== undefined && { largest }) },
     {
       clock,
       load: watchLoad(readScheduler),
@@ -54,12 +66,30 @@ export function createAdmission(
 
 /**
  * Limits for request bodies that arrive at the same time (an eighth of the memory, at most 512 MiB), and for those of all calls in
- * flight: a quarter, because each is in memory up to three times, as it came, as its parts and translated.
+ * flight: a quarter, because each is in memory up to three times, as it came, as its parts and translated. Below 512 MiB less: a sixth
+ * and a third of what an idle process leaves.
  */
-function arrivingBytesOf(memoryBytes: number): { key: number; account: number; process: number; held: number } {
-  const process = Math.min(memoryBytes / 8, 512 * MIB);
-  const held = memoryBytes / 4;
+export function arrivingBytesOf(memoryBytes: number): OverloadOptions["arrivingBytes"] {
+  const held = heldBytesOf(memoryBytes);
+  const process = Math.min(held / 2, 512 * MIB);
   return { process, account: Math.min(process / 2, 96 * MIB), key: Math.min(process / 4, 40 * MIB), held };
+}
+
+function heldBytesOf(memoryBytes: number): number {
+  return Math.min(memoryBytes / 4, Math.max(memoryBytes - IDLE_BYTES, 0) / 3);
+}
+
+/**
+ * Limits of one body and of one expected answer: a quarter and half of the bytes of all calls in flight. Undefined with memory for every
+ * request that the entrances accept.
+ */
+export function largestOf(memoryBytes: number): OverloadOptions["largest"] {
+  const held = heldBytesOf(memoryBytes);
+  return held >= 4 * MAX_BODY_BYTES ? undefined : { body: held / 4, answer: held / 2 };
+}
+
+function toMib(bytes: number): number {
+  return Math.floor(bytes / MIB);
 }
 
 /**

@@ -17,7 +17,7 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   },
   request_too_large: {
     means: "The request body is too large.",
-    todo: "Keep the body below 32 MiB: send smaller images and files, or a shorter conversation.",
+    todo: "Keep the body below 32 MiB, or the lower limit that the message names: send smaller images and files, or a shorter conversation.",
     retry: "no",
   },
   response_too_large: {

@@ -292,6 +292,30 @@ describe("admission", () => {
     });
   });
 
+  describe("where memory is small", () => {
+    beforeEach(() => {
+      admission = create({ largest: { body: 16 * MIB, answer: 32 * MIB } });
+    });
+
+    it("larger bodies are refused for good, as soon as their length is known", () => {
+      const tooLarge = { code: "request_too_large", message: expect.stringContaining("16 MiB") };
+      expect(reasonOf(() => enter({ bytes: 17 * MIB }))).toMatchObject(tooLarge);
+      expect(reasonOf(() => admission.receive(callerOf({}), 17 * MIB))).toMatchObject(tooLarge);
+      const chunked = slot({ bytes: "chunked" });
+      chunked.received(16 * MIB);
+      expect(reasonOf(() => chunked.received(16 * MIB + 1))).toMatchObject(tooLarge);
+    });
+
+    it("larger answers are refused before their providers are asked", () => {
+      const one = slot({});
+      one.holdAnswer(32 * MIB);
+      expect(reasonOf(() => one.holdAnswer(33 * MIB))).toMatchObject({
+        code: "request_too_large",
+        message: expect.stringContaining("Send fewer inputs"),
+      });
+    });
+  });
+
   describe("bytes of bodies that are arriving", () => {
     const arrivingBytes = { key: 48 * MIB, account: 96 * MIB, process: 160 * MIB, held: 1e12 };
     beforeEach(() => {

@@ -1,5 +1,23 @@
 import { describe, expect, it } from "vitest";
-import { watchMemory } from "../../src/gateway/overload.ts";
+import { arrivingBytesOf, largestOf, watchMemory } from "../../src/gateway/overload.ts";
+
+const MIB = 1024 * 1024;
+
+describe("with less than 512 MiB", () => {
+  it("bodies and answers have limits by what an idle process leaves, and all bodies together less", () => {
+    expect(largestOf(512 * MIB)).toBeUndefined();
+    expect(largestOf(320 * MIB)).toEqual({ body: 16 * MIB, answer: 32 * MIB });
+    expect(largestOf(128 * MIB)).toEqual({ body: 0, answer: 0 });
+    expect(arrivingBytesOf(512 * MIB)).toEqual({
+      key: 16 * MIB,
+      account: 32 * MIB,
+      process: 64 * MIB,
+      held: 128 * MIB,
+    });
+    expect(arrivingBytesOf(320 * MIB)).toEqual({ key: 8 * MIB, account: 16 * MIB, process: 32 * MIB, held: 64 * MIB });
+    expect(arrivingBytesOf(8_192 * MIB)).toMatchObject({ key: 40 * MIB, process: 512 * MIB, held: 2_048 * MIB });
+  });
+});
 
 describe("memory that cannot be measured", () => {
   it("keeps its last value, and is logged once", () => {
