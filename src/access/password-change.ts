@@ -63,7 +63,7 @@ export async function setPassword(
   account: AccountRecord,
   { password, replaces }: { readonly password: string; readonly replaces?: string | undefined },
 ): Promise<AccountRecord | undefined> {
-  const passwordHash = await context.passwords.hash(password, "known");
+  const passwordHash = await context.passwords.hash(password, { known: account.id });
   const expected = replaces === undefined ? undefined : { passwordHash: replaces };
   if (!(await context.store.update(account.id, { passwordHash }, expected))) return undefined;
   await context.store.removeResetLinks(account.id);

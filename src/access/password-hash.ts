@@ -19,19 +19,18 @@ const HASH_BYTES = 32;
  * cores the event loop needs the other one.
  */
 const MAX_RUNNING = { all: 2, unknown: 1 } as const;
-/**
- * Limits of waiting passwords. Each one of `unknown` takes about 0.1 s, so the first of a network has its turn within 13 s.
- */
-const PLACES = { known: { perKey: 32, all: 32 }, unknown: { perKey: 8, all: 128 } } as const;
+/** Limits of waiting passwords of each kind. Each takes about 0.1 s, so the first of an account or network has its turn within 13 s. */
+const PLACES = { perKey: 8, all: 128 } as const;
 const RETRY_AFTER_MS = 2_000;
 /** Queue key of callers without a network. */
 const NO_NETWORK = "none";
 
 /**
- * Queue of a password: `known` browsers, sessions and invited people have their own, which goes first, so that others cannot delay
- * them. Unknown browsers wait for the turn of their network.
+ * Queue of a password. Known browsers, sessions and invited people have their own, which goes first, so that others cannot delay
+ * them; there accounts take turns, and `known` is the account's ID, or the address of a person who has none yet. Unknown browsers
+ * wait for the turn of their network.
  */
-type Lane = "known" | { readonly network: string | undefined };
+type Lane = { readonly known: string } | { readonly network: string | undefined };
 
 /** Result of a comparison. */
 interface Verdict {
@@ -104,12 +103,12 @@ function isEqual(one: HashCost, other: HashCost): boolean {
 /** Limits concurrent work to MAX_RUNNING; more waits. */
 class Queue {
   readonly #running = { known: 0, unknown: 0 };
-  readonly #waiting = { known: new WaitingRoom(PLACES.known, busy), unknown: new WaitingRoom(PLACES.unknown, busy) };
+  readonly #waiting = { known: new WaitingRoom(PLACES, busy), unknown: new WaitingRoom(PLACES, busy) };
 
   async run<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
-    const kind = lane === "known" ? "known" : "unknown";
+    const [kind, key] = "known" in lane ? (["known", lane.known] as const) : (["unknown", lane.network] as const);
     if (this.#mayRun(kind)) this.#running[kind] += 1;
-    else await this.#waiting[kind].enter(lane === "known" ? lane : (lane.network ?? NO_NETWORK));
+    else await this.#waiting[kind].enter(key ?? NO_NETWORK);
     try {
       return await work();
     } finally {

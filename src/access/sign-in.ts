@@ -38,7 +38,11 @@ export async function signIn(
     begin(context, email, { network, browser }),
   );
   const expected = attempt.counts ? account?.passwordHash : undefined;
-  const verdict = await context.passwords.verify(password, expected, isKnown ? "known" : { network });
+  const verdict = await context.passwords.verify(
+    password,
+    expected,
+    isKnown && account !== undefined ? { known: account.id } : { network },
+  );
   if (account === undefined || !verdict.matches || account.disabledAtMs !== undefined) {
     const details = { email_hash: hashEmail(email) };
     // Attempts with unknown addresses are recorded only until the throttle refuses.
@@ -81,7 +85,7 @@ async function begin(
 /**
  * Starts a session with a passkey, whose device has asked for a PIN or a biometric. Throws `unauthenticated` for one that is unknown
  * or not valid and for a disabled account, `permission_denied` for an address that signs in at the provider, `rate_limited` after too
- * many failures of the network, or of a known browser.
+ * many failures of the network, or of a known browser, and too many sign-ins of the account.
  */
 export async function signInByPasskey(
   context: AccessContext,
@@ -101,6 +105,8 @@ export async function signInByPasskey(
     throw new Failure("unauthenticated", "This passkey is not known here, or could not be verified. Try again.");
   }
   requirePasswordSignIn(context.signIn, account.email ?? "");
+  // What is refused here stays counted as a failure of the browser or network, which then waits before anything is written.
+  await throttle.enterSignIn("passkey", account.id);
   await attempt.succeeded();
   const started = await startSession(context, account, { ...origin, method: "passkey", secondFactor: true });
   // The passkey was removed, or its account disabled, while the session began.
@@ -165,7 +171,7 @@ export async function checkOwnProof(
     if (!isValid || passkey?.accountId !== id)
       wrong = invalidField("passkey_json", "is not one of your passkeys, or could not be verified");
   } else {
-    const { matches } = await context.passwords.verify(password, passwordHash, "known");
+    const { matches } = await context.passwords.verify(password, passwordHash, { known: id });
     if (!matches) wrong = invalidField(field, "wrong password");
   }
   if (wrong !== undefined) {
@@ -192,7 +198,11 @@ function refused(): Failure {
 /** Hashes the password again at the current cost, unless it has been changed meanwhile. */
 async function rehash({ store, passwords }: AccessContext, account: AccountRecord, password: string): Promise<void> {
   const { passwordHash } = account;
-  await store.update(account.id, { passwordHash: await passwords.hash(password, "known") }, { passwordHash });
+  await store.update(
+    account.id,
+    { passwordHash: await passwords.hash(password, { known: account.id }) },
+    { passwordHash },
+  );
 }
 
 /**
@@ -204,7 +214,7 @@ async function confirm(context: AccessContext, started: StartedSession, password
   const { session, account } = started;
   const current = await store.find(account.id);
   const isSame = current?.passwordHash === account.passwordHash;
-  const matches = isSame || (await passwords.verify(password, current?.passwordHash, "known")).matches;
+  const matches = isSame || (await passwords.verify(password, current?.passwordHash, { known: account.id })).matches;
   const lacksFactor =
     session.secondFactor === undefined &&
     ((await store.findTotp(account.id)) !== undefined ||

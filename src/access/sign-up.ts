@@ -51,7 +51,7 @@ export async function signUp(
   const isVouchedFor = (await context.store.isClaimed())
     ? (await admit(context, token, email)) !== undefined
     : await admitFirst(context, { email, token, setupToken: application.setupToken }, origin);
-  const passwordHash = await context.passwords.hash(password, isVouchedFor ? "known" : { network });
+  const passwordHash = await context.passwords.hash(password, isVouchedFor ? { known: email } : { network });
   const newcomer = { email, name, passwordHash };
   const claimed = await claim(context, newcomer);
   if (claimed !== undefined) await context.store.removeSetupTokens();

@@ -22,6 +22,12 @@ const WINDOW_MS = 60_000;
 const NETWORK_FAILURES = 20;
 /** Attempts of a network in one minute whose password is checked: each costs about 0.1 s of one core. */
 const NETWORK_ATTEMPTS = 120;
+/**
+ * Attempts at one account in one minute whose password is checked, right ones too: those of unknown browsers together, more than may be
+ * guessed from all networks, and those of known browsers and sessions. Also sign-ins with a passkey, and at the provider: each is some
+ * durable commits.
+ */
+const ACCOUNT_ATTEMPTS = 60;
 const NETWORK_SIGN_UPS = 20;
 const NETWORK_RESETS = 20;
 const HOUR_MS = 60 * WINDOW_MS;
@@ -35,9 +41,12 @@ const MAX_AHEAD_MS = HOUR_MS;
 const MAX_FULL_WINDOWS = 10_000;
 
 /** Origin of an attempt to sign in: an unknown browser in a network, or a browser or session known for the account. */
-export type Guesser =
-  | { readonly kind: "unknown"; readonly network: string | undefined }
-  | { readonly kind: "browser" | "session"; readonly hash: string };
+export type Guesser = { readonly kind: "unknown"; readonly network: string | undefined } | Known;
+
+interface Known {
+  readonly kind: "browser" | "session";
+  readonly hash: string;
+}
 
 /** A counted attempt whose password is to be checked. */
 export interface Attempt {
@@ -62,8 +71,9 @@ export interface Throttle {
   /** Counts a sign-up, or the use of a link. Throws `rate_limited` from the 21st in a minute of a network, or a known browser, on. */
   enterSignUp(from: string): Promise<void>;
   /**
-   * Counts an attempt as failed until its `succeeded` is called. Throws `rate_limited` while this guesser has to wait. Known
-   * browsers and sessions have a count of their own, which others cannot use up.
+   * Counts an attempt as failed until its `succeeded` is called. Throws `rate_limited` while this guesser has to wait, and from the 61st
+   * attempt at the account in a minute on, right ones included. Known browsers and sessions have counts of their own, which others cannot
+   * use up.
    */
   attempt(email: string, guesser: Guesser, hasAccount: boolean): Promise<Attempt>;
   /**
@@ -71,6 +81,8 @@ export interface Throttle {
    * failure in a minute on of a network's unknown browsers, of a known browser, or of a session.
    */
   enter(method: "provider" | "passkey", guesser: Guesser): Promise<Pick<Attempt, "succeeded">>;
+  /** Counts a sign-in of an account that was right. Throws `rate_limited` from the 61st in a minute on. */
+  enterSignIn(method: "provider" | "passkey", accountId: string): Promise<void>;
   /**
    * Counts a request for a new password. Throws `rate_limited` from the 21st in a minute of a network, or a known browser, on, and from an
    * address's fourth in an hour on, with an account or without.
@@ -104,6 +116,11 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     const { count, changedAtMs } = await store.update(subject, (state) => addInWindow(state, { nowMs, by, windowMs }));
     return { count, leftMs: changedAtMs + windowMs - nowMs };
   };
+  /** Throws `rate_limited` for a window that this process knows to be full. */
+  const requireRoom = (subject: string): void => {
+    const waitMs = (full.get(subject) ?? 0) - clock.now();
+    if (waitMs > 0) throw tooMany(waitMs);
+  };
   /**
    * Counts an attempt in a window and returns the count. Throws `rate_limited` beyond `most`; the first time after a
    * database write, then from memory.
@@ -113,9 +130,8 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     most: number,
     windowMs = WINDOW_MS,
   ): Promise<{ count: number; leftMs: number }> => {
+    requireRoom(subject);
     const nowMs = clock.now();
-    const fullUntilMs = full.get(subject) ?? 0;
-    if (nowMs < fullUntilMs) throw tooMany(fullUntilMs - nowMs);
     const counted = await countInWindow(subject, 1, windowMs);
     if (counted.count <= most) return counted;
     full.set(subject, nowMs + counted.leftMs);
@@ -160,6 +176,17 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     };
   };
 
+  const attemptKnown = async (email: string, { kind, hash: known }: Known): Promise<Attempt> => {
+    const own = `${subjectOf(email)}/${kind}:${known}`;
+    await countAt(own, FIRST_WAIT.known);
+    return {
+      counts: true,
+      refusal: undefined,
+      succeeded: () => store.remove(own),
+      withdraw: async () => void (await store.update(own, (state) => takeBack(state, clock.now()))),
+    };
+  };
+
   return {
     async enterSignUp(from) {
       await enterWindow(`sign-up:${from}`, NETWORK_SIGN_UPS);
@@ -173,16 +200,24 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
       await enterWindow(subject, NETWORK_FAILURES);
       return { succeeded: () => leaveWindow(subject) };
     },
+    async enterSignIn(method, accountId) {
+      await enterWindow(`${method}-of:${accountId}`, ACCOUNT_ATTEMPTS);
+    },
     async attempt(email, guesser, hasAccount) {
-      if (guesser.kind === "unknown") return attemptUnknown(email, guesser.network, hasAccount);
-      const own = `${subjectOf(email)}/${guesser.kind}:${guesser.hash}`;
-      await countAt(own, FIRST_WAIT.known);
-      return {
-        counts: true,
-        refusal: undefined,
-        succeeded: () => store.remove(own),
-        withdraw: async () => void (await store.update(own, (state) => takeBack(state, clock.now()))),
-      };
+      const isUnknown = guesser.kind === "unknown";
+      const all = `${isUnknown ? "attempts" : "known-attempts"}:${subjectOf(email)}`;
+      requireRoom(all);
+      const attempt = await (isUnknown
+        ? attemptUnknown(email, guesser.network, hasAccount)
+        : attemptKnown(email, guesser));
+      try {
+        // After the counts of failures, so that strangers who have to wait do not use it up.
+        await enterWindow(all, ACCOUNT_ATTEMPTS);
+      } catch (refusal) {
+        await attempt.withdraw();
+        throw refusal;
+      }
+      return attempt;
     },
     forget: (email) => store.remove(subjectOf(email)),
   };

@@ -49,6 +49,19 @@ describe("a password's hash", () => {
     await Promise.all(flood);
   });
 
+  it("is computed for known browsers and sessions of accounts in turn, so that one account neither delays nor refuses those of others", async () => {
+    const passwords = createPasswordHasher(CHEAP);
+    const encoded = await passwords.hash(PASSWORD);
+    const order: string[] = [];
+    const check = (known: string) => passwords.verify(PASSWORD, encoded, { known }).then(() => order.push(known));
+    const flood = Array.from({ length: 100 }, () => check("acct_eve").catch(() => "refused"));
+    await check("acct_ada");
+    expect(order.indexOf("acct_ada")).toBeLessThan(5);
+    const refused = (await Promise.all(flood)).filter((outcome) => outcome === "refused");
+    // Two are computed at once, and eight wait.
+    expect(refused).toHaveLength(90);
+  });
+
   it("is computed for each request that arrives while fewer than 128 networks wait", async () => {
     const passwords = createPasswordHasher(CHEAP);
     const hash = (index: number) => passwords.hash(PASSWORD, { network: networkNumber(index) });

@@ -169,7 +169,11 @@ describe("an invitation", () => {
     const fresh = setUpAccess({ isExposed: true, passwords: access.passwords });
     const { token: setupToken } = await prepareSetup(fresh);
     await signUp(fresh, { ...application("ada"), setupToken }, HERE);
-    expect(hash.mock.calls.map(([, lane]) => lane)).toEqual(["known", HERE, "known"]);
+    expect(hash.mock.calls.map(([, lane]) => lane)).toEqual([
+      { known: "bob@example.com" },
+      HERE,
+      { known: "ada@example.com" },
+    ]);
   });
 
   it("makes one account, with its role, when used at the same time", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createThrottle, type Throttle } from "../../src/access/throttle.ts";
+import { createThrottle, type Guesser, type Throttle } from "../../src/access/throttle.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { openMemoryStores } from "../support/memory-database.ts";
 
@@ -31,6 +31,39 @@ const KINDS: readonly [name: string, most: number, enter: (throttle: Throttle) =
     (throttle) => throttle.attempt(`${(made += 1)}@example.com`, { kind: "unknown", network: NETWORK }, false),
   ],
 ];
+
+describe("an account with too many", () => {
+  const EMAIL = "ada@example.com";
+  const known = { kind: "browser", hash: "one" } as const;
+
+  it("right passwords waits for the next minute, its known browsers and sessions for themselves", async () => {
+    const { clock, throttle, writes } = setUp();
+    clock.advance(MINUTE_MS - (clock.now() % MINUTE_MS));
+    const signIn = async (guesser: Guesser) => (await throttle.attempt(EMAIL, guesser, true)).succeeded();
+    const unknown = { kind: "unknown", network: NETWORK } as const;
+    for (let count = 0; count < 60; count += 1) await signIn(count % 2 === 0 ? known : { ...known, kind: "session" });
+    const refusal = { code: "rate_limited", retryAfterMs: MINUTE_MS };
+    await expect(signIn(known)).rejects.toMatchObject(refusal);
+    const before = writes();
+    for (let count = 0; count < 5; count += 1) await expect(signIn(known)).rejects.toMatchObject(refusal);
+    expect(writes()).toBe(before);
+    for (let count = 0; count < 60; count += 1) await signIn(unknown);
+    await expect(signIn(unknown)).rejects.toMatchObject(refusal);
+    clock.advance(MINUTE_MS);
+    await signIn(known);
+    await signIn(unknown);
+  });
+
+  it("attempts is not throttled for those that were refused for that", async () => {
+    const { clock, throttle } = setUp();
+    for (let count = 0; count < 60; count += 1) await (await throttle.attempt(EMAIL, known, true)).succeeded();
+    for (let count = 0; count < 20; count += 1)
+      await expect(throttle.attempt(EMAIL, known, true)).rejects.toMatchObject({ code: "rate_limited" });
+    clock.advance(MINUTE_MS);
+    for (let count = 0; count < 9; count += 1) await throttle.attempt(EMAIL, known, true);
+    await (await throttle.attempt(EMAIL, known, true)).succeeded();
+  });
+});
 
 describe("a network with too many", () => {
   it.each(KINDS)("%s is refused without the database until the minute is over", async (_, most, enter) => {

@@ -27,7 +27,8 @@ export interface Arrival {
 
 /**
  * Starts a session for a person whom the provider has signed in. The account is found by issuer and subject; only a first sign-in looks
- * at the address, which has to be verified, and invited or of a configured domain. Throws an `OidcRefusal`, and records it.
+ * at the address, which has to be verified, and invited or of a configured domain. Throws an `OidcRefusal`, and records it;
+ * `rate_limited` for too many sign-ins of the account.
  */
 export async function signInPerson(context: AccessContext, arrival: Arrival): Promise<StartedSession> {
   const { person, rules, origin } = arrival;
@@ -38,6 +39,7 @@ export async function signInPerson(context: AccessContext, arrival: Arrival): Pr
   const invitation = isNew ? await findInvitationOf(context, email) : undefined;
   const role = await roleFor(context, arrival, { account, invitation });
   account ??= await welcome(context, arrival, { email, role, invitation });
+  await context.throttle.enterSignIn("provider", account.id);
   if (rules.roles.size > 0) account = await setRole(context, account, role);
   const started = await startSession(context, account, {
     ...origin,

@@ -179,6 +179,32 @@ describe("passkeys", () => {
     expect((await elsewhere.factor.signInByPasskey({ responseJson: used })).session?.account?.email).toBe(ADA.email);
     expect((await errorOf(elsewhere.factor.signInByPasskey({ responseJson: used }))).code).toBe(Code.Unauthenticated);
   });
+
+  it("sign an account in 60 times a minute, and others meanwhile", async () => {
+    const { site, host, ada, device } = await atLocalhost();
+    const { optionsJson } = await ada.factor.beginPasskey({});
+    await ada.factor.addPasskey({
+      name: "Phone",
+      responseJson: device.attest(optionsJson, { listAt: "http://127.0.0.1:1" }),
+    });
+    const elsewhere = site.browser({ host });
+    const signIn = async () => {
+      const asked = await elsewhere.factor.getPasskeyOptions({});
+      return elsewhere.factor.signInByPasskey({ responseJson: device.use(asked.optionsJson, { userHandle: null }) });
+    };
+    await elsewhere.session.signIn(ADA);
+    await elsewhere.session.signOut({});
+    for (let count = 0; count < 60; count += 1) {
+      await signIn();
+      await elsewhere.session.signOut({});
+    }
+    const sessions = site.access.stores.rows("sessions").length;
+    for (let count = 0; count < 21; count += 1) expect((await errorOf(signIn())).code).toBe(Code.ResourceExhausted);
+    expect(site.access.stores.rows("sessions")).toHaveLength(sessions);
+    await site.browser({ host }).session.signIn(ADA);
+    site.access.clock.advance(60_000);
+    await signIn();
+  });
 });
 
 /** A person whose browser is at localhost, where passkeys are valid, with a device. */

@@ -430,7 +430,7 @@ describe("an existing account with the same address", () => {
 
   /** Makes an account with a password, as before the provider was configured. */
   async function withPassword(email: string): Promise<string> {
-    const passwordHash = await open.access.passwords.hash(PASSWORD, "known");
+    const passwordHash = await open.access.passwords.hash(PASSWORD, { known: "acct_ada" });
     const account = { ...(await open.access.store.list())[0]!, id: "acct_eve", email, passwordHash };
     await open.access.store.insert({ ...account, role: "developer", name: "Eve" });
     return account.id;
