@@ -42,13 +42,21 @@ export interface DraftTest {
 
 const LIST_LIMIT_MS = 10_000;
 
+interface DraftTestOptions {
+  readonly clock: Clock;
+  readonly ending: AbortSignal;
+  /** Called with the origin of the provider's address before anything is sent there. */
+  readonly begin: (address: string) => Promise<void>;
+}
+
 /** Asks a provider for its models, and for one token. Throws `invalid_request` for a draft that is not valid. */
 export async function testDraft(
   source: ConfigSource,
   draft: ProviderDraft,
-  { clock, ending }: { readonly clock: Clock; readonly ending: AbortSignal },
+  { clock, ending, begin }: DraftTestOptions,
 ): Promise<DraftTest> {
   const { config, provider, modelId } = configure(source, draft);
+  await begin(new URL(provider.baseUrl).origin);
   const failed = (reason: unknown): DraftFailure => {
     const failure = Failure.from(reason);
     if (ending.aborted) throw failure;

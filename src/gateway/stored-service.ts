@@ -18,7 +18,7 @@ const APPLIED_EVERY_MS = 20;
 
 /** The stored configuration for the dashboard's service. */
 export function configurationPortsOf(ports: StoredPorts & { readonly clock: Clock }): ConfigurationPorts {
-  const { store, cipher, inForce, source, clock } = ports;
+  const { store, cipher, inForce, source, clock, log } = ports;
   const waitFor = async (result: ChangeResult): Promise<boolean> => {
     const { version } = result;
     if (version === undefined) return false;
@@ -73,7 +73,18 @@ export function configurationPortsOf(ports: StoredPorts & { readonly clock: Cloc
       credentialName: preset.credential ?? "",
       isLocal: preset.isLocal === true,
     })),
-    test: (draft, ending) => testDraft(source(), draft, { clock, ending }),
+    test: ({ actor, ...draft }, ending) =>
+      testDraft(source(), draft, {
+        clock,
+        ending,
+        begin: (address) =>
+          log.record({
+            action: "provider_tested",
+            ...actor,
+            object: { kind: "provider", id: draft.name },
+            details: { address },
+          }),
+      }),
   };
 }
 

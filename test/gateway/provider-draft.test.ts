@@ -24,7 +24,10 @@ it("a test of a provider ends its completion when the caller has gone", async ()
     apiKeys: ["a-long-enough-credential"],
     upstreamModel: "one",
   };
-  const test = testDraft(source, draft, { clock: systemClock, ending: ending.signal });
+  const begun: string[] = [];
+  const begin = async (address: string) => void begun.push(address);
+  const test = testDraft(source, draft, { clock: systemClock, ending: ending.signal, begin });
   await expect(test).rejects.toMatchObject({ code: "cancelled" });
   await completion.promise;
+  expect(begun).toEqual([new URL(url).origin]);
 });

@@ -123,8 +123,11 @@ export function createAlertService(ports: AlertServicePorts): ServiceImpl<typeof
       return {};
     },
 
-    async testChannel({ id }) {
-      const { problem } = await ports.test(await findChannel(store, id));
+    async testChannel({ id }, context) {
+      const channel = await findChannel(store, id);
+      const object = { kind: "alert_channel", id } as const;
+      await ports.log.record({ action: "alert_channel_tested", ...actorOf(context), object });
+      const { problem } = await ports.test(channel);
       return { problem };
     },
 

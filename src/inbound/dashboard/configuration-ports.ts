@@ -104,6 +104,7 @@ export interface ConfigurationPorts {
       readonly entry: string | undefined;
       readonly apiKeys: readonly string[];
       readonly upstreamModel: string;
+      readonly actor: Actor;
     },
     ending: AbortSignal,
   ): Promise<{

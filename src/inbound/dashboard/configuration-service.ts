@@ -113,7 +113,10 @@ export function createConfigurationService(
       isTesting = true;
       try {
         const { signal } = callOf(context).open;
-        const { models, listFailure, completion } = await ports.test({ name, entry, apiKeys, upstreamModel }, signal);
+        const { models, listFailure, completion } = await ports.test(
+          { name, entry, apiKeys, upstreamModel, actor: actorOf(context) },
+          signal,
+        );
         return {
           models: (models ?? []).slice(0, MAX_OFFERED).map(toOfferedMessage),
           ...(listFailure !== undefined && { listFailure: toFailureMessage(listFailure) }),

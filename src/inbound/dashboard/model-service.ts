@@ -10,6 +10,7 @@ import {
   type TestFailureSchema,
   type UpstreamSchema,
 } from "../../../gen/parley/console/v1/model_pb.js";
+import type { AccessContext } from "../../access/context.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
@@ -21,7 +22,7 @@ import type { TargetHistoryStore } from "../../ledger/target-history.ts";
 import { addFields } from "../attribution.ts";
 import { newCompletionId } from "../calls.ts";
 import { unknownFields } from "../unknown-fields.ts";
-import { accountsInView, callOf, signedInOf } from "./call.ts";
+import { accountsInView, actorOf, callOf, signedInOf } from "./call.ts";
 import { answersInTurn } from "./large-answers.ts";
 import { listTargetHistory } from "./target-history.ts";
 import { findPrincipal } from "./key-principal.ts";
@@ -35,6 +36,7 @@ import type {
 
 /** Ports of the model service. */
 export interface ModelServicePorts {
+  readonly access: Pick<AccessContext, "log">;
   /** Current models and routes, in the order of the registry. */
   readonly models: () => readonly (Model | Route)[];
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
@@ -54,6 +56,7 @@ export interface ModelServicePorts {
 
 /** Models for all accounts, and upstream health for administrators. */
 export function createModelService({
+  access,
   models,
   health,
   openingOf,
@@ -116,7 +119,7 @@ export function createModelService({
       return { plan: await explain(completion, call, stream ? "stream" : "whole") };
     },
 
-    async testModel({ modelId }) {
+    async testModel({ modelId }, context) {
       const model = models().find(({ id }) => id === modelId);
       if (model === undefined) throw invalidField("model_id", "is no model of this gateway");
       if (isRoute(model)) throw invalidField("model_id", "is a model with targets; test one of these");
@@ -125,6 +128,7 @@ export function createModelService({
       if (isTesting) throw new Failure("rate_limited", "Another test is running. Try again when it has ended.");
       isTesting = true;
       try {
+        await access.log.record({ action: "model_tested", ...actorOf(context), details: { model: modelId } });
         return { durationMs: await testModel(model) };
       } catch (reason) {
         return { failure: toTestFailure(Failure.from(reason), model) };

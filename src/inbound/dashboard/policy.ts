@@ -242,7 +242,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     listUpstreams: reading("configuration.read"),
     listTargetHistory: reading("configuration.read"),
     explainRoute: { who: "models.test", ...PROMPT },
-    testModel: reading("models.test"),
+    // Asks a provider, and has an entry in the audit log.
+    testModel: { who: "models.test", changes: true },
   }),
   ...entries(PlaygroundService.method, {
     // Programs send completions with a key of their own.

@@ -288,6 +288,9 @@ describe("a test of a model", () => {
       advice: "Check api_keys.",
     });
     expect((await ada.model.testModel({ modelId: "words" })).failure).toMatchObject({ advice: "" });
+    const logged = tested.access.logged.filter(({ action }) => action === "model_tested");
+    expect(logged).toHaveLength(3);
+    expect(logged[0]).toMatchObject({ actor: { id: ada.id }, details: '{"model":"words"}' });
     tested.close();
   });
 
