@@ -192,9 +192,13 @@ export interface KeyStore {
    */
   replace(id: string, rotate: (old: KeyRecord) => Replacement): Promise<boolean>;
   /**
-   * Gives a key and all keys of its family to another account. False when the key is not of the account `from`.
+   * Gives a key and all keys of its family to another account. False when the key is not of the account `from`, and when an administrator
+   * has limited it although `limitedByAdministrator` is false.
    */
-  transfer(id: string, accounts: { readonly from: string; readonly to: string }): Promise<boolean>;
+  transfer(
+    id: string,
+    accounts: { readonly from: string; readonly to: string; readonly limitedByAdministrator?: false | undefined },
+  ): Promise<boolean>;
   /** The keys that rotations replaced on the way to this one, and that are neither expired nor revoked; the latest first. */
   workingPredecessors(key: Pick<KeyRecord, "id" | "keyFamilyId">, nowMs: number): Promise<readonly string[]>;
   /** Revokes keys atomically. Answers which of them were not revoked before. */

@@ -19,13 +19,18 @@ export async function transferKey(
   const state = keyState(key, clock.now());
   if (state !== "active") throw invalidField("id", `${id} is ${state}`);
   await requireReceiver({ store: accounts }, { from, to });
-  if (by === "developer" && key.limitedByAdministrator)
-    throw new Failure(
-      "permission_denied",
-      "This key is locked by an administrator: only administrators can transfer it.",
-    );
+  if (by === "developer" && key.limitedByAdministrator) throw isLocked();
   await requireRoom({ store, clock }, to);
-  if (!(await store.transfer(id, { from, to }))) throw unknownId("key", id);
+  // Checked by the store again, so that it holds against a simultaneous change by an administrator.
+  const limitedByAdministrator = by === "developer" ? false : undefined;
+  if (await store.transfer(id, { from, to, limitedByAdministrator })) return;
+  const { accountId, limitedByAdministrator: isLimited } = (await store.find(id)) ?? {};
+  throw accountId === from && isLimited === true ? isLocked() : unknownId("key", id);
+}
+
+function isLocked(): Failure {
+  const why = "This key is locked by an administrator: only administrators can transfer it.";
+  return new Failure("permission_denied", why);
 }
 
 /** Throws `invalid_request` for an account that cannot become the owner of keys. */

@@ -133,10 +133,10 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       });
     },
 
-    transfer(id, { from, to }) {
+    transfer(id, { from, to, limitedByAdministrator: expected }) {
       return changes.during(database, async (transaction) => {
         const key = await findInFamily(transaction, id);
-        if (key?.account_id !== from) return [];
+        if (key?.account_id !== from || (expected === false && key.limited_by_administrator === 1)) return [];
         const moved = await transaction
           .updateTable("api_keys")
           .set({ account_id: to })

@@ -91,11 +91,14 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       const first = await createKey(context, { name: "a" });
       const second = await rotateKey(context, first.record.id, { grace: "7d" });
       const other = await createKey(context, { name: "b" });
+      await keys.update(second.record.id, { limitedByAdministrator: true }, { nowMs: 0 });
       const heard: (string | undefined)[] = [];
       onTestFinished(keyChanges.subscribe((hash) => void heard.push(hash)));
       const to = "acct_team";
       expect(await keys.transfer(second.record.id, { from: to, to: DEFAULT_ACCOUNT_ID })).toBe(false);
       expect(await keys.transfer("key_none", { from: DEFAULT_ACCOUNT_ID, to })).toBe(false);
+      const unlimited = { from: DEFAULT_ACCOUNT_ID, to, limitedByAdministrator: false } as const;
+      expect(await keys.transfer(second.record.id, unlimited)).toBe(false);
       expect(await keys.transfer(second.record.id, { from: DEFAULT_ACCOUNT_ID, to })).toBe(true);
       expect((await keys.list([to])).map(({ id }) => id).toSorted()).toEqual(
         [first.record.id, second.record.id].toSorted(),
