@@ -66,6 +66,8 @@ export interface UsageQuery extends UsageFilter {
   readonly offsets?: ZoneOffsets | undefined;
   /** Number of groups with their own rows, by largest cost; all others share one row. Undefined: all groups. */
   readonly maxGroups?: number | undefined;
+  /** Accounts whose keys are named: a key may have another owner since. Undefined: all. */
+  readonly keyOwners?: readonly string[] | undefined;
 }
 
 /** Sums of requests. */

@@ -173,8 +173,9 @@ async function readKeyNotices(
 ): Promise<MessageInitShape<typeof KeyNoticeSchema>[]> {
   const query = { accountId, nowMs, limit: MAX_KEYS };
   const day = wholeSteps({ sinceMs: nowMs - DAY_MS, untilMs: nowMs + 1 });
+  const keyOwners = accountId === undefined ? undefined : [accountId];
   const refusedFor = (outcome: string) =>
-    usage.summarize({ ...day, accountId, outcome, by: "key", step: "all", maxGroups: MAX_KEYS });
+    usage.summarize({ ...day, accountId, outcome, by: "key", step: "all", maxGroups: MAX_KEYS, keyOwners });
   const [expiring, spent, ...refused] = await Promise.all([
     keyNotices.expiring({ ...query, untilMs: nowMs + EXPIRY_MS }),
     keyNotices.nearBudget({ ...query, month: monthOf(nowMs), share: BUDGET_SHARE }),

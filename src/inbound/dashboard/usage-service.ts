@@ -10,6 +10,7 @@ import {
   UsageGrouping,
   type UsageService,
 } from "../../../gen/parley/console/v1/usage_pb.js";
+import { accountsWith } from "../../access/permissions.ts";
 import type { SignedIn } from "../../access/sessions.ts";
 import { type Clock, monthOf } from "../../core/clock.ts";
 import { invalidField } from "../../core/failure.ts";
@@ -78,10 +79,12 @@ export function createUsageService({ usage, ledger, clock }: UsageServicePorts):
     async summarize({ filter: asked, by: grouping, step: steps, maxGroups, timeZone }, context) {
       const by = GROUPS[grouping];
       if (by === undefined) throw invalidField("by", "is not one of UsageGrouping");
-      const filter = readFilter(asked, signedInOf(context), clock.now());
+      const signedIn = signedInOf(context);
+      const filter = readFilter(asked, signedIn, clock.now());
       const step = readStep(steps, filter);
       const offsets = readZone(timeZone, filter);
-      const query = { ...filter, by, step, offsets, maxGroups: readGroupCount(maxGroups, step) };
+      const keyOwners = accountsWith(signedIn, "usage.read");
+      const query = { ...filter, by, step, offsets, maxGroups: readGroupCount(maxGroups, step), keyOwners };
       return toSummaryMessage(await usage.summarize(query), filter);
     },
 

@@ -95,7 +95,7 @@ async function summarizeEntries(database: Database, query: UsageQuery): Promise<
 
 /** Rows by step, then in the order of the groups. */
 async function toRows(database: Database, query: UsageQuery, { shown, sums }: Report): Promise<UsageRow[]> {
-  const names = await findNames(database, query.by, shown);
+  const names = await findNames(database, query, shown);
   const places = new Map(shown.map((group, place) => [group, place]));
   const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
   return sums
@@ -235,18 +235,20 @@ function toUsageSums(row: Sums): UsageSums {
   };
 }
 
-/** Names of keys and accounts by ID; omits those that no longer exist. */
+/** Names of keys and accounts by ID; omits those that no longer exist, and keys of other owners. */
 async function findNames(
   { query }: Database,
-  by: UsageQuery["by"],
+  { by, keyOwners }: Pick<UsageQuery, "by" | "keyOwners">,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   if (by !== "key" && by !== "account" && by !== "team") return names;
   for (const chunk of chunksOf(ids)) {
+    const keys = query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk);
+    const ofOwners = keyOwners === undefined ? keys : keys.where("account_id", "in", keyOwners);
     const found =
       by === "key"
-        ? query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk)
+        ? ofOwners
         : query
             .selectFrom("accounts")
             .select(["id", sql<string>`coalesce(email, name)`.as("name")])

@@ -1,7 +1,9 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountKind, AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { RequestOrder } from "../../../gen/parley/console/v1/request_pb.js";
+import { UsageGrouping } from "../../../gen/parley/console/v1/usage_pb.js";
 import { TeamRole } from "../../../gen/parley/console/v1/team_role_pb.js";
 import { hashApiKey } from "../../../src/access/api-key.ts";
 import type { Role } from "../../../src/access/account-store.ts";
@@ -186,23 +188,27 @@ describe("a key that is transferred", () => {
     const id = key!.id;
     const past = entry({ accountId: "acct_bob", keyId: id });
     await store.ledger.insert([past]);
-    const namesFor = async ({ request }: Browser): Promise<unknown[]> => {
+    await store.ledger.flush();
+    const sinceNoon = { since: timestampFromMs(past.startedAtMs), until: timestampFromMs(past.endedAtMs + 1) };
+    const namesFor = async ({ request, usage }: Browser): Promise<unknown[]> => {
       const filter = { accountId: "acct_bob" };
       const lists = [await request.list({ filter }), await request.list({ filter, order: RequestOrder.COST })];
       const [listed, sorted] = lists.map(({ requests }) => requests[0]?.keyName);
       const exported: Buffer[] = [];
       for await (const { data } of request.export({ filter })) exported.push(Buffer.from(data));
       const { key_name: written } = JSON.parse(Buffer.concat(exported).toString()) as { readonly key_name: unknown };
-      return [listed, sorted, (await request.get({ id: past.completionId })).request?.keyName, written];
+      const sums = await usage.summarize({ filter: { ...filter, ...sinceNoon }, by: UsageGrouping.KEY });
+      const summed = sums.rows.find(({ group }) => group === id)?.name;
+      return [listed, sorted, (await request.get({ id: past.completionId })).request?.keyName, summed, written];
     };
-    expect(await namesFor(bob)).toEqual(["mine", "mine", "mine", "mine"]);
+    expect(await namesFor(bob)).toEqual(["mine", "mine", "mine", "mine", "mine"]);
     await ada.key.transfer({ id, accountId: team });
     // Of one of his teams; a file has those of its own account only.
-    expect(await namesFor(bob)).toEqual(["mine", "mine", "mine", null]);
+    expect(await namesFor(bob)).toEqual(["mine", "mine", "mine", "mine", null]);
     await ada.team.removeMember({ teamId: team, accountId: "acct_bob" });
     await ada.key.update({ id, name: "of the others" });
-    expect(await namesFor(bob)).toEqual(["", "", "", null]);
-    expect(await namesFor(ada)).toEqual(Array.from({ length: 4 }, () => "of the others"));
+    expect(await namesFor(bob)).toEqual(["", "", "", "", null]);
+    expect(await namesFor(ada)).toEqual(Array.from({ length: 5 }, () => "of the others"));
   });
 
   it("is one that works, and not locked by an administrator; its new owner is in use", async () => {
