@@ -31,6 +31,16 @@ describe("the uses of a provider's tools that a body allows", () => {
       { webSearches: Infinity },
     ],
     [
+      "anthropic: searches with the bound 0, which a server may read as none",
+      ofAnthropic({ tools: [{ type: "web_search_20250305", max_uses: 0 }] }),
+      { webSearches: Infinity },
+    ],
+    [
+      "responses: searches with the bound 0",
+      ofResponses({ tools: [{ type: "web_search" }], max_tool_calls: 0 }),
+      { webSearches: Infinity },
+    ],
+    [
       "anthropic: tools without a fee",
       ofAnthropic({ tools: [{ type: "web_fetch_20250910" }, { type: "bash_20250124" }, { type: "memory_20250818" }] }),
       undefined,

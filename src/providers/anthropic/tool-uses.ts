@@ -31,7 +31,8 @@ export function toolUsesOf(
     const { type, max_uses: most } = object(tool);
     const name = string(type);
     if (name === "" || FREE.some((beginning) => name.startsWith(beginning))) continue;
-    if (name.startsWith("web_search_")) uses.add("webSearches", count(most) ?? Infinity);
+    // 0 is no bound: a server may read it as none was set.
+    if (name.startsWith("web_search_")) uses.add("webSearches", count(most) || Infinity);
     else uses.addUnknown(name);
   }
   return uses.build();

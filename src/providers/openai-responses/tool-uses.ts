@@ -48,7 +48,8 @@ export function toolUsesOf(
   { tools, input, prompt, max_tool_calls: given }: ToolFields,
   { pricesPictures = true }: { readonly pricesPictures?: boolean } = {},
 ): ToolUses | undefined {
-  const most = count(given) ?? Infinity;
+  // 0 is no bound: a server may read it as none was set.
+  const most = count(given) || Infinity;
   const uses = new ToolUsesBuilder();
   const units = new Set<FeeUnit>();
   for (const tool of toolsWithin({ tools, items: input })) {
