@@ -144,6 +144,16 @@ export function makes(
   return model.upstream.outputModalities.has(modality);
 }
 
+/** Models that a refusal names: there may be thousands, and it is sent, logged and stored. */
+const MAX_ADVISED = 5;
+
+/** Names some of the models that could serve a refused request, as the end of a sentence; empty without any. */
+export function adviseModels(ids: readonly string[]): string {
+  if (ids.length === 0) return "";
+  const others = ids.length - MAX_ADVISED;
+  return ` (these do: ${ids.slice(0, MAX_ADVISED).join(", ")}${others > 0 ? ` and ${others} more` : ""})`;
+}
+
 /** The failure of a request whose `field` names a model that does not exist. `visible`: the models that the key may use. */
 export function modelNotFound(
   id: string,

@@ -6,7 +6,7 @@ import { boundFees, unboundedFees } from "./fees.ts";
 import { Failure, type FieldViolation, invalidField } from "./failure.ts";
 import type { Ledger, Recorder } from "./ledger.ts";
 import type { Limiter } from "./limiter.ts";
-import { type ListedModel, type Model, modelNotFound } from "./model.ts";
+import { adviseModels, type ListedModel, type Model, modelNotFound } from "./model.ts";
 import { mayUse, type Needs, type Principal } from "./principal.ts";
 import type { SentSize } from "./provider.ts";
 import type { Route } from "./route.ts";
@@ -64,8 +64,7 @@ export function wrongModel(
   { makes, isAble }: { readonly makes: string; readonly isAble: (model: ListedModel) => boolean },
 ): Failure {
   const able = router.list().flatMap((one) => (isAble(one) && mayUse(principal, one.id) ? [one.id] : []));
-  const advice = able.length === 0 ? "" : ` (these do: ${able.join(", ")})`;
-  return invalidField(field, `must be another model: ${model.id} does not make ${makes}${advice}`);
+  return invalidField(field, `must be another model: ${model.id} does not make ${makes}${adviseModels(able)}`);
 }
 
 /** Throws `invalid_request` for a strict request with fields that the contract does not have. */

@@ -16,7 +16,7 @@ import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
 import { labelViolations } from "./labels.ts";
-import { makes } from "./model.ts";
+import { adviseModels, makes } from "./model.ts";
 import type { UpstreamModel } from "./provider.ts";
 
 /** Limit of messages per request. */
@@ -408,11 +408,8 @@ function checkModalities(
   }
   if (!wanted.has(Modality.TEXT)) wrong.add("modalities", "must include text");
   if (wanted.has(Modality.IMAGE) && !makes(primary, Modality.IMAGE)) {
-    const able = imageMakers().join(", ");
-    wrong.add(
-      "modalities",
-      `must not include image: ${primary.id} does not make pictures${able === "" ? "" : ` (these do: ${able})`}`,
-    );
+    const advice = adviseModels(imageMakers());
+    wrong.add("modalities", `must not include image: ${primary.id} does not make pictures${advice}`);
   }
   if (wanted.has(Modality.AUDIO) && !makes(primary, Modality.AUDIO)) {
     wrong.add("modalities", `must not include audio: ${primary.id} does not make speech`);

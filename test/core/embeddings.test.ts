@@ -381,6 +381,17 @@ describe("an embedding request is refused", () => {
     await expect(core.create({}, { principal })).rejects.toMatchObject({ message: /\(these do: c\)/ });
   });
 
+  it("with the names of some models only where there are many", async () => {
+    const scripts = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`m${index}`, [counted]]));
+    const core = createCore({ scripts: { a: [counted], ...scripts } });
+    const [a, ...others] = core.world.models;
+    const text = { ...a!, upstream: { ...a!.upstream, outputModalities: new Set([Modality.TEXT]) } };
+    core.world.router.replace([text, ...others]);
+    await expect(core.create()).rejects.toMatchObject({
+      message: "model: must be another model: a does not make embeddings (these do: m0, m1, m2, m3, m4 and 35 more).",
+    });
+  });
+
   it("by a limit, with a record and without an entry", async () => {
     const refusal = new Failure("rate_limited", "Too many.", { retryAfterMs: 1_000 });
     const core = createCore({ scripts: { a: [counted] }, refusal });
