@@ -30,14 +30,25 @@ it("alerts of the installation and of another account open, however many other a
   const evaluate = (findings: readonly Finding[]): readonly Finding[] => {
     const lately = open.filter(({ rule, openedAtMs }) => rule !== "more_alerts" && nowMs - openedAtMs < 60 * MINUTE_MS);
     const openings = new Map(
-      [...Map.groupBy(lately, ({ accountId = "" }) => accountId)].map(([id, own]) => [id, { name: id, count: own.length }]),
+      [...Map.groupBy(lately, ({ accountId = "" }) => accountId)].map(([id, own]) => [
+        id,
+        { name: id, count: own.length },
+      ]),
     );
     const limited = limitOpenings(findings, { open, openings });
     const { opened } = compareFindings({ findings: limited, open, nowMs, isComplete: true });
     for (const finding of opened) {
       const none = { resolvedAtMs: undefined, acknowledgedAtMs: undefined, acknowledgedBy: undefined };
       const id = `${open.length}`;
-      open.push({ ...finding, ...none, id, openedAtMs: nowMs, seenAtMs: nowMs, mutedUntilMs: undefined, mutedBy: undefined });
+      open.push({
+        ...finding,
+        ...none,
+        id,
+        openedAtMs: nowMs,
+        seenAtMs: nowMs,
+        mutedUntilMs: undefined,
+        mutedBy: undefined,
+      });
     }
     return opened;
   };
