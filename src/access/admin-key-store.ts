@@ -28,8 +28,8 @@ interface FoundAdminKey extends CallerAccount {
 
 /** The store of administration keys. Every method answers, or rejects within a few seconds. */
 export interface AdminKeyStore {
-  /** False when its account has `most` keys that work at its creation. */
-  insertAdminKey(key: AdminKeyRecord, most: number): Promise<boolean>;
+  /** `full`: its account has `most` keys that work at its creation. `disabled`: it is disabled, also by a simultaneous change. */
+  insertAdminKey(key: AdminKeyRecord, most: number): Promise<"added" | "full" | "disabled">;
   /** Finds a key by its hash, also one that has expired or was revoked. Rejects at once while 2,000 look-ups wait. */
   findAdminKey(hash: string): Promise<FoundAdminKey | undefined>;
   /** The account of a key, also of one that has ended. */

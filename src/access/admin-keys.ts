@@ -41,7 +41,7 @@ export interface AdminKeyRequest {
 
 /**
  * Makes a key, whose secret is returned once. Throws `invalid_request` for an unknown permission, one that the maker does not have, and
- * beyond 50 working keys of the maker.
+ * beyond 50 working keys of the maker; `unauthenticated` when it was disabled meanwhile.
  */
 export async function createAdminKey(
   { store, clock, log }: AdminKeyContext,
@@ -61,7 +61,9 @@ export async function createAdminKey(
     revokedAtMs: undefined,
     lastUsedAtMs: undefined,
   };
-  if (!(await store.insertAdminKey(record, MAX_WORKING)))
+  const inserted = await store.insertAdminKey(record, MAX_WORKING);
+  if (inserted === "disabled") throw new Failure("unauthenticated", "This account is disabled.");
+  if (inserted === "full")
     throw new Failure(
       "invalid_request",
       `This account has ${MAX_WORKING} active administration keys. Revoke one that is no longer in use first.`,

@@ -580,8 +580,8 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     beforeEach(async () => void (await store.insert(account("ada", { role: "administrator" }))));
 
     it("are found with their account, listed, touched and revoked once", async () => {
-      expect(await store.insertAdminKey(key("one", { expiresAtMs: NOW_MS + 5 }), 9)).toBe(true);
-      expect(await store.insertAdminKey(key("two", { createdAtMs: NOW_MS + 1 }), 9)).toBe(true);
+      expect(await store.insertAdminKey(key("one", { expiresAtMs: NOW_MS + 5 }), 9)).toBe("added");
+      expect(await store.insertAdminKey(key("two", { createdAtMs: NOW_MS + 1 }), 9)).toBe("added");
       expect(await store.findAdminKey("hash of one")).toEqual({
         adminKey: key("one", { expiresAtMs: NOW_MS + 5 }),
         account: await store.find("ada"),
@@ -599,8 +599,8 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     it("are bounded for an account, without those that have ended, and are removed some time after their end", async () => {
       await store.insertAdminKey(key("expired", { expiresAtMs: NOW_MS - 1 }), 1);
       await store.insertAdminKey(key("revoked", { revokedAtMs: NOW_MS - 5 }), 1);
-      expect(await store.insertAdminKey(key("one"), 1)).toBe(true);
-      expect(await store.insertAdminKey(key("two"), 1)).toBe(false);
+      expect(await store.insertAdminKey(key("one"), 1)).toBe("added");
+      expect(await store.insertAdminKey(key("two"), 1)).toBe("full");
       expect(await store.pruneAdminKeys(NOW_MS - 1)).toBe(1);
       expect((await store.listAdminKeys(9)).map(({ id }) => id).toSorted()).toEqual(["expired", "one"]);
     });
@@ -611,6 +611,12 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       const done = await store.offboard("ada", { keysTo: undefined, atMs: NOW_MS, mostKeys: 9, expected });
       expect(done).toMatchObject({ adminKeyIds: ["one"] });
       expect((await store.listAdminKeys(9))[0]).toMatchObject({ revokedAtMs: NOW_MS });
+    });
+
+    it("are not made for an account that was disabled meanwhile", async () => {
+      await store.update("ada", { disabledAtMs: NOW_MS });
+      expect(await store.insertAdminKey(key("one"), 9)).toBe("disabled");
+      expect(await store.listAdminKeys(9)).toEqual([]);
     });
   });
 

@@ -17,9 +17,10 @@ export function createAdminKeys(database: Database): AdminKeyStore {
   return {
     insertAdminKey: (key, most) =>
       database.transaction(async (transaction) => {
-        // Simultaneous insertions for an account wait here.
-        const account = transaction.selectFrom("accounts").select("id").where("id", "=", key.accountId);
-        await lockRows(database, account).execute();
+        // Simultaneous insertions for an account, and changes of it, wait here.
+        const found = transaction.selectFrom("accounts").select("disabled_at_ms").where("id", "=", key.accountId);
+        const account = await lockRows(database, found).executeTakeFirstOrThrow();
+        if (account.disabled_at_ms !== null) return "disabled";
         const { count } = await transaction
           .selectFrom("administration_keys")
           .select(({ fn }) => fn.countAll<number>().as("count"))
@@ -27,9 +28,9 @@ export function createAdminKeys(database: Database): AdminKeyStore {
           .where("revoked_at_ms", "is", null)
           .where((each) => each.or([each("expires_at_ms", "is", null), each("expires_at_ms", ">", key.createdAtMs)]))
           .executeTakeFirstOrThrow();
-        if (count >= most) return false;
+        if (count >= most) return "full";
         await transaction.insertInto("administration_keys").values(toAdminKeyRow(key)).execute();
-        return true;
+        return "added";
       }),
 
     async findAdminKey(hash) {
