@@ -12,9 +12,9 @@ interface Source {
 }
 
 /**
- * Limits the time in an event loop turn for calls of strangers: of connections on which no call with a valid key has ended yet. Node reads
- * all connections in a turn, and each may have sent a hundred calls, so that those of some hundred connections took seconds, in
- * which nobody else was served. Beyond TURN_MS the others are read in later turns, and those that were read wait for one turn.
+ * Limits the time in an event loop turn for calls of strangers: connections on which no call with a valid key has ended yet. Node reads
+ * all connections in one turn, and each may have sent a hundred calls: with some hundred connections a turn took seconds. After
+ * TURN_MS no more connections of strangers are read in a turn. Those that were read are not read in the next turn.
  */
 export class StrangerTurns {
   readonly #strangers = new Set<Socket>();
