@@ -200,7 +200,7 @@ export class CompletionAccounting {
   #toLostEntry({ prompt, sent, hasBudget, costMicroUsd, reservation }: Reserved): NewLedgerEntry {
     const model = this.#candidates[0]!;
     const { totalMs: elapsedMs } = model.timeouts;
-    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, mayBillRest: false, unseen: undefined };
+    const attempt = { ...NOT_STOPPED, model, sent, elapsedMs };
     const request = this.#request;
     const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_RECEIVED, outcome: undefined });
     const { requestId, completionId, entrance, principal, attribution } = this.#call;
@@ -394,7 +394,7 @@ export class CompletionAccounting {
     const isMeasured = this.#finishReason !== FinishReason.CONTENT_FILTER && !this.#answer.hasSpeech;
     if (!hasBudget || isMeasured) return bookSeen(this.#answer, { prompt, hasBudget, sent, model, request });
     const elapsedMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
-    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs, mayBillRest: false, unseen: undefined };
+    const attempt = { ...NOT_STOPPED, model, sent, elapsedMs };
     return bookUncounted(attempt, { request, prompt, hasBudget, seen: this.#answer, outcome: undefined });
   }
 
@@ -459,8 +459,8 @@ const MAX_NOTING_MS = 500;
 /** The same under a budget: the hold of a process that is killed before its note is stored is released, and its money spent again. */
 const MAX_PAID_NOTING_MS = 3_000;
 
-/** Progress of an attempt that may be billed as a whole. */
-const NOT_STOPPED: UncountedAttempt["progress"] = { unsent: false };
+/** What is known of the end of an attempt that may be billed as a whole. */
+const NOT_STOPPED = { progress: { unsent: false }, mayBillRest: false, unseen: undefined } as const;
 
 /** Tokens and cost booked for one attempt. */
 interface Booking {
