@@ -1,12 +1,10 @@
 import type { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { OF_CLIENT, TlsAllowance } from "./tls-allowance.ts";
 
 /** Interval of the checks of all connections. */
 const LOOK_MS = 250;
-
-/** Longest interval for which a check grants an allowance. Otherwise an event loop that a flood delays would grant the flood more. */
-const MAX_EARNED_MS = 2 * LOOK_MS;
 
 /** `ms`: duration of a block. `everyMs`: interval in which the client may still open one connection, because others may share its address. */
 const BLOCK = { ms: 60_000, everyMs: 10_000 } as const;
@@ -35,14 +33,6 @@ const ORDINARY_KEYS: ReadonlySet<string | undefined> = new Set(
  */
 const UNFINISHED = { free: 4 * 1024, most: 64 * 1024, answer: 128 } as const;
 
-/**
- * Allowance of a connection for bytes that TLS adds to the client's data. `atOnce`: a burst. `small`: per byte of data, up to
- * `smallPerMs`: a record adds up to 29 bytes to at least nine bytes of an HTTP/2 frame, and the limit allows 5,800 such records a
- * second. `large`: per byte of further data: bodies have thousands of bytes per record. A KeyUpdate has 27 bytes without data, and
- * takes 30 µs.
- */
-const OVERHEAD = { atOnce: 64 * 1024, small: 4, smallPerMs: 128, large: 1 / 16 } as const;
-
 /** Why a connection is closed, and its client blocked. */
 export type TlsAbuse = "COSTLY_CERTIFICATES" | "UNFINISHED_HANDSHAKES" | "RECORDS_WITHOUT_DATA";
 
@@ -64,8 +54,8 @@ interface Connection {
   readonly client: string | undefined;
   /** Bytes of its unfinished handshake that were charged to its client. */
   charged: number;
-  /** The TLS socket, with the client's data, and its counts; undefined before the handshake is finished. */
-  open: { readonly socket: TLSSocket; encrypted: number; data: number; credit: number } | undefined;
+  /** The TLS socket, with the client's data, and its allowance; undefined before the handshake is finished. */
+  open: { readonly socket: TLSSocket; readonly allowance: TlsAllowance } | undefined;
 }
 
 interface Client {
@@ -124,7 +114,8 @@ export class TlsGuard {
     if (connection === undefined) return;
     const client = connection.client === undefined ? undefined : this.#clients.get(connection.client);
     if (client !== undefined) client.bytes = Math.max(0, client.bytes - connection.charged);
-    connection.open = { socket: tls, encrypted: socket.bytesRead, data: tls.bytesRead, credit: OVERHEAD.atOnce };
+    const allowance = new TlsAllowance(OF_CLIENT, { encrypted: socket.bytesRead, data: tls.bytesRead });
+    connection.open = { socket: tls, allowance };
     this.#open.set(tls, connection);
   }
 
@@ -148,7 +139,7 @@ export class TlsGuard {
   /** Checks all connections. */
   look(): void {
     const nowMs = this.#nowMs();
-    const elapsedMs = Math.min(nowMs - this.#lookedMs, MAX_EARNED_MS);
+    const elapsedMs = nowMs - this.#lookedMs;
     this.#lookedMs = nowMs;
     for (const connection of this.#connections.values()) {
       if (connection.open === undefined) this.#charge(connection);
@@ -218,14 +209,8 @@ function remember<T>(clients: Map<string, T>, name: string, value: T): void {
 
 /** Whether a connection exceeds the allowance for bytes without data since the last check. */
 function isFlood({ socket, open }: Connection, elapsedMs: number): boolean {
-  const { bytesRead: encrypted } = socket;
-  if (open === undefined || encrypted === open.encrypted) return false;
-  const { bytesRead } = open.socket;
-  const data = bytesRead - open.data;
-  const earned = Math.min(data * OVERHEAD.small, elapsedMs * OVERHEAD.smallPerMs) + data * OVERHEAD.large;
-  open.credit = Math.min(OVERHEAD.atOnce, open.credit + earned) - (encrypted - open.encrypted - data);
-  [open.encrypted, open.data] = [encrypted, bytesRead];
-  return open.credit < 0;
+  if (open === undefined) return false;
+  return open.allowance.isExceeded({ encrypted: socket.bytesRead, data: open.socket.bytesRead }, elapsedMs);
 }
 
 /** Whether the verification of these certificates may have taken milliseconds. */

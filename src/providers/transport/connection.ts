@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { type ResponseHeaders, ResponseParser, type ResponseSink } from "./response-parser.ts";
 import type { Dialer } from "./dialer.ts";
+import { TlsRecords } from "./tls-records.ts";
 
 /** A request ready to send. */
 export interface WireRequest<Head = string> {
@@ -102,6 +103,8 @@ export class Connection implements ResponseSink, Carrier {
   #hasBegun = false;
   #isPaused = false;
   #isClosed = false;
+  /** Undefined before the handshake is finished, and without TLS. */
+  #records: TlsRecords | undefined;
 
   constructor(dialer: Dialer, pool: string, owner: ConnectionOwner) {
     this.pool = pool;
@@ -160,6 +163,15 @@ export class Connection implements ResponseSink, Carrier {
       this.#break(connectionError("SILENCE", `no bytes received for ${this.#idleMs} ms`));
   }
 
+  /** Breaks if the server has sent more TLS records without data than a connection may have. `elapsedMs`: since the last call. */
+  breakIfFlooded(elapsedMs: number): void {
+    try {
+      this.#records?.check(elapsedMs);
+    } catch (error) {
+      this.#break(error as Error);
+    }
+  }
+
   /** Closes the connection, even with a request in flight. The listener is not called again. */
   destroy(): void {
     this.#listener = undefined;
@@ -185,6 +197,7 @@ export class Connection implements ResponseSink, Carrier {
   #begin(): void {
     clearTimeout(this.#connecting);
     this.#connecting = undefined;
+    this.#records = TlsRecords.of(this.#socket);
     this.#sendUnsent();
   }
 

@@ -44,6 +44,7 @@ export class Connections implements RequestSender<string> {
   readonly #pools = new Map<string, Pool>();
   readonly #waiting: ConnectionQueue<string>;
   #sweeping: NodeJS.Timeout | undefined;
+  #sweptAtMs = 0;
   #averageBeginMs = 0;
   readonly #allClosed = Promise.withResolvers<void>();
   #closing = false;
@@ -159,7 +160,10 @@ export class Connections implements RequestSender<string> {
 
   readonly #sweep = (): void => {
     const now = performance.now();
+    const elapsedMs = now - this.#sweptAtMs;
+    this.#sweptAtMs = now;
     for (const connection of this.#all) {
+      connection.breakIfFlooded(elapsedMs);
       if (!connection.isFree) connection.breakIfSilent(now);
       else if (connection.closeAtMs <= now) connection.destroy();
     }

@@ -6,6 +6,7 @@ import type { Dialer } from "./dialer.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { ResponseError } from "./response-error.ts";
 import { SMALL, SmallPieces, TINY } from "./small-pieces.ts";
+import { TlsRecords } from "./tls-records.ts";
 import { NO_HTTP2 } from "./transport-failure.ts";
 
 /** Receives the events of a connection. */
@@ -72,6 +73,8 @@ export class Http2Connection {
   /** Largest number of bytes that an honest server has sent. Bounds frames such as WINDOW_UPDATE and PING, which nothing else counts. */
   #mostBytes = FRAME_BYTES;
   #sweptAtMs = this.#openedAtMs;
+  /** Undefined before the handshake is finished. */
+  #records: TlsRecords | undefined;
 
   constructor(dialer: Dialer, pool: string, owner: Http2ConnectionOwner) {
     this.pool = pool;
@@ -115,15 +118,21 @@ export class Http2Connection {
       exchange.failIfSilent(nowMs);
       exchange.collect();
     }
+    const elapsedMs = nowMs - this.#sweptAtMs;
+    this.#sweptAtMs = nowMs;
+    try {
+      this.#records?.check(elapsedMs);
+    } catch (error) {
+      return this.#break(error as ResponseError);
+    }
     const heardBytes = this.#socket.bytesRead;
     if (heardBytes !== this.#heardBytes) {
       this.#heardBytes = heardBytes;
       this.#heardAtMs = nowMs;
       this.#pingedAtMs = undefined;
     }
-    this.#mostBytes += (FRAME_BYTES * (nowMs - this.#sweptAtMs)) / 1000;
+    this.#mostBytes += (FRAME_BYTES * elapsedMs) / 1000;
     this.#mostBytes = Math.min(this.#mostBytes, heardBytes + MAX_ALLOWANCE);
-    this.#sweptAtMs = nowMs;
     if (heardBytes > this.#mostBytes)
       return this.#break(new ResponseError("The frames of the connection are more than its answers account for."));
     if (this.#maxStreams === undefined || this.isFree) return;
@@ -168,6 +177,7 @@ export class Http2Connection {
   #begin(): void {
     if (this.#socket.alpnProtocol !== "h2")
       return this.#break(connectionError(NO_HTTP2, "the server does not offer HTTP/2"));
+    this.#records = TlsRecords.of(this.#socket);
     const session = connect(`https://${this.#socket.servername || "unnamed.invalid"}`, {
       createConnection: () => this.#socket,
       maxSessionMemory: MAX_SESSION_MEMORY_MB,
