@@ -152,11 +152,19 @@ export function tooManyParts(): Failure {
  */
 const MAX_ANSWER_VALUES = 200_000;
 
+/** Limit of the fields of an answer that the contract does not have, by `sizeOfKept`: they are kept, and written at the end of their part. */
+const MAX_FURTHER_CHARS = 1024 * 1024;
+
+/** Limit of the log probabilities that wait for their content: in a whole answer those of a choice come first. */
+const MAX_HELD_LOGPROBS = 200_000;
+
 /** Limits the parts of an answer: each holds some hundred bytes, and a message with more could not be sent back. */
 export class PartBudget {
   #taken = 0;
   #values = 0;
   #eventChars = 0;
+  #furtherChars = 0;
+  #heldLogprobs = 0;
 
   take(): void {
     if (++this.#taken > MAX_PARTS) throw tooManyParts();
@@ -173,6 +181,26 @@ export class PartBudget {
     return events.reduce((chars, { length }) => chars + length + EVENT_CHARS, this.#eventChars) <= MAX_EVENT_CHARS;
   }
 
+  /** Counts kept fields by `sizeOfKept`; a negative number for those that are dropped. Returns whether there is room; if not, counts nothing. */
+  takeFurther(chars: number): boolean {
+    if (chars > 0 && this.#furtherChars + chars > MAX_FURTHER_CHARS) return false;
+    this.#furtherChars += chars;
+    return true;
+  }
+
+  /** As `takeFurther`, for log probabilities that wait for their content. */
+  holdLogprobs(count: number): boolean {
+    if (count > 0 && this.#heldLogprobs + count > MAX_HELD_LOGPROBS) return false;
+    this.#heldLogprobs += count;
+    return true;
+  }
+
+  /** Counts keys and values that are kept until the end of their block. Throws `upstream_protocol` beyond MAX_ANSWER_VALUES. */
+  takeValues(values: number): void {
+    this.#values += values;
+    this.#requireRoom();
+  }
+
   /**
    * Counts the keys and values of JSON, which may come in pieces; punctuation in strings counts too. Throws `upstream_protocol`
    * beyond MAX_ANSWER_VALUES.
@@ -182,8 +210,12 @@ export class PartBudget {
       const char = json.charCodeAt(at);
       if (char === COMMA || char === COLON || char === BRACKET || char === BRACE) this.#values += 1;
     }
+    this.#requireRoom();
+  }
+
+  #requireRoom(): void {
     if (this.#values > MAX_ANSWER_VALUES)
-      throw new Failure("upstream_protocol", "The arguments in the provider's answer are too complex.");
+      throw new Failure("upstream_protocol", "The arguments or blocks in the provider's answer are too complex.");
   }
 }
 

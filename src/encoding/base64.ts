@@ -18,6 +18,11 @@ export class Base64 {
     return isCanonical(pieces) ? new Base64(pieces) : undefined;
   }
 
+  /** Number of characters. */
+  get length(): number {
+    return this.pieces.reduce((chars, { length }) => chars + length, 0);
+  }
+
   decode(): Uint8Array<ArrayBuffer> {
     return Buffer.from(this.toString(), "base64");
   }

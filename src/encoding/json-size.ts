@@ -1,3 +1,5 @@
+import { Base64 } from "./base64.ts";
+
 /** Nesting depth of a JSON text, and the number of its keys and values. Arrays and objects count twice. */
 export interface JsonSize {
   readonly depth: number;
@@ -85,7 +87,20 @@ export function countValues(value: unknown): number {
   return entries === 0 ? values : values + entries - 1;
 }
 
-const isContainer = (value: unknown): boolean => typeof value === "object" && value !== null;
+const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+/** Characters that a key or value counts beside its text: an empty object takes some 60 bytes. */
+const ENTRY_CHARS = 8;
+
+/** Size of parsed JSON that is kept in memory: the characters of its keys and texts, and ENTRY_CHARS for each key and value. */
+export function sizeOfKept(value: unknown): number {
+  if (typeof value === "string" || value instanceof Base64) return ENTRY_CHARS + value.length;
+  let chars = ENTRY_CHARS;
+  if (!isContainer(value)) return chars;
+  if (Array.isArray(value)) for (const each of value as unknown[]) chars += sizeOfKept(each);
+  else for (const key in value) chars += ENTRY_CHARS + key.length + sizeOfKept((value as Record<string, unknown>)[key]);
+  return chars;
+}
 
 /** Whether a JSON text exceeds `max`. */
 export function exceedsJsonSize(json: string, max: JsonSize): boolean {

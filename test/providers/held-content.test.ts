@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../src/core/failure.ts";
@@ -5,6 +7,7 @@ import { deltaChunk, MAX_ANSWER_BYTES } from "../../src/core/chunks.ts";
 import type { Emit } from "../../src/core/provider.ts";
 import { MAX_PARTS } from "../../src/core/validate.ts";
 import { AnswerStream as AnthropicStream } from "../../src/providers/anthropic/response.ts";
+import { AnswerStream as GeminiStream } from "../../src/providers/gemini/response.ts";
 import { AnswerStream as OpenAiStream } from "../../src/providers/openai/response.ts";
 import { AnswerStream as ResponseStream } from "../../src/providers/openai-responses/response.ts";
 import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamResponse } from "../../src/providers/transport/http.ts";
@@ -59,6 +62,96 @@ describe("what a stream announces and does not complete", () => {
     const reading = fetchStream(upstream, call(), { reader: silent, whole: () => [], emit: () => undefined });
     await expect(reading).rejects.toMatchObject({ code: "upstream_protocol" });
     expect(sent()).toBe(MAX_RESPONSE_BYTES / MIB + 1);
+  });
+});
+
+/** Some 16,000 values, of which an event may have 100,000. */
+const MANY = Array.from({ length: 8_000 }, () => []);
+const MOST = Array.from({ length: 24_000 }, () => []);
+const LOGPROBS = Array.from({ length: 3_000 }, () => ({ token: "", logprob: 0 }));
+
+/** Bytes of V8's heap that a reader keeps of these events. */
+function keptBytes(reader: StreamReader, read: readonly object[]): number {
+  const { heapUsed } = collected();
+  for (const event of read) if (isBeyond(reader, event)) break;
+  const kept = collected().heapUsed - heapUsed;
+  // The reader is in use until here.
+  expect(reader.complete).toBe(false);
+  return kept;
+}
+
+/** Reads an event. Returns whether it exceeds a limit of the reader. */
+function isBeyond(reader: StreamReader, event: object): boolean {
+  try {
+    reader.read({ event: "", data: JSON.stringify(event) }, []);
+    return false;
+  } catch (reason) {
+    if (reason instanceof Failure && reason.code === "upstream_protocol") return true;
+    throw reason;
+  }
+}
+
+function collected(): NodeJS.MemoryUsage {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  return process.memoryUsage();
+}
+
+describe("values of a stream that are kept until an end", () => {
+  it.each<[string, () => StreamReader, (index: number) => object]>([
+    [
+      "unknown fields of calls",
+      () => new OpenAiStream(),
+      (index) => ({
+        choices: [{ index: 0, delta: { tool_calls: [{ index, id: `${index}`, function: { name: "f" }, x: MANY }] } }],
+      }),
+    ],
+    [
+      "unknown fields of choices",
+      () => new OpenAiStream(),
+      (index) => ({ choices: [{ index: index % 128, delta: { content: "a" }, [`f${index >> 7}`]: MANY }] }),
+    ],
+    [
+      "log probabilities without content",
+      () => new OpenAiStream(),
+      (index) => ({
+        choices: [{ index: index % 128, delta: {}, logprobs: { content: LOGPROBS } }],
+      }),
+    ],
+    [
+      "unknown fields of candidates",
+      () => new GeminiStream(),
+      (index) => ({
+        candidates: [{ index: index % 128, content: { parts: [{ text: "a" }] }, [`f${index >> 7}`]: MANY }],
+      }),
+    ],
+    [
+      "details of candidates",
+      () => new GeminiStream(),
+      (index) => ({ candidates: [{ index: index % 128, groundingMetadata: MANY, safetyRatings: MANY }] }),
+    ],
+    [
+      "blocks without an end",
+      () => new AnthropicStream(),
+      (index) => ({ ...openBlock(index), content_block: { type: "x", x: MANY } }),
+    ],
+    [
+      "texts with sources, without an end",
+      () => new AnthropicStream(),
+      (index) => ({ ...openBlock(index), content_block: { type: "text", citations: [{ x: MANY }] } }),
+    ],
+    [
+      "arguments without an end",
+      () => new AnthropicStream(),
+      (index) => ({ ...openBlock(index), content_block: { type: "tool_use", name: "f", input: { x: MANY } } }),
+    ],
+    [
+      "unknown fields of messages",
+      () => new AnthropicStream(),
+      (index) => ({ type: "message_start", message: { [`f${index}`]: MOST, usage: { [`f${index}`]: MOST } } }),
+    ],
+  ])("take little memory: %s", (_, reader, of) => {
+    expect(keptBytes(reader(), events(300, of))).toBeLessThan(40 * MIB);
   });
 });
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, PartBudget, tooManyParts, toPart } from "../../core/chunks.ts";
+import { countValues } from "../../encoding/json-size.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { addDelta, furtherOf } from "../wire/further-fields.ts";
@@ -13,8 +14,8 @@ import { toCitation } from "./citations.ts";
 interface OpenCall {
   readonly kind: "call";
   readonly partIndex: number;
-  /** Arguments from the block's start: complete in a whole answer, empty in a stream. */
-  readonly input: Json;
+  /** JSON of the arguments from the block's start: complete in a whole answer, empty in a stream. */
+  readonly input: string;
   written: boolean;
 }
 
@@ -82,7 +83,7 @@ export class AnswerContent {
     if (block["type"] !== "text") this.#isHidden = true;
     switch (block["type"]) {
       case "text":
-        this.#open.set(index, { kind: "text", begun: false, citations: array(block["citations"]).map(object) });
+        this.#openText(index, array(block["citations"]).slice(0, MAX_CITATIONS));
         this.#writer.describeNext(this.#further(block, OF_TEXT));
         return this.#addText(index, string(block["text"]), out);
       case "thinking":
@@ -94,7 +95,9 @@ export class AnswerContent {
       case "tool_use":
         return this.#openCall(index, block, out);
       default:
-        if (string(block["type"]) !== "") this.#open.set(index, { kind: "native", block: { ...block }, input: "" });
+        if (string(block["type"]) === "") return;
+        this.#budget.takeValues(countValues(block));
+        this.#open.set(index, { kind: "native", block: { ...block }, input: "" });
     }
   }
 
@@ -121,8 +124,9 @@ export class AnswerContent {
         return this.#addText(index, string(delta["text"]), out);
       case "citations_delta": {
         const block = this.#open.get(index);
-        if (block?.kind === "text" && block.citations.length < MAX_CITATIONS)
-          block.citations.push(object(delta["citation"]));
+        if (block?.kind !== "text" || block.citations.length >= MAX_CITATIONS) return;
+        this.#budget.takeValues(countValues(delta["citation"]));
+        block.citations.push(object(delta["citation"]));
         return;
       }
       case "thinking_delta":
@@ -151,7 +155,7 @@ export class AnswerContent {
     const block = this.#open.get(index);
     this.#open.delete(index);
     if (block?.kind === "call") {
-      if (!block.written) this.#writer.arguments(block.partIndex, JSON.stringify(block.input), out);
+      if (!block.written) this.#writer.arguments(block.partIndex, block.input, out);
       this.#writer.endCall(block.partIndex, out);
     } else if (block?.kind === "native") {
       const input = block.input === "" ? {} : { input: parsed(block.input) ?? block.input };
@@ -175,6 +179,11 @@ export class AnswerContent {
     this.#writer.finish(ending, out);
   }
 
+  #openText(index: unknown, citations: readonly unknown[]): void {
+    for (const citation of citations) this.#budget.takeValues(countValues(citation));
+    this.#open.set(index, { kind: "text", begun: false, citations: citations.map(object) });
+  }
+
   #addText(index: unknown, text: string, out: CompletionChunk[]): void {
     const block = this.#open.get(index);
     if (block?.kind === "text") block.begun ||= text !== "";
@@ -190,7 +199,7 @@ export class AnswerContent {
 
   /** Fields of a block that the contract does not have. */
   #further(block: Json, known: ReadonlySet<string>): Record<string, string> {
-    return furtherOf(block, { prefix: `${DIALECT}.`, known, redact: this.#redact });
+    return furtherOf(block, { prefix: `${DIALECT}.`, known, budget: this.#budget, redact: this.#redact });
   }
 
   #openCall(index: unknown, block: Json, out: CompletionChunk[]): void {
@@ -199,7 +208,7 @@ export class AnswerContent {
     this.#calls += 1;
     const id = string(block["id"]) || `call_${randomUUID().replaceAll("-", "")}`;
     const partIndex = this.#writer.beginCall({ id, name, details: this.#further(block, OF_CALL) }, "", out);
-    this.#open.set(index, { kind: "call", partIndex, input: object(block["input"]), written: false });
+    this.#open.set(index, { kind: "call", partIndex, input: JSON.stringify(object(block["input"])), written: false });
   }
 
   #addArguments(index: unknown, text: string, out: CompletionChunk[]): void {

@@ -1,3 +1,4 @@
+import { PartBudget } from "../../core/chunks.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { type Json, object } from "../wire/json.ts";
 import type { Redact } from "../wire/redaction.ts";
@@ -26,8 +27,9 @@ const OF_USAGE: ReadonlySet<string> = new Set([
 
 /** The fields of a message and of its usage that the contract does not have, such as `container`. */
 export class MessageFields {
-  readonly #message = new FurtherFields("anthropic.", OF_MESSAGE);
-  readonly #usage = new FurtherFields("anthropic.usage.", OF_USAGE);
+  readonly #budget = new PartBudget();
+  readonly #message = new FurtherFields("anthropic.", OF_MESSAGE, this.#budget);
+  readonly #usage = new FurtherFields("anthropic.usage.", OF_USAGE, this.#budget);
 
   /** Adds the fields of a message, or of the event that ends it and its delta. */
   add(message: Json): void {

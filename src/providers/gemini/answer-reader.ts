@@ -38,7 +38,7 @@ export class AnswerReader {
   readonly #budget = new PartBudget();
   readonly #unfinished: () => Failure;
   readonly #redact: Redact;
-  readonly #further = new FurtherFields("gemini.response.", OF_RESPONSE);
+  readonly #further = new FurtherFields("gemini.response.", OF_RESPONSE, this.#budget);
   #blockReason = "";
   #usage: Usage | undefined;
   /** Queries of the provider's searches. */

@@ -25,7 +25,8 @@ const OF_PART: ReadonlySet<string> = new Set(["text", "thought", "thoughtSignatu
 export class ChoiceReader {
   readonly #writer: ChoiceWriter;
   readonly #callIds = new Set<string>();
-  readonly #details = new ProviderDetails();
+  readonly #budget: PartBudget;
+  readonly #details: ProviderDetails;
   /** The last text part, for its citations. */
   readonly #cited = new CitedText();
   /** Log probabilities of the current piece, until its text is written. */
@@ -49,6 +50,8 @@ export class ChoiceReader {
 
   /** `redact` removes the provider's credentials from everything but content. */
   constructor(index: number, { budget, redact }: { readonly budget: PartBudget; readonly redact: Redact }) {
+    this.#budget = budget;
+    this.#details = new ProviderDetails(budget);
     this.#writer = new ChoiceWriter(index, budget);
     this.#redact = redact;
   }
@@ -103,7 +106,7 @@ export class ChoiceReader {
   #describe(part: Json): void {
     if (!Object.keys(part).some((name) => !OF_PART.has(name))) return;
     if (this.#further === undefined) {
-      const further = new FurtherFields("gemini.", OF_PART);
+      const further = new FurtherFields("gemini.", OF_PART, this.#budget);
       this.#further = further;
       this.#writer.describeAtEnd(() => {
         this.#further = undefined;
@@ -177,7 +180,7 @@ export class ChoiceReader {
 
   /** Fields of a part that the contract does not have. */
   #furtherOf(part: Json): Record<string, string> {
-    return furtherOf(part, { prefix: "gemini.", known: OF_PART, redact: this.#redact });
+    return furtherOf(part, { prefix: "gemini.", known: OF_PART, budget: this.#budget, redact: this.#redact });
   }
 
   #picture(part: Json, signature: string, out: CompletionChunk[]): void {

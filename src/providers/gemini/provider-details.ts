@@ -1,3 +1,5 @@
+import type { PartBudget } from "../../core/chunks.ts";
+import { sizeOfKept } from "../../encoding/json-size.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { array, isObject, type Json, object } from "../wire/json.ts";
 import type { Redact } from "../wire/redaction.ts";
@@ -28,14 +30,21 @@ const MAX_DETAIL_BYTES = 256 * 1024;
 /** Collects the details of a candidate beside its content. */
 export class ProviderDetails {
   /** Values by name. */
-  readonly #values = new Map<string, unknown>();
-  readonly #further = new FurtherFields("gemini.", OF_CANDIDATE);
+  readonly #values = new Map<string, { readonly value: unknown; readonly chars: number }>();
+  readonly #further: FurtherFields;
+  readonly #budget: PartBudget;
+
+  /** `budget`: that of the answer. Details beyond it are left out. */
+  constructor(budget: PartBudget) {
+    this.#budget = budget;
+    this.#further = new FurtherFields("gemini.", OF_CANDIDATE, budget);
+  }
 
   /** Adds the details in one piece of a candidate. A later value replaces an earlier one, unless it is empty. */
   add(candidate: Json): void {
     for (const [name, field] of ENTRIES) {
       const value = candidate[field];
-      if (hasEntries(value)) this.#values.set(name, value);
+      if (hasEntries(value)) this.#set(name, value);
     }
     this.#further.add(candidate);
   }
@@ -43,12 +52,18 @@ export class ProviderDetails {
   /** The details as JSON texts by name, and the grounding unless it was dropped. */
   read(redact: Redact): { readonly details: Record<string, string>; readonly grounding: Json } {
     const details = this.#further.read(redact);
-    for (const [name, value] of this.#values) {
+    for (const [name, { value }] of this.#values) {
       const json = JSON.stringify(value);
       if (Buffer.byteLength(json) <= MAX_DETAIL_BYTES) details[name] = json;
       else this.#values.delete(name);
     }
-    return { details, grounding: object(this.#values.get("gemini.grounding_metadata")) };
+    return { details, grounding: object(this.#values.get("gemini.grounding_metadata")?.value) };
+  }
+
+  #set(name: string, value: unknown): void {
+    const chars = sizeOfKept(value);
+    if (this.#budget.takeFurther(chars - (this.#values.get(name)?.chars ?? 0)))
+      this.#values.set(name, { value, chars });
   }
 }
 

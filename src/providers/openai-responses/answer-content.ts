@@ -211,7 +211,12 @@ export class AnswerContent {
       this.cite(place, object(annotation), out);
     if (this.#isFlowing(place))
       this.#writer.describeAtEnd(() =>
-        furtherOf(content, { prefix: `${DIALECT}.content.`, known: OF_TEXT, redact: this.#redact }),
+        furtherOf(content, {
+          prefix: `${DIALECT}.content.`,
+          known: OF_TEXT,
+          budget: this.#budget,
+          redact: this.#redact,
+        }),
       );
   }
 
@@ -362,7 +367,7 @@ export class AnswerContent {
   /** Fields of an item that the contract does not have. `place`: for the fields of a message, which are kept with its last text. */
   #further(item: Json, place?: "message"): Record<string, string> {
     const prefix = place === undefined ? `${DIALECT}.` : `${DIALECT}.${place}.`;
-    return furtherOf(item, { prefix, known: OF_ITEMS, redact: this.#redact });
+    return furtherOf(item, { prefix, known: OF_ITEMS, budget: this.#budget, redact: this.#redact });
   }
 
   /** Ends reasoning. Its text is the provider's summary, or the reasoning itself for servers without summaries. */
@@ -380,7 +385,12 @@ export class AnswerContent {
       this.#sayRest(open, { item, list, index }, { piece, out });
     });
     this.#moveTo(reasoningOf(item), out);
-    const further = furtherOf(given, { prefix: `${DIALECT}.`, known: OF_REASONING, redact: this.#redact });
+    const further = furtherOf(given, {
+      prefix: `${DIALECT}.`,
+      known: OF_REASONING,
+      budget: this.#budget,
+      redact: this.#redact,
+    });
     if (this.#writer.flowing === "reasoning") this.#writer.describeAtEnd(() => further);
     else this.#writer.describeNext(further);
     const state = toReasoning(given);

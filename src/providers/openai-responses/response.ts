@@ -1,6 +1,6 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
+import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
@@ -180,7 +180,7 @@ export class AnswerStream implements StreamReader {
     const called = this.#content.called;
     if (finish.status === "completed" && !this.#content.begun) throw noOutput();
     const native = finish.reason || finish.status;
-    const further = new FurtherFields("openai-responses.", OF_RESPONSE);
+    const further = new FurtherFields("openai-responses.", OF_RESPONSE, new PartBudget());
     further.add(response);
     const details = further.read(this.#redact);
     this.#content.finish({ reason: toFinishReason(finish, { called }), native, details }, out);

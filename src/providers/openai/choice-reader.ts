@@ -10,9 +10,6 @@ import { type Content, readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
-/** Limit of the log probabilities that wait for their content: in a whole answer all of them come first. */
-const MAX_HELD_LOGPROBS = 200_000;
-
 /** Fields that are read, or have a counterpart in the contract. */
 const OF_CHOICE: ReadonlySet<string> = new Set([
   "index",
@@ -54,8 +51,9 @@ export class ChoiceReader {
   readonly #logprobs: Record<"content" | "refusal", TokenLogprob[]> = { content: [], refusal: [] };
   /** The upstream's finish reason: undefined before the end, empty if it named none. */
   #word: string | undefined;
-  readonly #further = new FurtherFields("openai.choices.", OF_CHOICE);
-  readonly #ofMessage = new FurtherFields("openai.message.", OF_MESSAGE);
+  readonly #budget: PartBudget;
+  readonly #further: FurtherFields;
+  readonly #ofMessage: FurtherFields;
   #nativeWord = "";
   #spoke = false;
   /** Citations that arrived before any content. */
@@ -70,6 +68,9 @@ export class ChoiceReader {
 
   constructor(index: number, budget: PartBudget, form: "delta" | "message") {
     this.#form = form;
+    this.#budget = budget;
+    this.#further = new FurtherFields("openai.choices.", OF_CHOICE, budget);
+    this.#ofMessage = new FurtherFields("openai.message.", OF_MESSAGE, budget);
     this.#writer = new ChoiceWriter(index, budget);
     this.#toolCalls = new ToolCallReader(this.#writer, budget);
   }
@@ -188,10 +189,10 @@ export class ChoiceReader {
     this.#keepLogprobs("refusal", refusal);
   }
 
-  /** Keeps log probabilities until their content arrives, at most MAX_HELD_LOGPROBS. */
+  /** Keeps log probabilities until their content arrives. Those beyond the budget are left out. */
   #keepLogprobs(of: "content" | "refusal", given: unknown): void {
     const kept = this.#logprobs[of];
-    for (const token of readTokens(given)) if (kept.length < MAX_HELD_LOGPROBS) kept.push(token);
+    for (const token of readTokens(given)) if (this.#budget.holdLogprobs(countLogprobs(token))) kept.push(token);
   }
 
   /** Removes and returns the log probabilities of the current content; undefined without any. */
@@ -199,6 +200,7 @@ export class ChoiceReader {
     const tokens = this.#logprobs[of];
     if (tokens.length === 0) return undefined;
     this.#logprobs[of] = [];
+    for (const token of tokens) this.#budget.holdLogprobs(-countLogprobs(token));
     return tokens;
   }
 
@@ -211,3 +213,5 @@ export class ChoiceReader {
     this.#nativeWord = string(native);
   }
 }
+
+const countLogprobs = ({ top }: TokenLogprob): number => 1 + top.length;

@@ -32,7 +32,7 @@ export class AnswerStream implements StreamReader {
   readonly #events = new EventJson();
   readonly #redact: Redact;
   readonly #form: "delta" | "message";
-  readonly #further = new FurtherFields("openai.", OF_ANSWER);
+  readonly #further = new FurtherFields("openai.", OF_ANSWER, this.#budget);
   #usage: Usage | undefined;
   #complete = false;
 

@@ -124,7 +124,7 @@ export class ToolCallReader {
   }
 
   #add(call: Call, piece: Piece, out: CompletionChunk[]): void {
-    addFurther(call, piece);
+    this.#addFurther(call, piece);
     call.blank &&= piece.arguments.trim() === "";
     if (call.signature === "" && piece.signature !== "") {
       call.signature = piece.signature;
@@ -139,6 +139,18 @@ export class ToolCallReader {
     const { id, name, custom, held, signature } = call;
     call.partIndex = this.#writer.beginCall({ id, name, custom }, signature, out);
     this.#writer.arguments(call.partIndex, held, out);
+  }
+
+  /** Notes the fields that the contract does not have. A streamed call has the fields of all its pieces. */
+  #addFurther(call: Call, { entry, body }: Piece): void {
+    const ofBody = call.custom ? OF_CUSTOM : OF_FUNCTION;
+    if (!hasOthers(entry, OF_CALL) && !hasOthers(body, ofBody)) return;
+    call.further ??= [
+      new FurtherFields("openai.", OF_CALL, this.#budget),
+      new FurtherFields(call.custom ? "openai.custom." : "openai.function.", ofBody, this.#budget),
+    ];
+    call.further[0]!.addPiece(entry);
+    call.further[1]!.addPiece(body);
   }
 }
 
@@ -155,18 +167,6 @@ function readPieces(message: Json): Piece[] {
 /** Whether a piece has no field of the contract. Some servers send such pieces; they begin no call. */
 function isEmpty({ id, name, arguments: text, signature }: Piece): boolean {
   return `${id}${name}${text}${signature}` === "";
-}
-
-/** Notes the fields that the contract does not have. A streamed call has the fields of all its pieces. */
-function addFurther(call: Call, { entry, body }: Piece): void {
-  const ofBody = call.custom ? OF_CUSTOM : OF_FUNCTION;
-  if (!hasOthers(entry, OF_CALL) && !hasOthers(body, ofBody)) return;
-  call.further ??= [
-    new FurtherFields("openai.", OF_CALL),
-    new FurtherFields(call.custom ? "openai.custom." : "openai.function.", ofBody),
-  ];
-  call.further[0]!.addPiece(entry);
-  call.further[1]!.addPiece(body);
 }
 
 function hasOthers(of: Json, known: ReadonlySet<string>): boolean {

@@ -1,3 +1,5 @@
+import { PartBudget } from "../../core/chunks.ts";
+import { sizeOfKept } from "../../encoding/json-size.ts";
 import { type Json, parsed } from "./json.ts";
 import type { Redact } from "./redaction.ts";
 
@@ -39,33 +41,48 @@ export function toCallersJson(value: unknown): string {
   return JSON.stringify(value, (name, each: unknown) => (isPrivate(name) ? undefined : each));
 }
 
-/** The further fields of one object, such as a tool's call. `prefix` and `known` as of `FurtherFields`. */
-export function furtherOf(
-  of: Json,
-  { prefix, known, redact }: { readonly prefix: string; readonly known: ReadonlySet<string>; readonly redact: Redact },
-): Record<string, string> {
-  const fields = new FurtherFields(prefix, known);
+interface FurtherOf {
+  readonly prefix: string;
+  readonly known: ReadonlySet<string>;
+  readonly budget: PartBudget;
+  readonly redact: Redact;
+}
+
+/** The further fields of one object, such as a tool's call. `prefix`, `known` and `budget` as of `FurtherFields`. */
+export function furtherOf(of: Json, { prefix, known, budget, redact }: FurtherOf): Record<string, string> {
+  const fields = new FurtherFields(prefix, known, budget);
   fields.add(of);
   return fields.read(redact);
+}
+
+/** A field, and its size by `sizeOfKept`. */
+interface Kept {
+  value: unknown;
+  chars: number;
 }
 
 /** Collects the fields of an answer that the contract does not have, for `Choice.provider_details_json`. */
 export class FurtherFields {
   readonly #prefix: string;
   readonly #known: ReadonlySet<string>;
-  readonly #values = new Map<string, unknown>();
+  readonly #budget: PartBudget;
+  readonly #values = new Map<string, Kept>();
   /** Characters of pieces that were joined. */
   #chars = 0;
 
-  /** `prefix`: prefix of the names, such as `openai.message.`; `known`: fields that are read elsewhere. */
-  constructor(prefix: string, known: ReadonlySet<string>) {
+  /**
+   * `prefix`: prefix of the names, such as `openai.message.`; `known`: fields that are read elsewhere; `budget`: that of the answer. Fields
+   * beyond it are left out.
+   */
+  constructor(prefix: string, known: ReadonlySet<string>, budget: PartBudget) {
     this.#prefix = prefix;
     this.#known = known;
+    this.#budget = budget;
   }
 
   /** Adds the fields of an object. A later value replaces an earlier one; null is ignored. */
   add(of: Json): void {
-    for (const key in of) if (this.#takes(key, of[key])) this.#values.set(key, of[key]);
+    for (const key in of) if (this.#takes(key, of[key])) this.#set(key, of[key]);
   }
 
   /** Adds the fields of a piece of a streamed object. Texts and lists are appended to earlier ones, as official clients join them. */
@@ -74,11 +91,16 @@ export class FurtherFields {
       const piece = of[key];
       if (!this.#takes(key, piece)) continue;
       const before = this.#values.get(key);
-      if (typeof piece === "string" && typeof before === "string") {
-        if (this.#mayJoin(piece)) this.#values.set(key, before + piece);
-      } else if (Array.isArray(piece) && Array.isArray(before)) {
-        if (this.#mayJoin(piece)) for (const each of piece as unknown[]) before.push(each);
-      } else this.#values.set(key, Array.isArray(piece) ? [...(piece as unknown[])] : piece);
+      const isText = typeof piece === "string" && typeof before?.value === "string";
+      if (before === undefined || !(isText || (Array.isArray(piece) && Array.isArray(before.value)))) {
+        this.#set(key, Array.isArray(piece) ? [...(piece as unknown[])] : piece);
+        continue;
+      }
+      const chars = isText ? piece.length : sizeOfKept(piece);
+      if (!this.#mayJoin(chars)) continue;
+      before.chars += chars;
+      if (isText) before.value = (before.value as string) + piece;
+      else for (const each of piece as unknown[]) (before.value as unknown[]).push(each);
     }
   }
 
@@ -86,7 +108,7 @@ export class FurtherFields {
   read(redact: Redact): Record<string, string> {
     const details: Record<string, string> = {};
     let left = MAX_CHARS;
-    for (const [key, value] of this.#values) {
+    for (const [key, { value }] of this.#values) {
       const text = toCallersJson(value);
       const json = redact(text);
       left -= json.length;
@@ -102,10 +124,18 @@ export class FurtherFields {
     return this.#values.has(key) || this.#values.size < MAX_FIELDS;
   }
 
+  #set(key: string, value: unknown): void {
+    const kept = this.#values.get(key);
+    const chars = sizeOfKept(value);
+    if (!this.#budget.takeFurther(chars - (kept?.chars ?? 0))) return;
+    if (kept === undefined) this.#values.set(key, { value, chars });
+    else Object.assign(kept, { value, chars });
+  }
+
   /** Counts a piece. Returns whether there is room for it. */
-  #mayJoin(piece: unknown): boolean {
-    this.#chars += JSON.stringify(piece).length;
-    return this.#chars <= MAX_CHARS;
+  #mayJoin(chars: number): boolean {
+    this.#chars += chars;
+    return this.#chars <= MAX_CHARS && this.#budget.takeFurther(chars);
   }
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { PartBudget } from "../../../src/core/chunks.ts";
 import { FurtherFields } from "../../../src/providers/wire/further-fields.ts";
 import { keepAll, redactionOf } from "../../../src/providers/wire/redaction.ts";
 import { compareCpuMs, type ComparedMs } from "../../support/cpu-time.ts";
 
-const fields = (): FurtherFields => new FurtherFields("d.", new Set(["known"]));
+const fields = (budget = new PartBudget()): FurtherFields => new FurtherFields("d.", new Set(["known"]), budget);
 
 describe("further fields of an answer", () => {
   it("are those that are not known, the last value of each, and not what is the gateway's own", () => {
@@ -48,6 +49,18 @@ describe("further fields of an answer", () => {
     for (let at = 0; at < 100; at++) long.addPiece({ text: "x".repeat(10_000), list: ["x".repeat(10_000)] });
     const { "d.text": text = "", "d.list": list = "" } = long.read(keepAll);
     expect(text.length + list.length).toBeLessThanOrEqual(300_000);
+  });
+
+  it("are at most 1 MiB in all objects of an answer, with eight characters for each value, and replaced ones count no more", () => {
+    const budget = new PartBudget();
+    const replaced = fields(budget);
+    for (let at = 0; at < 100; at++) replaced.add({ a: "x".repeat(100_000) });
+    const objects = Array.from({ length: 200 }, () => fields(budget));
+    for (const of of objects) of.addPiece({ list: Array.from({ length: 1_000 }, () => []), text: "x" });
+    const kept = objects.filter((of) => "d.list" in of.read(keepAll));
+    expect(kept.length).toBeGreaterThan(100);
+    expect(kept.length).toBeLessThan(130);
+    expect(Object.keys(replaced.read(keepAll))).toEqual(["d.a"]);
   });
 
   it("take time in proportion to their pieces", () => {
