@@ -277,7 +277,9 @@ function writeText(prompt: Prompt, dice: Dice): string {
     return `This is a simulated answer. The tool${quotes.length > 1 ? "s" : ""} returned: ${quotes.join(", ")}.`;
   }
   const words = readWordCount(readQuestion(prompt));
-  return words === undefined ? writeEcho(prompt, dice) : writeProse(words, dice);
+  if (words === undefined) return writeEcho(prompt, dice);
+  // A word has at least one token. More words than the answer may have would cost time, and not change it.
+  return writeProse(Math.min(words, (prompt.maxTokens ?? words) + 1), dice);
 }
 
 /** Truncates the text at the token limit, then at the first remaining stop sequence. */

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { Turns } from "../scheduling/turns.ts";
 import { type Answer, composeAnswer, Refusal } from "./answer.ts";
@@ -68,7 +68,7 @@ async function composeAnswers({ order, fault, sender }: Stage): Promise<Answer[]
   let tokens = 0;
   for (let choice = 0; choice < order.choices; choice += 1) {
     // An answer may take some milliseconds.
-    if (choice > 0) await nextTurn();
+    await sender.turn();
     const compose = (): Promise<Answer> => composeAnswer(order.prompt, choice);
     const answer = await (order.prompt.picture === undefined ? compose() : drawing.run("", sender.signal, compose));
     tokens += answer.usage.completionTokens;

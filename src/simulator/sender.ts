@@ -1,6 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
+import { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import type { Fault } from "./faults.ts";
 
 /** Pace of answers. A missing field means no delay. */
@@ -34,11 +36,24 @@ export function startPace(options: PaceOptions, signal: AbortSignal): Pace {
   };
 }
 
+/** Bytes of an answer that are written in one turn. */
+const TURN_BYTES = 8 * 1024;
+
+/**
+ * Shares the time of all answers in this process: some milliseconds in each event loop turn, in rotation. The gateway runs on the same
+ * event loop, and its callers choose how much there is to write.
+ */
+const turns = new ReadScheduler();
+
 /** Writes one response with back-pressure, and ends it properly or with a fault. */
 export class Sender {
   readonly signal: AbortSignal;
   private readonly response: ServerResponse;
   private readonly drip: Fault["drip"];
+  /** Key of its turns. */
+  private readonly key = randomUUID();
+  /** Bytes that were written since its last turn. */
+  private turnBytes = 0;
 
   constructor(response: ServerResponse, signal: AbortSignal, drip?: Fault["drip"]) {
     this.response = response;
@@ -54,12 +69,29 @@ export class Sender {
 
   /** Writes and resolves when more can be written. Rejects when the client disconnects. */
   async write(body: string | Buffer): Promise<void> {
-    if (!this.drip) return this.push(body);
+    if (!this.drip) {
+      this.turnBytes += body.length;
+      if (this.turnBytes > TURN_BYTES) await this.turn();
+      return this.push(body);
+    }
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     for (let at = 0; at < bytes.length; at += this.drip.bytes) {
       await this.push(bytes.subarray(at, at + this.drip.bytes));
       await pause(this.drip.everyMs, undefined, { signal: this.signal });
     }
+  }
+
+  /** Resolves in the next turn of this answer. */
+  async turn(): Promise<void> {
+    this.turnBytes = 0;
+    await new Promise<void>((resolve) => {
+      turns.take(this.key, () => {
+        resolve();
+        // What follows is the only work of its group, so that the time of each is measured.
+        return Infinity;
+      });
+    });
+    this.signal.throwIfAborted();
   }
 
   end(): void {

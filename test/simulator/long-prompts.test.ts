@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { composeAnswer } from "../../src/simulator/answer.ts";
@@ -6,7 +8,9 @@ import { toOrder } from "../../src/simulator/embedding.ts";
 import { parseFault } from "../../src/simulator/faults.ts";
 import { findFaultDirective, type Prompt } from "../../src/simulator/prompt.ts";
 import { makeExample, readStatedValues } from "../../src/simulator/schema-example.ts";
+import { Sender } from "../../src/simulator/sender.ts";
 import { readWrittenCall } from "../../src/simulator/written-call.ts";
+import { compareCpuMs, type ComparedMs } from "../support/cpu-time.ts";
 import { openSimulator, post } from "./support/simulators.ts";
 
 /** Characters of a prompt. With an expression that backtracks each text takes some seconds at least. */
@@ -140,4 +144,30 @@ it("embeddings of many texts leave time for other requests", async () => {
 
 it("a fault of more than 1,000 characters is refused: those that count their requests are kept", () => {
   expect(() => parseFault(`times=1; id=${"a".repeat(1_000)}`)).toThrow("more than 1000 characters");
+});
+
+it("an answer that ends after a token costs little, however many words are asked for", () => {
+  const compose = (words: number) => (): void => {
+    for (let count = 0; count < 20; count++) void composeAnswer(ask(`Write ${words} words`, { maxTokens: 1 }), 0);
+  };
+  const isWithin = ({ workMs, referenceMs }: ComparedMs): boolean => workMs < 10 * Math.max(referenceMs, 1);
+  expect(compareCpuMs(compose(100_000), compose(10), isWithin)).toSatisfy(isWithin);
+});
+
+it("long work for several answers is done in turns of the event loop that leave time for others", async () => {
+  let turn = 0;
+  const count = (): void => {
+    turn += 1;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  const turns = await Promise.all(
+    Array.from({ length: 10 }, async () => {
+      await new Sender(new ServerResponse(new IncomingMessage(new Socket())), new AbortController().signal).turn();
+      for (const begunMs = performance.now(); performance.now() - begunMs < 6;);
+      return turn;
+    }),
+  );
+  clearImmediate(next);
+  expect(new Set(turns).size).toBe(10);
 });
