@@ -225,8 +225,10 @@ export function logprob(token: TokenLogprob): object {
   return { ...tokenLogprob(token), bytes: [...(token.bytes ?? Buffer.from(token.token))] };
 }
 
-/** Limit of a stream, whose last events repeat it, and of any answer's log probabilities: 25,000 tokens with 20 alternatives each. */
+/** Limit of a stream, whose last events repeat it, and of a whole answer's log probabilities: 25,000 tokens with 20 alternatives each. */
 export const MAX_CHARS = 16 * 1024 * 1024;
+/** Limit of a stream's log probabilities that are kept for its last events: each takes some 200 bytes, and is repeated four times. */
+const MAX_REPEATED_CHARS = 512 * 1024;
 /** Characters that a log probability counts as, without its token. */
 const LOGPROB_CHARS = 16;
 
@@ -236,6 +238,17 @@ export function countLogprobs(tokens: readonly TokenLogprob[]): number {
   for (const token of tokens)
     for (const { token: text } of [token, ...token.top]) chars += LOGPROB_CHARS + text.length * 5;
   return chars;
+}
+
+/** Counts the log probabilities that a stream keeps for its last events. */
+export class RepeatedLogprobs {
+  #chars = 0;
+
+  /** Counts more of them. Returns whether they may be kept: no further ones are once the limit was exceeded. */
+  take(tokens: readonly TokenLogprob[]): boolean {
+    this.#chars += countLogprobs(tokens);
+    return this.#chars <= MAX_REPEATED_CHARS;
+  }
 }
 
 /** The failure of an answer beyond MAX_CHARS. */

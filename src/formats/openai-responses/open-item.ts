@@ -10,6 +10,7 @@ export class OpenItem {
   readonly item: write.OutputItem;
   readonly #events: EventWriter;
   readonly #index: number;
+  readonly #repeated: write.RepeatedLogprobs;
   /** Fields that name the item, and its last content, as JSON text. */
   readonly #place: string;
   #contentPlace = "";
@@ -20,9 +21,15 @@ export class OpenItem {
   /** Whether nothing more will be added to the item. */
   finished = false;
 
-  constructor(item: write.OutputItem, index: number, events: EventWriter) {
+  /** `index`: place of the item; `events` and `repeated`: those of the stream. */
+  constructor(
+    item: write.OutputItem,
+    index: number,
+    { events, repeated }: { readonly events: EventWriter; readonly repeated: write.RepeatedLogprobs },
+  ) {
     this.item = item;
     this.#events = events;
+    this.#repeated = repeated;
     this.#index = index;
     this.#place = `,"item_id":${JSON.stringify(item.id)},"output_index":${index}`;
   }
@@ -83,8 +90,10 @@ export class OpenItem {
     let logprobs = "[]";
     if (tokens.length > 0) {
       const list = tokens.map(write.logprob);
-      content.logprobs.push(...list);
       logprobs = JSON.stringify(list);
+      if (this.#repeated.take(tokens)) content.logprobs.push(...list);
+      // A part of them would be taken for all.
+      else content.logprobs.length = 0;
     }
     return this.#events.write(
       "response.output_text.delta",

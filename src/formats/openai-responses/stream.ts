@@ -16,13 +16,13 @@ import { LeftOut } from "../left-out.ts";
 import {
   addFurther,
   annotation,
-  countLogprobs,
   fillImage,
   MAX_CHARS,
   newText,
   type ImageItem,
   type OutputItem,
   OutputItems,
+  RepeatedLogprobs,
   tooLong,
 } from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
@@ -70,8 +70,9 @@ export class EventStream implements AnswerStream {
   readonly #leftOut = new LeftOut(DIALECT);
   #details: ChoiceFinish["providerDetailsJson"] = {};
   #isDone = false;
-  /** Characters of the answer, including those that log probabilities count as. */
+  /** Characters of the answer. */
   #chars = 0;
+  readonly #repeated = new RepeatedLogprobs();
   /** The response object of the last event as JSON; empty before it. */
   response = "";
 
@@ -197,9 +198,8 @@ export class EventStream implements AnswerStream {
   }
 
   /** Counts a delta. Throws `upstream_protocol` beyond MAX_CHARS. */
-  #count({ content, logprobs }: PartDelta): void {
+  #count({ content }: PartDelta): void {
     if (typeof content.value === "string") this.#chars += content.value.length;
-    this.#chars += countLogprobs(logprobs);
     if (this.#chars > MAX_CHARS) throw tooLong();
   }
 
@@ -334,7 +334,7 @@ export class EventStream implements AnswerStream {
     const last = this.#open.at(-1);
     if (last?.item.type === "message") last.finished = true;
     const out = this.#flush();
-    const open = new OpenItem(item, this.#items.list.length - 1, this.#events);
+    const open = new OpenItem(item, this.#items.list.length - 1, { events: this.#events, repeated: this.#repeated });
     this.#open.push(open);
     if (partIndex !== undefined) this.#parts.set(partIndex, open);
     return out + open.begin();
