@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LogPosition, LogQuery } from "../../src/ledger/ledger-store.ts";
 import type { Database } from "../../src/store/database.ts";
 import { createLedgerCompaction, createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
-import { logPage, windowEnd } from "../../src/store/ledger/log-pages.ts";
-import { createRequestLog, namesakes } from "../../src/store/ledger/request-log.ts";
+import { COMPLETIONS, logPage, namesakes, REFUSALS, windowEnd } from "../../src/store/ledger/log-pages.ts";
+import { createRequestLog } from "../../src/store/ledger/request-log.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
 import { historyOf, writeHistory } from "../support/history.ts";
 
@@ -90,10 +90,13 @@ describe("every query of the log", () => {
   });
 
   it("finds a request by its ID", async () => {
-    expect((await steps(namesakes(database, "req", undefined))).join("\n")).toContain(
-      "SEARCH completions USING INDEX completions_request (request_id=?)",
-    );
-    expect((await steps(namesakes(database, "req", ["a", "b"]))).join("\n")).not.toContain("SCAN completions");
+    for (const table of [COMPLETIONS, REFUSALS]) {
+      const plan = async (accountIds: readonly string[] | undefined): Promise<string> =>
+        (await steps(namesakes(database, { table, requestId: "req", accountIds }))).join("\n");
+      const search = `SEARCH ${table.name} USING INDEX ${table.name}_request (request_id=?)`;
+      expect(await plan(undefined)).toContain(search);
+      expect(await plan(["a", "b"])).toContain(search);
+    }
   });
 });
 

@@ -8,6 +8,9 @@ import { attributedTo, isAttributed } from "./attribution-filter.ts";
 /** Rows that one page examines for filters without an index. */
 const WINDOW = 20_000;
 
+/** Rows with the same request ID that are examined for one of an account. */
+const MAX_NAMESAKES = 1_000;
+
 /** A table of requests by their ends, with the columns of their models. */
 interface LogTable {
   readonly name: "completions" | "refusals";
@@ -125,6 +128,28 @@ export function windowEnd(
     .select("ended_at_ms")
     .where("counted", ">", window)
     .limit(1);
+}
+
+/** A request ID, and the accounts in which its requests are looked for; undefined: in all. */
+interface NamedRequests {
+  readonly table: LogTable;
+  readonly requestId: string;
+  readonly accountIds: readonly string[] | undefined;
+}
+
+/**
+ * Query of the latest row with this request ID, which a caller may use for many requests. Of the accounts' rows only those among the
+ * latest of all are found, so that the requests of other accounts with the same ID cost little.
+ */
+export function namesakes(database: Database, { table, requestId, accountIds }: NamedRequests): Selection<RefusalRow> {
+  const latest = from(database, table)
+    .selectAll()
+    .where("request_id", "=", requestId)
+    .orderBy("ended_at_ms", "desc")
+    .limit(accountIds === undefined ? 1 : MAX_NAMESAKES);
+  const own = database.query.selectFrom(latest.as("latest")).selectAll().orderBy("ended_at_ms", "desc").limit(1);
+  const found = accountIds === undefined ? own : own.where("account_id", "in", accountIds);
+  return found as unknown as Selection<RefusalRow>;
 }
 
 type LogTime = Pick<LogQuery, "after" | "sinceMs" | "untilMs">;

@@ -5,7 +5,7 @@ import type { RefusalRow } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { isAttributed } from "./attribution-filter.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { listRows, REFUSALS } from "./log-pages.ts";
+import { listRows, namesakes, REFUSALS } from "./log-pages.ts";
 
 /** Samples removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -23,14 +23,12 @@ export function createRefusalStore({ database, reports, databaseUrl }: Omit<Ledg
     },
 
     async find(id, accountIds) {
-      for (const column of ["id", "request_id"] as const) {
-        let named = database.query.selectFrom("refusals").selectAll().where(column, "=", id);
-        if (accountIds !== undefined) named = named.where("account_id", "in", accountIds);
-        const latest = named.orderBy("ended_at_ms", "desc").limit(1);
-        const row = await retryWhileBusy(() => latest.executeTakeFirst());
-        if (row !== undefined) return toRequest(row);
-      }
-      return undefined;
+      let byId = database.query.selectFrom("refusals").selectAll().where("id", "=", id);
+      if (accountIds !== undefined) byId = byId.where("account_id", "in", accountIds);
+      const named = namesakes(database, { table: REFUSALS, requestId: id, accountIds });
+      const row =
+        (await retryWhileBusy(() => byId.executeTakeFirst())) ?? (await retryWhileBusy(() => named.executeTakeFirst()));
+      return row && toRequest(row);
     },
 
     prepareDays: (timesMs) => database.perform("createPartitions", { usage_minutes: timesMs, refusals: timesMs }),

@@ -118,6 +118,19 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
       expect(await refusals.find(first.entry.completionId, ["acct_b"])).toBeUndefined();
     });
 
+    it("are found by a request ID that another account repeats, among the latest thousand with it", async () => {
+      const { refusals } = await open();
+      const own = sample({ accountId: "acct_a", requestId: "req_common", endedAtMs: NOON });
+      const others = Array.from({ length: 1_000 }, (_, index) =>
+        sample({ accountId: "acct_b", requestId: "req_common", endedAtMs: NOON + 1 + index }),
+      );
+      await refusals.add([], [own, ...others.slice(0, 999)]);
+      expect(await refusals.find("req_common", ["acct_a", "acct_c"])).toEqual(own);
+      // Without this limit, one account could make the look-ups of others read all that it has sent in a week.
+      await refusals.add([], others.slice(999));
+      expect(await refusals.find("req_common", ["acct_a", "acct_c"])).toBeUndefined();
+    });
+
     it("may have any text", async () => {
       const { refusals } = await open();
       const odd = { ...sample({ requestedModel: "a\0b\ud800", requestId: "\0" }), message: "\ud800" };
