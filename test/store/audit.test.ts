@@ -2,7 +2,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { describe, onTestFinished } from "vitest";
+import { CompiledQuery } from "kysely";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { auditPage } from "../../src/store/access/audit-store.ts";
+import { openDatabase } from "../../src/store/open-database.ts";
 import { describeAuditDatabase } from "./audit-database.ts";
 
 describe("in SQLite", () => {
@@ -20,5 +23,22 @@ describe("in SQLite", () => {
         }
       },
     };
+  });
+
+  it("a page of an account reads entries of this account only, whatever its other conditions", async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "parley-audit-"));
+    const { database } = await openDatabase({ dataDir, databaseUrl: undefined });
+    onTestFinished(async () => {
+      await database.close();
+      rmSync(dataDir, { recursive: true });
+    });
+    const filter = { accountId: "acct_a", actorKind: "account", action: "key_created", result: "done" } as const;
+    const { sql, parameters } = auditPage(database, { ...filter, limit: 50 }).compile();
+    const plan = await database.query.executeQuery<{ readonly detail: string }>(
+      CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),
+    );
+    expect(plan.rows.map(({ detail }) => detail)).toContain(
+      "SEARCH audit_entries USING INDEX audit_entries_account_id (account_id=?)",
+    );
   });
 });

@@ -20,6 +20,7 @@ import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { optionalTime } from "./account-messages.ts";
 import { accountInView, actorOf, type ConsoleCall, mayStillRead, signedInOf } from "./call.ts";
 import { pageSize, readMoment, readTime, writeMoment } from "./list-page.ts";
+import type { ReportTurns } from "./report-turns.ts";
 import type { Streams } from "./streams.ts";
 
 /** Characters of a condition: IDs, and names of providers. */
@@ -32,6 +33,7 @@ const MAX_EXPORTS = 2;
 export interface AuditServicePorts {
   readonly audit: Pick<AuditStore, "list">;
   readonly streams: Streams;
+  readonly reports: ReportTurns;
   readonly auditStreams: AuditStreamPorts;
 }
 
@@ -44,6 +46,7 @@ export interface AuditStreamPorts extends AuditStreamContext {
 export function createAuditService({
   audit,
   streams,
+  reports,
   auditStreams,
 }: AuditServicePorts): ServiceImpl<typeof AuditService> {
   const exports = new ConcurrencyLimit(MAX_EXPORTS);
@@ -77,7 +80,11 @@ export function createAuditService({
       try {
         yield* streams.run(
           context,
-          (call) => untilEnded(call, exportAudit(audit, wanted, options)),
+          (call) => {
+            const { signal } = call.open;
+            const list: AuditStore["list"] = (page) => reports.run(viewer.account.id, signal, () => audit.list(page));
+            return untilEnded(call, exportAudit({ list }, wanted, options));
+          },
           mayStillRead("audit.read", wanted.accountId),
         );
       } finally {

@@ -237,7 +237,7 @@ function addRoutes(
   router.service(FactorService, createFactorService({ access, cookies, siteOf }));
   router.service(PasswordService, createPasswordService(access));
   router.service(AccountService, createAccountService({ access, keys }));
-  router.service(AuditService, createAuditService({ ...ports, streams }));
+  router.service(AuditService, createAuditService({ ...ports, streams, reports }));
   router.service(TeamService, createTeamService({ access, keys, ledger }));
   router.service(RoleService, createRoleService(access));
   router.service(AdminKeyService, createAdminKeyService(access));

@@ -175,7 +175,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     revoke: changing("admin_keys.write"),
   }),
   ...entries(AuditService.method, {
-    list: reading("audit.read"),
+    list: reporting("audit.read"),
     export: reading("audit.read"),
     listStreams: reading("audit.stream"),
     // Entries about all accounts go to an address of the caller's choice.

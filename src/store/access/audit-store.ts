@@ -28,31 +28,8 @@ export function createAuditStore({ database, reports }: Record<"database" | "rep
   return {
     append: (entry) => batcher.ask(cleaned(entry)),
 
-    async list({ limit, before, ...filter }) {
-      let newest = reports.query
-        .selectFrom("audit_entries")
-        .selectAll()
-        .orderBy("at_ms", "desc")
-        .orderBy("sequence", "desc")
-        .limit(limit);
-      for (const [column, value] of conditionsOf(filter)) newest = newest.where(column, "=", value);
-      if (filter.sinceMs !== undefined) newest = newest.where("at_ms", ">=", filter.sinceMs);
-      if (filter.untilMs !== undefined) newest = newest.where("at_ms", "<", filter.untilMs);
-      if (before !== undefined) {
-        const { atMs, sequence } = before;
-        newest = newest
-          .where("at_ms", "<=", atMs)
-          .where((entry) => entry.or([entry("at_ms", "<", atMs), entry("sequence", "<", sequence)]));
-      }
-      const charsBefore = sql<number>`coalesce(sum(${CHARS}) over (order by at_ms desc, sequence desc rows between unbounded preceding and 1 preceding), 0)`;
-      const counted = reports.query.selectFrom(newest.as("newest")).selectAll().select(charsBefore.as("chars_before"));
-      const page = reports.query
-        .selectFrom(counted.as("counted"))
-        .selectAll()
-        .where("chars_before", "<", PAGE_CHARS)
-        .orderBy("at_ms", "desc")
-        .orderBy("sequence", "desc");
-      return (await retryWhileBusy(() => page.execute())).map(toAuditEntry);
+    async list(wanted) {
+      return (await retryWhileBusy(() => auditPage(reports, wanted).execute())).map(toAuditEntry);
     },
 
     async follow({ sequence, limit }) {
@@ -78,6 +55,40 @@ export function createAuditStore({ database, reports }: Record<"database" | "rep
     prune: (limits) => database.perform("pruneAudit", limits),
     takeEvents: () => database.perform("takeSecurityEvents", undefined),
   };
+}
+
+/** Query of one page of a list. */
+export function auditPage(
+  { query, kind }: Pick<Database, "query" | "kind">,
+  { limit, before, ...filter }: Parameters<AuditStore["list"]>[0],
+) {
+  let newest = query
+    .selectFrom("audit_entries")
+    .selectAll()
+    .orderBy("at_ms", "desc")
+    .orderBy("sequence", "desc")
+    .limit(limit);
+  for (const [column, value] of conditionsOf(filter)) {
+    // SQLite, without statistics, may search the index of another column, and then reads the entries of all accounts.
+    const isBeside = kind === "sqlite" && filter.accountId !== undefined && column !== "account_id";
+    newest = newest.where(isBeside ? sql<string>`+${sql.ref(column)}` : column, "=", value);
+  }
+  if (filter.sinceMs !== undefined) newest = newest.where("at_ms", ">=", filter.sinceMs);
+  if (filter.untilMs !== undefined) newest = newest.where("at_ms", "<", filter.untilMs);
+  if (before !== undefined) {
+    const { atMs, sequence } = before;
+    newest = newest
+      .where("at_ms", "<=", atMs)
+      .where((entry) => entry.or([entry("at_ms", "<", atMs), entry("sequence", "<", sequence)]));
+  }
+  const charsBefore = sql<number>`coalesce(sum(${CHARS}) over (order by at_ms desc, sequence desc rows between unbounded preceding and 1 preceding), 0)`;
+  const counted = query.selectFrom(newest.as("newest")).selectAll().select(charsBefore.as("chars_before"));
+  return query
+    .selectFrom(counted.as("counted"))
+    .selectAll()
+    .where("chars_before", "<", PAGE_CHARS)
+    .orderBy("at_ms", "desc")
+    .orderBy("sequence", "desc");
 }
 
 const CHARS = sql`length(coalesce(before_json, '')) + length(coalesce(after_json, '')) + length(coalesce(details, ''))`;
