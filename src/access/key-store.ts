@@ -200,7 +200,7 @@ export interface KeyStore {
     accounts: { readonly from: string; readonly to: string; readonly limitedByAdministrator?: false | undefined },
   ): Promise<boolean>;
   /** The keys that rotations replaced on the way to this one, and that are neither expired nor revoked; the latest first. */
-  workingPredecessors(key: Pick<KeyRecord, "id" | "keyFamilyId">, nowMs: number): Promise<readonly string[]>;
+  workingPredecessors(key: Pick<KeyRecord, "id" | "keyFamilyId" | "createdAtMs">, nowMs: number): Promise<readonly string[]>;
   /** Revokes keys atomically. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
   /**

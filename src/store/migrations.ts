@@ -580,6 +580,17 @@ const keysByAccount: Migration = {
   },
 };
 
+const workingKeys: Migration = {
+  name: "indexes of keys that are not revoked",
+  async up({ schema }) {
+    // An account or a family may have hundreds of thousands of keys that have ended.
+    for (const owner of ["account_id", "line_id"]) {
+      const index = schema.createIndex(`api_keys_${owner}_working`).on("api_keys").columns([owner, "expires_at_ms"]);
+      await index.where("revoked_at_ms", "is", null).execute();
+    }
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -626,4 +637,5 @@ export const MIGRATIONS: readonly Migration[] = [
   targetHistory,
   targetLatencies,
   keysByAccount,
+  workingKeys,
 ];

@@ -1,8 +1,11 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { expect, it } from "vitest";
+import { CompiledQuery } from "kysely";
+import { describe, expect, it } from "vitest";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { workingKeys } from "../../src/store/access/working-keys.ts";
+import { openDatabase } from "../../src/store/open-database.ts";
 import { openTestStore } from "../support/test-store.ts";
 
 /** Rotations that a developer can make in some days. */
@@ -20,6 +23,28 @@ it("a key that was rotated thousands of times is revoked as fast as others", { t
   expect(await revokeKey(keys, latest.record.id)).toEqual([latest.record.id]);
   await expect(revokeKey(keys, latest.record.id)).rejects.toThrow("has been revoked already");
   expect(performance.now() - beganMs).toBeLessThan(LIMIT_MS);
+});
+
+describe("the keys that work", () => {
+  it.each([
+    [{ accountIds: ["acct_a", "acct_b"] }, "api_keys_account_id_working (account_id=? AND expires_at_ms"],
+    [{ familyId: "key_a" }, "api_keys_line_id_working (line_id=? AND expires_at_ms"],
+  ])("of %o are found without reading those that have ended", async (of, index) => {
+    const { dataDir, store } = await openTestStore();
+    await store.close();
+    const { database } = await openDatabase({ dataDir, databaseUrl: undefined });
+    const { sql, parameters } = workingKeys(of, 1).compile(database.query);
+    const plan = await database.query.executeQuery<{ readonly detail: string }>(
+      CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]),
+    );
+    await database.close();
+    const searches = plan.rows.map(({ detail }) => detail).filter((detail) => detail.includes("INDEX"));
+    for (const comparison of ["=?)", ">?)"])
+      expect(searches).toContainEqual(`SEARCH api_keys USING INDEX ${index}${comparison}`);
+    expect(searches.filter((search) => !search.includes(index)).every((search) => search.includes("(id=?)"))).toBe(
+      true,
+    );
+  });
 });
 
 /** Inserts keys that have expired, each the successor of the one before. */

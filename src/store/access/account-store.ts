@@ -21,6 +21,7 @@ import {
 } from "./sign-in-store.ts";
 import { createRoles } from "./role-store.ts";
 import { createTeams } from "./team-store.ts";
+import { hashesOfAccount } from "./working-keys.ts";
 
 /** The AccountStore in the database. Changes that affect keys are announced to key caches. */
 export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
@@ -156,11 +157,5 @@ class IdentityTaken extends Error {}
 
 /** The keys of an account to announce, or ANY_KEY for many. */
 export async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise<readonly string[]> {
-  const keys = transaction
-    .selectFrom("api_keys")
-    .select("hash")
-    .where("account_id", "=", accountId)
-    .where("revoked_at_ms", "is", null);
-  const found = await keys.limit(MAX_ANNOUNCED + 1).execute();
-  return announced(found.map(({ hash }) => hash));
+  return announced(await hashesOfAccount(transaction, accountId, MAX_ANNOUNCED + 1));
 }

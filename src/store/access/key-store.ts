@@ -18,6 +18,10 @@ import { announced, type KeyChanges } from "./key-changes.ts";
 import { createRoutingReader } from "./routing-rows.ts";
 import { LIST_BYTES, sortedKeyIds } from "./sorted-keys.ts";
 import { createStopReader } from "./stop-store.ts";
+import { workingKeys } from "./working-keys.ts";
+
+/** A key is made at most by this much before the one that it replaces, by the clocks of two processes. */
+const MAX_CLOCK_DIFFERENCE_MS = 24 * 60 * 60 * 1000;
 
 /** The KeyStore in the database. Every change is announced to key caches; the time of last use comes from the ledger. */
 export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {
@@ -65,14 +69,9 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
 
     async countWorking(accountIds, nowMs) {
       if (accountIds.length === 0) return new Map();
-      const counts = query
-        .selectFrom("api_keys")
-        .select(({ fn }) => ["account_id", fn.countAll<number>().as("count")])
-        .where("account_id", "in", accountIds)
-        .where("revoked_at_ms", "is", null)
-        .where((key) => key.or([key("expires_at_ms", "is", null), key("expires_at_ms", ">", nowMs)]))
-        .groupBy("account_id");
-      const rows = await retryWhileBusy(() => counts.execute());
+      const counts = sql<{ account_id: string; count: number }>`
+        select account_id, count(*) as count from (${workingKeys({ accountIds }, nowMs)}) as keys group by account_id`;
+      const { rows } = await retryWhileBusy(() => counts.execute(query));
       return new Map(rows.map(({ account_id, count }) => [account_id, count]));
     },
 
@@ -147,17 +146,18 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       });
     },
 
-    async workingPredecessors({ id, keyFamilyId }, nowMs) {
-      // A family may have thousands of keys, few of which work: only those are read, and the IDs of the successors.
+    async workingPredecessors({ id, keyFamilyId, createdAtMs }, nowMs) {
+      // A family may have thousands of keys, few of which work: only those are read, and the IDs of the successors of about its time.
+      const untilMs = createdAtMs + MAX_CLOCK_DIFFERENCE_MS;
       const found = sql<{ id: string }>`
         with recursive later (id) as (
           select replaced_by from api_keys where id = ${id}
           union all
           select api_keys.replaced_by from later join api_keys on api_keys.id = later.id
+          where api_keys.created_at_ms <= ${untilMs}
         )
-        select id from api_keys
-        where (id = ${keyFamilyId} or line_id = ${keyFamilyId}) and replaced_by is not null and revoked_at_ms is null
-          and (expires_at_ms is null or expires_at_ms > ${nowMs})
+        select id from (${workingKeys({ familyId: keyFamilyId }, nowMs)}) as working
+        where replaced_by is not null and created_at_ms <= ${untilMs}
           and id <> ${id} and id not in (select id from later where id is not null)
         order by created_at_ms desc, id`;
       return (await retryWhileBusy(() => found.execute(query))).rows.map((row) => row.id);
@@ -184,16 +184,14 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
         const isFree = key?.revoked_at_ms === null;
         if (!isFree || (expected ?? key.limited_by_administrator === 1) !== (key.limited_by_administrator === 1))
           return [];
+        const working = workingKeys({ familyId: key.line_id ?? key.id }, nowMs);
+        const ids = sql<string>`(select id from (${working}) as working)`;
         let update = transaction
           .updateTable("api_keys")
           // Sets one column at least, because SQL has no update without.
           .set({ revoked_at_ms: null, ...toChangedColumns(wanted) })
-          .where(isOfFamily(key.line_id ?? key.id))
-          .where("revoked_at_ms", "is", null)
-          // A family may have thousands of keys that have expired.
-          .where((each) =>
-            each.or([each("id", "=", id), each("expires_at_ms", "is", null), each("expires_at_ms", ">", nowMs)]),
-          );
+          .where((each) => each.or([each("id", "=", id), each("id", "in", ids)]))
+          .where("revoked_at_ms", "is", null);
         if (expected !== undefined) update = update.where("limited_by_administrator", "=", Number(expected));
         const updated = await update.returning("hash").execute();
         return announced(updated.map(({ hash }) => hash));
