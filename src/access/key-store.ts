@@ -177,6 +177,8 @@ export interface KeyStore {
   listSorted(query: SortedKeysQuery): Promise<SortedKeys>;
   /** Counts the keys of these accounts that are neither expired nor revoked; omits accounts without any. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
+  /** Counts the keys that rotations have made in a family since a time. */
+  countRotations(keyFamilyId: string, sinceMs: number): Promise<number>;
   find(id: string): Promise<KeyRecord | undefined>;
   /** A key as found by `findByHash`, with its hash. */
   findWithHash(id: string): Promise<(FoundKey & Pick<NewKey, "hash">) | undefined>;
@@ -200,7 +202,10 @@ export interface KeyStore {
     accounts: { readonly from: string; readonly to: string; readonly limitedByAdministrator?: false | undefined },
   ): Promise<boolean>;
   /** The keys that rotations replaced on the way to this one, and that are neither expired nor revoked; the latest first. */
-  workingPredecessors(key: Pick<KeyRecord, "id" | "keyFamilyId" | "createdAtMs">, nowMs: number): Promise<readonly string[]>;
+  workingPredecessors(
+    key: Pick<KeyRecord, "id" | "keyFamilyId" | "createdAtMs">,
+    nowMs: number,
+  ): Promise<readonly string[]>;
   /** Revokes keys atomically. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
   /**

@@ -22,6 +22,12 @@ export const DEFAULT_GRACE: Grace = "24h";
 /** Limit of an account's keys that are neither expired nor revoked. */
 export const MAX_WORKING_KEYS = 1000;
 
+/**
+ * Limit of the rotations of a key and its predecessors: a transfer moves all of them, on the connection for which completions wait
+ * with SQLite.
+ */
+export const MAX_ROTATIONS = { count: 1_000, days: 30 } as const;
+
 /** Limits of the models that a key names, which processes keep in memory. Keys of earlier versions may have 64 KiB. */
 export const MAX_KEY_MODELS = 1_000;
 export const MAX_KEY_MODELS_BYTES = 16 * 1024;
@@ -117,7 +123,8 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
  * Makes a key with the same name, permissions, lifetime and limits (usage counts on, by the key family), and lets the old
  * one expire after the grace period, if it does not expire earlier. Of a key that an administrator has limited, a developer
  * keeps the end. Throws an `invalid_request` Failure for an unknown,
- * expired, revoked or already rotated key and, with a grace period, for an account with `MAX_WORKING_KEYS` keys.
+ * expired, revoked or already rotated key and, with a grace period, for an account with `MAX_WORKING_KEYS` keys;
+ * `rate_limited` for a key that was rotated `MAX_ROTATIONS` times.
  */
 export async function rotateKey(
   { store, clock }: KeyContext,
@@ -130,6 +137,7 @@ export async function rotateKey(
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
   if (GRACES[grace] > 0) await requireRoom({ store, clock }, old.accountId);
+  await requireFewRotations(store, old, now);
   let made: ReturnType<typeof makeKey> | undefined;
   await store.replace(id, (current) => {
     made = makeSuccessor(current, { now, by });
@@ -138,6 +146,17 @@ export async function rotateKey(
   // Another rotation or revocation came between the two queries.
   if (made === undefined) throw invalidField("id", `${id} has just been rotated or revoked`);
   return { secret: made.secret, record: made.key.record };
+}
+
+/** Simultaneous requests may pass together. */
+async function requireFewRotations(store: KeyStore, { keyFamilyId }: KeyRecord, nowMs: number): Promise<void> {
+  const { count, days } = MAX_ROTATIONS;
+  if ((await store.countRotations(keyFamilyId, nowMs - days * 24 * HOUR_MS)) < count) return;
+  const most = count.toLocaleString("en");
+  throw new Failure(
+    "rate_limited",
+    `This key and those it replaced were rotated ${most} times in ${days} days, which is the maximum. Create a new key, or rotate keys less often.`,
+  );
 }
 
 function makeSuccessor(

@@ -1,7 +1,16 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/access/api-key.ts";
-import { createKey, type Grace, GRACES, keyState, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
+import {
+  createKey,
+  type Grace,
+  GRACES,
+  keyState,
+  MAX_ROTATIONS,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from "../../src/access/keys.ts";
 import { CAPABILITIES, type KeyPrincipal, permit } from "../../src/access/principal.ts";
 import { mayUse, NO_LIMITS } from "../../src/core/principal.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -94,6 +103,24 @@ describe("keys", () => {
     expect(rotated.replacedBy).toBe(next.record.id);
     expect(keyState(rotated, clock.now() + GRACES[grace] - 1)).toBe("active");
     expect(keyState(rotated, clock.now() + GRACES[grace])).toBe("expired");
+  });
+
+  it("are rotated at most 1,000 times in 30 days, with those that they replaced", async () => {
+    const { clock, store, keys } = setUp();
+    const first = await createKey(keys, { name: "a" });
+    const second = await rotateKey(keys, first.record.id, { grace: "0" });
+    for (let index = 2; index < MAX_ROTATIONS.count; index += 1)
+      await store.insert({ record: { ...second.record, id: `key_${index}`, expiresAtMs: 1 }, hash: `hash ${index}` });
+    const third = await rotateKey(keys, second.record.id, { grace: "0" });
+    await expect(rotateKey(keys, third.record.id, { grace: "0" })).rejects.toMatchObject({
+      code: "rate_limited",
+      message: expect.stringContaining("rotated 1,000 times in 30 days") as string,
+    });
+    expect(keyState((await store.find(third.record.id))!, clock.now())).toBe("active");
+    const other = await createKey(keys, { name: "b" });
+    await rotateKey(keys, other.record.id, { grace: "0" });
+    clock.advance(MAX_ROTATIONS.days * DAY_MS);
+    await rotateKey(keys, third.record.id, { grace: "0" });
   });
 
   it("keep their family through rotations, so that limits and budgets continue", async () => {

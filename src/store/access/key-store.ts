@@ -75,6 +75,15 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       return new Map(rows.map(({ account_id, count }) => [account_id, count]));
     },
 
+    async countRotations(keyFamilyId, sinceMs) {
+      const count = query
+        .selectFrom("api_keys")
+        .select(({ fn }) => fn.countAll<number>().as("count"))
+        .where("line_id", "=", keyFamilyId)
+        .where("created_at_ms", ">", sinceMs);
+      return (await retryWhileBusy(() => count.executeTakeFirstOrThrow())).count;
+    },
+
     async find(id) {
       await compaction.flushed();
       const found = keysWithUse(database).where("id", "=", id);

@@ -1145,7 +1145,8 @@ export declare const KeyService: GenService<{
   },
   /**
    * Makes a key in place of another one, which keeps working for a grace period. Needs a fresh password. With a
-   * grace, INVALID_ARGUMENT as with Create.
+   * grace, INVALID_ARGUMENT as with Create. RESOURCE_EXHAUSTED for a key that was rotated, with those that it has
+   * replaced, 1,000 times in 30 days.
    *
    * @generated from rpc parley.console.v1.KeyService.Rotate
    */
