@@ -55,6 +55,7 @@ export async function verifyChain(
   }
   if (anchor.sequence > 0 && anchor.sequence === head.sequence) problem ??= describeGap(1, head.sequence);
   problem ??= problemAtEnd({ anchor, last, head }, kept);
+  problem ??= (await entryBefore(store)) ?? (await entryAfter(store));
   return { entries, anchor, head, problem };
 }
 
@@ -70,6 +71,24 @@ function cutBefore(
   if (anchor.sequence === 0 || isOld || head.sequence - first.sequence >= MOST_AUDIT_ENTRIES) return undefined;
   const date = new Date(first.atMs).toISOString().slice(0, 10);
   return `entries up to ${anchor.sequence} were cut off the beginning, not pruned: entry ${first.sequence} after them is of ${date} only`;
+}
+
+/** Describes an entry before the anchor, which is no part of the chain, but of lists and exports. */
+async function entryBefore(store: Pick<AuditStore, "ends" | "follow">): Promise<string | undefined> {
+  // Read first: pruning removes the entries and moves the anchor in one transaction.
+  const { anchor } = await store.ends();
+  const [first] = await store.follow({ sequence: Number.MIN_SAFE_INTEGER, limit: 1 });
+  if (first === undefined || first.sequence > anchor.sequence) return undefined;
+  return `entry ${first.sequence} is before the anchor ${formatLink(anchor)}: it was inserted`;
+}
+
+/** Describes an entry after the stored head, which is no part of the chain, but of lists, exports and messages to receivers. */
+async function entryAfter(store: Pick<AuditStore, "ends" | "follow">): Promise<string | undefined> {
+  const { head } = await store.ends();
+  const [next] = await store.follow({ sequence: head.sequence, limit: 1 });
+  // Entries that were appended meanwhile have moved the head.
+  if (next === undefined || next.sequence <= (await store.ends()).head.sequence) return undefined;
+  return `entry ${next.sequence} is after the stored head ${formatLink(head)}: it was inserted`;
 }
 
 function differsFrom(kept: ChainLink | undefined, { sequence, hash }: ChainLink): string | undefined {

@@ -45,6 +45,16 @@ const INSERTED =
 export function describeAuditDatabase(open: () => Promise<EmptyDatabase>): void {
   describe("the verification of the audit log", () => {
     it.each<[what: string, edits: readonly string[], found: string]>([
+      [
+        "an entry beyond the end",
+        [INSERTED.replace("sequence + 1", "sequence + 1000")],
+        "entry 1008 is after the stored head 8:",
+      ],
+      [
+        "an entry before the beginning",
+        [INSERTED.replace("sequence + 1", "-sequence")],
+        "entry -8 is before the anchor 0:",
+      ],
       ["a changed time", ["update audit_entries set at_ms = at_ms + 1 where sequence = 4"], "entry 4 was changed"],
       ["a changed actor", ["update audit_entries set actor_id = 'acct_eve' where sequence = 1"], "entry 1 was changed"],
       ["a removed actor", ["update audit_entries set actor_id = null where sequence = 8"], "entry 8 was changed"],
