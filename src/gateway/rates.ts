@@ -32,7 +32,7 @@ export interface Rates {
 
 /** Limit for joining the shared store at the start. */
 const JOIN_MS = 5_000;
-/** Time after that in which Redis may be slow: replicas that start together delay each other. */
+/** Time after that in which Redis or PostgreSQL may be slow: replicas that start together delay each other. */
 const STARTING_MS = 15_000;
 
 interface RatesPorts extends StoreTimes {
@@ -108,7 +108,7 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
   }
   if (database.kind === "postgres")
     return share("postgres", {
-      remote: database.createRates({ burstMs }),
+      remote: database.createRates({ burstMs, startingMs: JOIN_MS + STARTING_MS }),
       notes: database.createHealthNotes({ replica }),
     });
   if (shared !== undefined) return share("memory", { remote: shared.rates, notes: shared.notes });

@@ -4,8 +4,8 @@ export interface BatcherOptions<D, A> {
   readonly decide: (demands: readonly D[]) => Promise<readonly (A | Error)[]>;
   /** Waits for further demands before a batch begins. Default: for those of the same microtasks. */
   readonly gather?: () => Promise<void>;
-  /** Limit for the answer to a demand. */
-  readonly limitMs: number;
+  /** Limit for the answer to a demand, or a function that returns the one for a demand that is made now. */
+  readonly limitMs: number | (() => number);
   /** Makes the error of a rejected demand: after the limit, with too many waiting, or when the transaction fails. */
   readonly toError: (message: string, cause?: unknown) => Error;
   /** Called with a decision that came after its demand was rejected, so that it can be undone. */
@@ -66,7 +66,10 @@ export class Batcher<D, A> {
         settled: false,
       };
       // Pending I/O is read first: after this process was busy, the answer may already have arrived.
-      const timer = setTimeout(() => setImmediate(() => this.#giveUp(waiting)), limitMs);
+      const timer = setTimeout(
+        () => setImmediate(() => this.#giveUp(waiting)),
+        typeof limitMs === "number" ? limitMs : limitMs(),
+      );
       this.#waiting.push(waiting);
       if (!this.#running) void this.#run();
     });

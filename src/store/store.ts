@@ -43,7 +43,7 @@ import { createTargetHistory } from "./ledger/target-history.ts";
 import { createUsageStore } from "./ledger/usage.ts";
 import { createAttributedBudgets } from "./limits/attributed-budgets.ts";
 import { createBudgetStore } from "./limits/budget-store.ts";
-import { createRateStore } from "./limits/rate-store.ts";
+import { createRateStore, type RateStoreOptions } from "./limits/rate-store.ts";
 import { createHealthNotes } from "./health-notes.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openOrLater } from "./open-later.ts";
@@ -79,8 +79,8 @@ export interface Store {
   readonly auditStreams: AuditStreamStore;
   /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
   secret(name: string): Promise<Buffer>;
-  /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
-  createRates(options: { readonly burstMs: number }): RateStore;
+  /** Rates and concurrency shared by all processes. */
+  createRates(options: RateStoreOptions): RateStore;
   /** Notes about upstream models, shared by the processes of the database; `replica` is the ID of this one among them. */
   createHealthNotes(options: { readonly replica: string }): HealthNotes;
   /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */

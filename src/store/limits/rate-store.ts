@@ -45,6 +45,8 @@ async function countReplicas(database: Database, name: string): Promise<number> 
 
 /** Limit for the decision on a request's rates; after that its replica decides by its share. */
 const LIMIT_MS = 500;
+/** The same while the process starts, when it and other starting processes are slow. */
+const STARTING_LIMIT_MS = 2_000;
 /** Missing rows are inserted; another process may remove them again, but not for long. */
 const MAX_TRIES = 5;
 
@@ -57,12 +59,20 @@ interface Step {
   apply(bookOf: BookOf, moment: RateMoment): RateDecision | undefined;
 }
 
+export interface RateStoreOptions {
+  /** Capacity of request buckets, as time. The same in all processes. */
+  readonly burstMs: number;
+  /** Time from now in which decisions may take STARTING_LIMIT_MS. Default: 0. */
+  readonly startingMs?: number;
+}
+
 /** Rates and concurrency in the database, by its clock. Rejects with a RateStoreError. */
-export function createRateStore(database: Database, { burstMs }: { readonly burstMs: number }): RateStore {
+export function createRateStore(database: Database, { burstMs, startingMs = 0 }: RateStoreOptions): RateStore {
+  const startedMs = performance.now() + startingMs;
   const toError = (message: string, cause?: unknown): Error => new RateStoreError(message, { cause });
   const batcher = new Batcher<Step, RateDecision | undefined>({
     decide: (steps) => takeSteps(database, steps, burstMs),
-    limitMs: LIMIT_MS,
+    limitMs: () => (performance.now() < startedMs ? STARTING_LIMIT_MS : LIMIT_MS),
     toError,
     onLate({ undo }, decision) {
       if (undo !== undefined && decision?.admitted) batcher.ask(toRelease(undo)).catch(() => undefined);
