@@ -12,7 +12,7 @@ export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
 const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 
 /**
- * Cost of a completion in micro-USD, rounded half up: each kind of token at its price, and the fees. Cache writes whose
+ * Cost of a completion in micro-USD, rounded up: each kind of token at its price, and the fees. Cache writes whose
  * lifetime the provider does not state have the price of the longest requested lifetime. The length of the prompt selects the
  * tier of all prices. With whole price factors the arithmetic is in integers, exact below 2^53: nine million tokens at
  * 1,000 USD per million.
@@ -57,11 +57,11 @@ function pricesFor(promptTokens: number, price: Price): TokenPrices {
 }
 
 /**
- * Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded half up, but to 1 at least. Otherwise any number
- * of calls that cost less than half a micro-USD would be free.
+ * Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded up. Otherwise a caller could send any number of calls
+ * that cost a little less than what is rounded to the next one, and spend one and a half times a budget.
  */
 function toMicroUsd(millionths: number): number {
-  return millionths > 0 ? Math.max(Math.round(millionths / 1_000_000), 1) : 0;
+  return Math.ceil(millionths / 1_000_000);
 }
 
 /** The reservation of a request, made before it is sent. */

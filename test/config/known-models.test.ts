@@ -168,9 +168,10 @@ describe("a model without a price in the file", () => {
           codeExecutions: output,
         };
         const cost = costOf(ledger, price, { cacheWrite: isHour ? "hour" : "minutes", priceFactor: 1 });
-        // Rounded from the same amount, but not to nothing.
-        const isLeast = cost === 1 && usd > 0 && usd < 0.000_001;
-        expect(Math.abs(cost - usd * 1_000_000), `${name} for ${usd} USD`).toBeLessThan(isLeast ? 1 : 0.5001);
+        // Rounded up from the same amount.
+        const more = cost - usd * 1_000_000;
+        expect(more, `${name} for ${usd} USD`).toBeGreaterThan(-0.0001);
+        expect(more, `${name} for ${usd} USD`).toBeLessThan(1.0001);
       }),
       { numRuns: 2_000 },
     );

@@ -82,6 +82,11 @@ describe("a completion costs", () => {
     ["no less than nothing when more is cached than read", { inputTokens: 10, cachedInputTokens: 99 }, 5],
     ["no less than nothing when more is pictures than all", { outputTokens: 1, imageOutputTokens: 9 }, 120],
     ["half a micro-dollar rounded up", { inputTokens: 1, cachedInputTokens: 1 }, 1],
+    [
+      "less than half a micro-dollar rounded up, because a caller may repeat it",
+      { inputTokens: 2, cachedInputTokens: 2, cachedImageInputTokens: 2 },
+      2,
+    ],
   ])("%s", (_, usage, costMicroUsd) => {
     expect(costOf(toTokenCounts(create(UsageSchema, usage)), PRICE)).toBe(costMicroUsd);
   });
@@ -153,10 +158,10 @@ describe("a completion costs", () => {
           cached * BigInt(cachedInput) +
           (BigInt(outputTokens) - pictures) * BigInt(output) +
           pictures * BigInt(image);
-        const rounded = Number((millionths + 500_000n) / 1_000_000n);
-        // What is not free is never rounded to nothing.
-        const exact = millionths > 0n ? Math.max(rounded, 1) : 0;
-        expect(costOf(toTokenCounts(usage), toPrice({ input, output, cachedInput, imageOutput: image }))).toBe(exact);
+        const roundedUp = Number((millionths + 999_999n) / 1_000_000n);
+        expect(costOf(toTokenCounts(usage), toPrice({ input, output, cachedInput, imageOutput: image }))).toBe(
+          roundedUp,
+        );
       }),
       { numRuns: 2_000 },
     );

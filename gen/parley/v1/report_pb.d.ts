@@ -41,7 +41,7 @@ export declare type Report = Message<"parley.v1.Report"> & {
   clamped: Clamp[];
 
   /**
-   * What the call cost by the configured prices, in millionths of a US dollar, rounded half up. Absent without prices or usage.
+   * What the call cost by the configured prices, in millionths of a US dollar, rounded up. Absent without prices or usage.
    *
    * @generated from field: optional int64 cost_micro_usd = 4;
    */

@@ -7,6 +7,9 @@ const MICRO_USD = 1_000_000;
 /** Largest cost that is read, in micro-USD: that of an entry of the ledger. */
 const MAX_MICRO_USD = 100_000_000_000;
 
+/** Rounding error of doubles, in micro-USD: `0.000_123 * 1_000_000` is a little more than 123. */
+const ROUNDING = 1e-6;
+
 /** Adds what the provider says that the answer costs, from its `usage` object. Returns the same object. */
 export function withStatedCost(usage: CostedUsage, from: Json): CostedUsage {
   const microUsd = readCost(from);
@@ -29,5 +32,6 @@ function readCost({
   const ofHost = isOfHost === true ? (number(object(details)["upstream_inference_cost"]) ?? 0) : 0;
   const counted = number(ticks);
   const microUsd = usd === undefined ? counted && counted / TICKS : (usd + ofHost) * MICRO_USD;
-  return microUsd !== undefined && microUsd > 0 ? Math.min(Math.round(microUsd), MAX_MICRO_USD) : undefined;
+  if (microUsd === undefined || microUsd <= 0) return undefined;
+  return Math.min(Math.ceil(microUsd - ROUNDING), MAX_MICRO_USD);
 }

@@ -63,6 +63,8 @@ describe("the usage of an answer", () => {
       6_020,
     ],
     ["in ticks, as xAI", { cost_in_usd_ticks: 37_756_000 }, 3_776],
+    ["rounded up", { cost: 0.0000114 }, 12],
+    ["without the rounding errors of its decimals", { cost: 0.000123 }, 123],
     ["up to that of an entry", { cost: 1e300 }, 100_000_000_000],
     ["unless it is none", { cost: -1, cost_in_usd_ticks: "5" }, undefined],
     ["unless it is nothing", { cost: 0 }, undefined],
