@@ -12,7 +12,7 @@ import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { ChoiceReader } from "./choice-reader.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { isBroken } from "./finish-reason.ts";
-import { readUsage } from "./usage.ts";
+import { addChoiceUsages, readUsage } from "./usage.ts";
 
 /** Largest number of choices that a request may ask for. */
 const MAX_CHOICES = 128;
@@ -34,6 +34,8 @@ export class AnswerStream implements StreamReader {
   readonly #form: "delta" | "message";
   readonly #further = new FurtherFields("openai.", OF_ANSWER, this.#budget);
   #usage: Usage | undefined;
+  /** Usage of single choices, by their index: some servers, such as Moonshot's, have it there. */
+  readonly #choiceUsages = new Map<number, Usage>();
   #complete = false;
 
   /**
@@ -91,13 +93,14 @@ export class AnswerStream implements StreamReader {
     choices.forEach((choice, at) =>
       choice.finish({ details: at === 0 ? this.#further.read(redact) : {}, redact }, out),
     );
-    if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
+    const usage = this.#usage ?? addChoiceUsages([...this.#choiceUsages.values()]);
+    if (usage !== undefined) out.push(usageChunk(usage));
     this.#complete = true;
   }
 
   /** The failure of an error in the answer. `usage`: the count beside the error. An earlier one counts only a part of the answer. */
   #toFailure(error: unknown, usage?: Usage): Failure {
-    const counted = (this.#usage?.outputTokens ?? 0) > 0;
+    const counted = [this.#usage, ...this.#choiceUsages.values()].some((each) => (each?.outputTokens ?? 0) > 0);
     const begun = counted || [...this.#choices.values()].some((choice) => choice.spoke);
     return toInBandFailure(error, { begun, usage, redact: this.#redact });
   }
@@ -117,7 +120,8 @@ export class AnswerStream implements StreamReader {
     // After its content, which may be billed.
     if (entry.error) throw this.#toFailure(entry.error, usage);
     if (isBroken(string(entry.finish_reason))) throw this.#toFailure(undefined, usage);
-    this.#usage = readUsage(entry.usage) ?? this.#usage;
+    const own = readUsage(entry.usage);
+    if (own !== undefined) this.#choiceUsages.set(index, own);
   }
 }
 

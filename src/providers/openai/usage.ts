@@ -1,4 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { CostedUsage } from "../../core/provider.ts";
 import { isObject, object, restOf, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { withStatedCost } from "../wire/stated-cost.ts";
@@ -81,3 +82,29 @@ export function readUsage(value: unknown): Usage | undefined {
   };
   return withStatedCost(toUsage(counts, unknownUnits(value, KNOWN)), value);
 }
+
+/**
+ * Usage of an answer whose choices each have one: that of the choice with the largest prompt, which is the same for all, with the answer
+ * tokens of all choices. Undefined without any.
+ */
+export function addChoiceUsages(usages: readonly CostedUsage[]): CostedUsage | undefined {
+  const [largest] = usages.toSorted((one, other) => other.inputTokens - one.inputTokens);
+  if (largest === undefined || usages.length === 1) return largest;
+  const sumOf = (name: AnswerCount): number => usages.reduce((sum, usage) => sum + (usage[name] ?? 0), 0);
+  const counts = ANSWER_COUNTS.filter((name) => usages.some((usage) => usage[name] !== undefined));
+  const sums = Object.fromEntries(counts.map((name) => [name, sumOf(name)]));
+  const usage: CostedUsage = toUsage({ ...largest, ...sums }, largest.unknownUnits);
+  const statedMicroUsd = usages.reduce((sum, { statedMicroUsd: stated = 0 }) => sum + stated, 0);
+  return statedMicroUsd > 0 ? { ...usage, statedMicroUsd } : usage;
+}
+
+const ANSWER_COUNTS = [
+  "outputTokens",
+  "reasoningOutputTokens",
+  "audioOutputTokens",
+  "imageOutputTokens",
+  "acceptedPredictionTokens",
+  "rejectedPredictionTokens",
+] as const satisfies readonly (keyof Usage)[];
+
+type AnswerCount = (typeof ANSWER_COUNTS)[number];

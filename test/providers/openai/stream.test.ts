@@ -380,6 +380,29 @@ describe("a stream's events", () => {
     expect(counted(text("a"), stop)).toEqual([]);
   });
 
+  it("counts the answers of all choices where each has a usage of its own", () => {
+    const choice = (index: number, tokens: number) => ({
+      index,
+      delta: { content: "a" },
+      finish_reason: "stop",
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: tokens,
+        completion_tokens_details: { reasoning_tokens: tokens - 1 },
+        cost: 0.001,
+      },
+    });
+    const events = [{ choices: [choice(0, 50)] }, { choices: [choice(1, 20)] }, { choices: [choice(2, 30)] }];
+    const usageOf = (...all: object[]) =>
+      readStream(toSse(...all)).chunks.flatMap(({ event }) => (event.case === "usage" ? event.value : []));
+    expect(usageOf(...events)).toMatchObject([
+      { inputTokens: 7, outputTokens: 100, totalTokens: 107, reasoningOutputTokens: 97, statedMicroUsd: 3_000 },
+    ]);
+    // That of the whole answer has precedence.
+    const whole = { choices: [], usage: { prompt_tokens: 7, completion_tokens: 90 } };
+    expect(usageOf(...events, whole)).toMatchObject([{ inputTokens: 7, outputTokens: 90, totalTokens: 97 }]);
+  });
+
   it("may be one whole completion", () => {
     const { chunks } = readStream(
       toSse({ choices: [{ index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" }] }),
