@@ -49,6 +49,7 @@ export class ResponseParser {
   readonly #chunks = new SmallPieces(TINY);
   #isLast = false;
   #keepAliveMs = 0;
+  #hasBody = false;
   /** Incomplete input, kept for the next read. */
   #rest = NOTHING;
   /** Body bytes of the current read. */
@@ -66,10 +67,10 @@ export class ResponseParser {
 
   /**
    * Time in ms that the connection can be reused for; Infinity if the server names none. 0 unless the response is a 2xx
-   * of known length: broken servers and proxies send bodies that the status or headers of other responses rule out.
+   * of known length with a body: broken servers and proxies send bodies that the status or headers of other responses rule out.
    */
   get keepAliveMs(): number {
-    return this.#keepAliveMs;
+    return this.#hasBody ? this.#keepAliveMs : 0;
   }
 
   /** Prepares for the next response. */
@@ -77,6 +78,7 @@ export class ResponseParser {
     this.#phase = "head";
     this.#rest = NOTHING;
     this.#informational = 0;
+    this.#hasBody = false;
   }
 
   /**
@@ -182,6 +184,7 @@ export class ResponseParser {
 
   #readBody(input: Buffer, at: number): number {
     const end = this.#phase === "body" ? input.length : Math.min(input.length, at + this.#left);
+    this.#hasBody = true;
     if (this.#bodyBytes === 0) this.#body = Buffer.allocUnsafe(input.length - at);
     this.#bodyBytes += input.copy(this.#body, this.#bodyBytes, at, end);
     if (this.#phase === "body") return end;

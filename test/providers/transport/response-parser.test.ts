@@ -134,31 +134,34 @@ describe("an answer", () => {
 describe("how long a connection may be kept", () => {
   const keepAliveMs = (text: string): number => {
     const parser = new ResponseParser({ onHead: () => undefined, onData: () => undefined });
-    parser.read(Buffer.from(`${text}\r\n\r\n`));
+    parser.read(Buffer.from(`${text}\r\n\r\nx`));
     return parser.keepAliveMs;
   };
 
   it.each<[string, number]>([
-    [`${OK}content-length: 0`, Infinity],
-    [`${OK}content-length: 0\r\nkeep-alive: timeout=5, max=100`, 5000],
-    [`${OK}content-length: 0\r\nkeep-alive: max=100`, Infinity],
-    [`${OK}content-length: 0\r\nconnection: keep-alive`, Infinity],
-    [`${OK}content-length: 0\r\nconnection: Close`, 0],
-    [`${OK}content-length: 0\r\nconnection: x, close`, 0],
+    [`${OK}content-length: 1`, Infinity],
+    [`${OK}content-length: 1\r\nkeep-alive: timeout=5, max=100`, 5000],
+    [`${OK}content-length: 1\r\nkeep-alive: max=100`, Infinity],
+    [`${OK}content-length: 1\r\nconnection: keep-alive`, Infinity],
+    [`${OK}content-length: 1\r\nconnection: Close`, 0],
+    [`${OK}content-length: 1\r\nconnection: x, close`, 0],
     [`${OK}x: y`, 0],
-    ["HTTP/1.0 200 OK\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 206 x\r\ncontent-length: 0", Infinity],
+    [`${OK}content-length: 0`, 0],
+    [`${OK}transfer-encoding: chunked\r\n\r\n0`, 0],
+    [`${OK}transfer-encoding: chunked\r\n\r\n1\r\nx\r\n0`, Infinity],
+    ["HTTP/1.0 200 OK\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 206 x\r\ncontent-length: 1", Infinity],
     ["HTTP/1.1 204 x", 0],
-    ["HTTP/1.1 204 x\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 205 x\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 304 x\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 302 x\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 400 x\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 429 x\r\ncontent-length: 0", 0],
-    ["HTTP/1.1 500 x\r\ncontent-length: 0", 0],
-    [`HTTP/1.1 100 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${OK}content-length: 0`, Infinity],
-    [`HTTP/1.1 102 x\r\n\r\n${OK}content-length: 0`, 0],
-    [`HTTP/1.1 199 x\r\n\r\nHTTP/1.1 100 x\r\n\r\n${OK}content-length: 0`, 0],
+    ["HTTP/1.1 204 x\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 205 x\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 304 x\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 302 x\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 400 x\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 429 x\r\ncontent-length: 1", 0],
+    ["HTTP/1.1 500 x\r\ncontent-length: 1", 0],
+    [`HTTP/1.1 100 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${OK}content-length: 1`, Infinity],
+    [`HTTP/1.1 102 x\r\n\r\n${OK}content-length: 1`, 0],
+    [`HTTP/1.1 199 x\r\n\r\nHTTP/1.1 100 x\r\n\r\n${OK}content-length: 1`, 0],
   ])("after %j", (text, ms) => {
     expect(keepAliveMs(text)).toBe(ms);
   });

@@ -44,6 +44,12 @@ const LATE: [string, Script][] = [0, 1, 5, 30].flatMap((ms): [string, Script][] 
 ]);
 
 const OK = "200 OK";
+/** Answers without a body that come to one after all, also long after the pause in which a connection is not used. */
+const EMPTY: [string, Script][] = [0, 30, 150].flatMap((ms): [string, Script][] => [
+  [`an empty answer, and a body after ${ms} ms`, [status(OK, length(0)), ms, stray]],
+  [`an answer without chunks, and a body after ${ms} ms`, [`${status(OK, CHUNKED)}0\r\n\r\n`, ms, stray]],
+]);
+
 /** Answers that two readers may take for two different things. */
 const AMBIGUOUS: [string, Script][] = [
   ["a length and chunks", [status(OK, length(5), CHUNKED) + chunked + stray]],
@@ -87,7 +93,7 @@ const AMBIGUOUS: [string, Script][] = [
   ["half of the next one's head", [answerOf("first"), 5, stray.slice(0, 20), 20, stray.slice(20)]],
 ];
 
-const VECTORS: [string, Script][] = [...DENIED, ...LATE, ...AMBIGUOUS];
+const VECTORS: [string, Script][] = [...DENIED, ...LATE, ...EMPTY, ...AMBIGUOUS];
 
 /** How long the provider thinks about a request that is not hostile. */
 const THINK_MS = 60;
