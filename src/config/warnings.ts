@@ -78,13 +78,16 @@ export function sharedPortProblem({ http, grpc }: Pick<Config, "http" | "grpc">)
   return undefined;
 }
 
-function connectionWarnings({ databaseUrl, databaseReadUrl, redis }: Config): ConfigWarning[] {
+function connectionWarnings({ databaseUrl, databaseReadUrl, databaseListenUrl, redis, smtp }: Config): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
   for (const [setting, address] of [
     ["database.url", databaseUrl],
     ["database.read_url", databaseReadUrl],
+    ["database.listen_url", databaseListenUrl],
   ] as const) {
-    const databases = address === undefined ? [] : splitDatabaseHosts(address)!.urls.map((url) => new URL(url));
+    // `none` of `listen_url` is no address.
+    const hosts = address === undefined ? undefined : splitDatabaseHosts(address);
+    const databases = hosts?.urls.map((url) => new URL(url)) ?? [];
     if (!databases.some(isRemote)) continue;
     const { searchParams } = databases[0]!;
     const mode =
@@ -104,6 +107,11 @@ function connectionWarnings({ databaseUrl, databaseReadUrl, redis }: Config): Co
     warnings.push({
       setting: "redis.url",
       text: "the connection to Redis on another machine is not encrypted; use an address that begins with rediss://",
+    });
+  if (smtp?.security === "none" && !isLoopback(smtp.host))
+    warnings.push({
+      setting: "smtp.security",
+      text: "the connection to the e-mail server on another machine is not encrypted: links for new passwords, and smtp.password, can be read on the way; use starttls or tls",
     });
   return warnings;
 }

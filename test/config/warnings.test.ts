@@ -8,6 +8,7 @@ import { isExposed, listWarnings } from "../../src/config/warnings.ts";
 
 const PAIR = { cert_file: "/tls.pem", key_file: "/tls.key" };
 const KEY = "a-long-enough-credential";
+const SAFE = "postgres://parley@db.example.com/parley?sslmode=verify-full";
 
 let home: string;
 let file: string;
@@ -66,6 +67,12 @@ describe("an unsafe configuration", () => {
     [{ database: { url: "postgres://parley@a.example.com,b.example.com/parley?sslmode=verify-full" } }, []],
     [{ database: { url: "postgres:///parley?host=/run/postgresql" } }, []],
     [{ database: { url: "postgres:///parley?host=db.example.com" } }, ["database.url"]],
+    [{ database: { url: SAFE, read_url: "postgres://parley@db.example.com/parley" } }, ["database.read_url"]],
+    [{ database: { url: SAFE, listen_url: "postgres://parley@db.example.com/parley" } }, ["database.listen_url"]],
+    [{ database: { url: SAFE, listen_url: "none" } }, []],
+    [{ smtp: { host: "mail.example.com", security: "none", from: "parley@example.com" } }, ["smtp.security"]],
+    [{ smtp: { host: "mail.example.com", from: "parley@example.com" } }, []],
+    [{ smtp: { host: "127.0.0.1", security: "none", from: "parley@example.com" } }, []],
     [{ redis: { url: "redis://cache:6379" } }, ["redis.url"]],
     [{ redis: { url: "rediss://cache:6379" } }, []],
     [{ redis: { url: "redis://127.0.0.1:6379,cache:6379", mode: "cluster" } }, ["redis.url"]],
