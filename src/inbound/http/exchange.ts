@@ -16,6 +16,7 @@ import { isFinal, retryAfterMs } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
 import { isSmall, slicesOf, writeSlices } from "./stream.ts";
+import { limitUnread } from "./unread-response.ts";
 
 /**
  * Longest host with its port. Names have 253 characters at most, and the time to parse a longer one, in percent-encoding or Punycode,
@@ -347,19 +348,4 @@ function destroyWith(response: ServerResponse, signal: AbortSignal): void {
 export function endWithFile(response: ServerResponse, content: Buffer, stallMs = WRITE_STALL_MS): void {
   limitUnread(response, stallMs);
   Readable.from(slicesOf(content), { highWaterMark: 1 }).pipe(response);
-}
-
-/** Limits the time to read the rest of a response that is written without a call. */
-export function limitUnread(response: ServerResponse, stallMs: number): void {
-  // Node's socket timeout knows the progress of a write in the kernel; the server destroys sockets that time out.
-  const limit = (socket: Socket): void => {
-    socket.setTimeout(stallMs);
-    response.once("finish", () => {
-      // The timeout may already be that of an idle connection or the next response.
-      if (socket.timeout === stallMs) socket.setTimeout(0);
-    });
-  };
-  // Without a socket, pipelining: the previous response is not sent yet.
-  if (response.socket === null) response.once("socket", limit);
-  else limit(response.socket);
 }

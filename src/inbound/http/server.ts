@@ -16,7 +16,7 @@ import { callerOf, completion, embeddings, explanation, keptAnswers, modelList, 
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
-import { absoluteForm, Exchange, type ExchangeFacts, limitUnread, MAX_HOST_CHARS } from "./exchange.ts";
+import { absoluteForm, Exchange, type ExchangeFacts, MAX_HOST_CHARS } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
 import { closeIdleAfterRead } from "./idle-timeout.ts";
 import { ModelTexts } from "./model-texts.ts";
@@ -24,6 +24,7 @@ import { Prefaces } from "./prefaces.ts";
 import { shareByAlpn, shareByPreface } from "./protocol-choice.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
+import { limitUnread } from "./unread-response.ts";
 
 export interface HttpOptions {
   readonly host: string;
