@@ -114,6 +114,15 @@ class Http2Response extends NodeResponse {
   constructor(stream: ServerHttp2Stream, socket: StreamSocket) {
     super(stream);
     this.#socket = socket;
+    if (this.req.method === "HEAD") this.#closeWith(stream);
+  }
+
+  /** Node emits no `close` for a response to HEAD that has not ended when its stream closes: its call would never end. */
+  #closeWith(stream: ServerHttp2Stream): void {
+    let hasClosed = false;
+    this.once("close", () => (hasClosed = true));
+    // After the listener of Node's response.
+    stream.once("close", () => hasClosed || this.emit("close"));
   }
 
   /** Whether the stream was closed before all of the response was sent. */

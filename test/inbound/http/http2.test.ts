@@ -160,6 +160,20 @@ describe("a request of HTTP/2", () => {
     expect(refusals.filter(({ failure }) => failure.code !== "cancelled")).toEqual([]);
   });
 
+  it.each(["GET", "HEAD"])("with %s that is reset before it is refused leaves no call behind", async (method) => {
+    const { promise, reject } = Promise.withResolvers<void>();
+    listing = promise;
+    const session = open();
+    const stream = session.request({ ":method": method, ":path": "/v1/models", authorization: "Bearer good" });
+    await expect.poll(() => lists).toBe(1);
+    expect(calls.active).toBe(1);
+    stream.close(8);
+    // The server has read the reset when it answers.
+    await new Promise((answered) => session.ping(answered));
+    reject(new Failure("overloaded", "There is no list."));
+    await expect.poll(() => calls.active).toBe(0);
+  });
+
   it("that is refused may go on for a second, and is then closed without an error", async () => {
     const session = open();
     const stream = session.request(CHAT);
