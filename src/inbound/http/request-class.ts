@@ -65,6 +65,14 @@ export function requestClass({ clock, isFull }: RequestClassOptions): typeof Inc
       if (#isUpgrade in this) this.#isUpgrade = isUpgrade;
     }
 
+    /**
+     * Node emits the error of a closed connection two ticks later if the request has a listener after the first one. A request that waits
+     * for earlier responses is left by its reader between the two, and an error without a listener would end the process.
+     */
+    override emit(...event: Parameters<IncomingMessage["emit"]>): boolean {
+      return (event[0] !== "error" || this.listenerCount("error") > 0) && super.emit(...event);
+    }
+
     /** The parser calls it for each piece of the body, with null at the end; false stops reading from the connection. */
     override push(piece: Buffer | null): boolean {
       this.#count += 1;

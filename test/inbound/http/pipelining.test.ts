@@ -106,6 +106,19 @@ describe("requests sent at once on a connection", () => {
     );
   });
 
+  it("are no fault when the caller leaves while the body of the last one arrives behind an answer", async () => {
+    const faults: unknown[] = [];
+    const note = (fault: unknown): void => void faults.push(fault);
+    process.on("uncaughtException", note);
+    onTestFinished(() => void process.off("uncaughtException", note));
+    const socket = await send(Buffer.concat([REQUESTS.silent(), REQUESTS.unfinished()]));
+    await expect.poll(active).toBe(2);
+    socket.resetAndDestroy();
+    await expect.poll(active).toBe(0);
+    await placesAreFree();
+    expect(faults).toEqual([]);
+  });
+
   it("close it and hold nothing when one follows eight that are being answered", async () => {
     const socket = await send(Buffer.concat(Array.from({ length: MAX_PIPELINED }, REQUESTS.silent)));
     socket.write(REQUESTS.valid());
