@@ -114,6 +114,7 @@ class Http2Response extends NodeResponse {
   constructor(stream: ServerHttp2Stream, socket: StreamSocket) {
     super(stream);
     this.#socket = socket;
+    endWithData(stream);
     if (this.req.method === "HEAD") this.#closeWith(stream);
   }
 
@@ -167,6 +168,15 @@ class Http2Response extends NodeResponse {
   override destroy(): void {
     if (!this.closed) this.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
   }
+}
+
+/**
+ * Ends the stream with the last frame of its body: no response has trailers, for which Node's response always waits. HAProxy holds a
+ * response whose end comes in a frame of its own for 200 ms.
+ */
+function endWithData(stream: ServerHttp2Stream): void {
+  const respond = stream.respond.bind(stream);
+  stream.respond = (headers, options) => respond(headers, { ...options, waitForTrailers: false });
 }
 
 /**

@@ -237,6 +237,14 @@ describe("a request of HTTP/2", () => {
     expect(raw.arrived.some(({ type }) => type === TYPE.reset)).toBe(false);
   });
 
+  it("is answered with one frame of data, which ends the stream", async () => {
+    const raw = await beginRaw();
+    raw.write(headersFrame(1, HEALTH, "ends"));
+    const frames = () => raw.arrived.filter(({ type, stream }) => type === TYPE.data && stream === 1);
+    await expect.poll(() => frames().at(-1)?.flags).toBe(1);
+    expect(frames()).toHaveLength(1);
+  });
+
   it("may have headers of 16 KiB", async () => {
     const sent = (bytes: number) => askHttp2(open(), { ":path": "/healthz", "x-long": "a".repeat(bytes) });
     expect(await sent(15 * 1024)).toMatchObject({ status: 200 });
