@@ -161,6 +161,18 @@ describe("a key with one request a minute", () => {
     expect((await get()).status).toBe(429);
   });
 
+  it("is refused after a request with an invalid deadline", async () => {
+    const headers = {
+      "content-type": "application/json",
+      authorization: `Bearer ${keys.pop()!}`,
+      "x-request-timeout-ms": "soon",
+    };
+    const url = `http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`;
+    const ask = () => fetch(url, { method: "POST", headers, body: JSON.stringify(HI) });
+    expect((await ask()).status).toBe(400);
+    expect((await ask()).status).toBe(429);
+  });
+
   it("is admitted once with valid requests", async () => {
     const key = keys.pop()!;
     expect(await post("/v1/chat/completions", key, { body: JSON.stringify(HI) })).toMatchObject({ status: 200 });

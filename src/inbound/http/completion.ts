@@ -42,6 +42,8 @@ const STREAM_HEADERS = [
   "nosniff",
 ] as const;
 
+const DEADLINE = "x-request-timeout-ms";
+
 const NO_FACTS: RoutingFacts = [];
 const NO_JSON = { json: undefined, source: undefined } as const;
 
@@ -128,6 +130,7 @@ export function keptAnswers(
     authenticate: () => principal,
     bytes: declaredBytes(request),
     async read() {
+      requireDeadline(exchange);
       const { accountId } = principal;
       const make = await find({ responses: { ...responses, find: held }, accountId, query: exchange.query });
       return () => JSON.stringify(make());
@@ -157,6 +160,7 @@ export function modelList(
     // No body is read.
     bytes: 0,
     async read() {
+      requireDeadline(exchange);
       const list = await services.models.list(callerOf(exchange, principal, open));
       return () => write(list);
     },
@@ -218,6 +222,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
     authenticate: () => principal,
     bytes: declaredBytes(request),
     async read(slot) {
+      requireDeadline(exchange);
       const isForm = takesForms && isFormType(request.headers["content-type"]);
       if (!isForm) requireJson(exchange, takesForms);
       requireUncompressed(request);
@@ -394,16 +399,21 @@ function requireJson({ request }: Exchange, takesForms: boolean): void {
   );
 }
 
-/** The caller's deadline: `x-request-timeout-ms` in milliseconds, or in seconds the header of vendors' clients. */
+/**
+ * The caller's deadline: `x-request-timeout-ms` in milliseconds, or in seconds the header of vendors' clients. Undefined without one, and
+ * for one that is invalid (`requireDeadline`).
+ */
 function deadlineMs({ request: { headers } }: Exchange): number | undefined {
-  const own = headers["x-request-timeout-ms"];
-  if (own !== undefined) {
-    const ms = Number(own);
-    if (!(ms > 0)) throw invalidField("x-request-timeout-ms", "must be a number of milliseconds above 0");
-    return ms;
-  }
-  const seconds = Number(headers["x-stainless-timeout"] ?? headers["x-server-timeout"]);
-  return seconds > 0 ? seconds * 1000 : undefined;
+  const own = headers[DEADLINE];
+  const ms =
+    own === undefined ? Number(headers["x-stainless-timeout"] ?? headers["x-server-timeout"]) * 1000 : Number(own);
+  return ms > 0 ? ms : undefined;
+}
+
+/** Throws for an invalid `x-request-timeout-ms`: after the slot is taken, so that the refusal counts for the key. */
+function requireDeadline({ request: { headers } }: Exchange): void {
+  const own = headers[DEADLINE];
+  if (own !== undefined && !(Number(own) > 0)) throw invalidField(DEADLINE, "must be a number of milliseconds above 0");
 }
 
 /** A failure whose fields have the caller's names, in its message too. */
