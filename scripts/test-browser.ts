@@ -26,9 +26,11 @@ const BROWSER: Lanes = {
     "playground-compare",
     "request-table",
     "requests-restart",
+    "running-state",
     "sign-in-provider",
     "snippets",
     "speed",
+    "states",
     "stored-content",
   ]),
 };
