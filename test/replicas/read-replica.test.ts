@@ -29,7 +29,9 @@ async function untilRead(): Promise<void> {
   await store.ledger.insert([entry()]);
   await store.ledger.flush();
   await expect.poll(count, { timeout: 20_000 }).toBe(length + 1);
-  const before = await reads();
+  // The standby may get the new database later than the primary.
+  let before = NaN;
+  await expect.poll(async () => (before = await reads().catch(() => NaN)), { timeout: 20_000 }).not.toBeNaN();
   await expect
     .poll(async () => (await count()) > 0 && (await reads()) > before, { timeout: 20_000, interval: 200 })
     .toBe(true);
