@@ -24,6 +24,10 @@ describe("a CSV file", () => {
     expect(toCsv([["a;=1+1;-2; -3;b"]])).toBe("a;'=1+1;'-2; -3;b\r\n");
   });
 
+  it("escapes a formula after a semicolon and quotation marks, which such spreadsheets read as an empty text before it", () => {
+    expect(toCsv([['x;"=1+1;y', 'x;""\t1']])).toBe(`"x;""'=1+1;y","x;""""'\t1"\r\n`);
+  });
+
   it("does not change numbers, including negative ones", () => {
     expect(toCsv([[-1, 0, 1e-6, 12_345_678]])).toBe("-1,0,0.000001,12345678\r\n");
   });
@@ -33,7 +37,7 @@ describe("a CSV file", () => {
     fc.assert(
       fc.property(fc.array(fc.array(cell, { minLength: 2, maxLength: 4 })), (rows) => {
         const read = readCsv(toCsv(rows));
-        const plain = (row: readonly string[]) => row.map((text) => text.replaceAll(/(^|;)'(?=[=+\-@\t\r])/g, "$1"));
+        const plain = (row: readonly string[]) => row.map((text) => text.replaceAll(/(^|;"*)'(?=[=+\-@\t\r])/g, "$1"));
         expect(read.map(plain)).toEqual(rows.map(plain));
       }),
     );
