@@ -1,5 +1,5 @@
 import { invalidField } from "../../core/failure.ts";
-import type { LedgerStore, SortedQuery } from "../../ledger/ledger-store.ts";
+import type { LedgerStore, LogOrder, SortedQuery } from "../../ledger/ledger-store.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { type AccountView, type RequestListPorts, withKeyNames } from "./request-list.ts";
 
@@ -35,7 +35,7 @@ export async function sortRequests(
   { pageToken, ...query }: SortAsked,
   view: AccountView,
 ): Promise<SortedRequests> {
-  const place = pageToken === "" ? undefined : readPlace(pageToken);
+  const place = pageToken === "" ? undefined : readPlace(pageToken, query.order);
   const page = await ports.ledger.listSorted({
     ...query,
     after: place?.after,
@@ -62,10 +62,17 @@ function writePlace({ after: { value, endedAtMs, completionId }, sinceMs, isCut 
 
 const PLACE = /^(\d{1,16}(?:\.\d{1,20})?(?:e-\d{1,3})?) (\d{1,15}) ([\w-]{1,64}) (-|\d{1,15}) ([01])$/;
 
-function readPlace(token: string): Place {
+/** The latest time that a Timestamp can have: the end of the year 9999. */
+const MAX_TIME_MS = Date.UTC(10_000, 0) - 1;
+/** Orders by whole numbers. PostgreSQL compares no other ones with them. */
+const WHOLE_ORDERS: ReadonlySet<LogOrder> = new Set(["cost", "tokens"]);
+
+function readPlace(token: string, order: LogOrder): Place {
   const parts = PLACE.exec(Buffer.from(token, "base64url").toString("latin1"));
-  if (parts === null) throw invalidField("page_token", "is not a valid page token");
-  const [, value, endedAtMs, completionId, sinceMs, cut] = parts;
+  const [, value, endedAtMs, completionId, sinceMs, cut] = parts ?? [];
+  const isOfOrder = !WHOLE_ORDERS.has(order) || Number.isInteger(Number(value));
+  if (parts === null || !isOfOrder || Number(sinceMs) > MAX_TIME_MS)
+    throw invalidField("page_token", "is not a valid page token");
   return {
     after: { value: Number(value), endedAtMs: Number(endedAtMs), completionId: completionId! },
     sinceMs: sinceMs === "-" ? undefined : Number(sinceMs),

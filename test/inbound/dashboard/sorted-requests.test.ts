@@ -134,6 +134,18 @@ describe("sorted requests", () => {
     const foreign = await errorOf(ada.request.list({ order: RequestOrder.COST, pageToken: nextPageToken }));
     expect(foreign.code).toBe(Code.InvalidArgument);
   });
+
+  it.each([
+    ["a fraction of a whole order", "0.5 1 a - 0", RequestOrder.COST],
+    ["a fraction of tokens", "1e-3 1 a - 0", RequestOrder.TOKENS],
+    ["a time after the year 9999", "9 1 a 253402300800000 1", RequestOrder.DURATION],
+  ])("cannot be asked for with a token that has %s", async (_, place, order) => {
+    await start();
+    const error = await errorOf(
+      ada.request.list({ order, pageToken: Buffer.from(place).toString("base64url"), limit: 3 }),
+    );
+    expect([error.code, error.message]).toEqual([Code.InvalidArgument, expect.stringContaining("page_token")]);
+  });
 });
 
 describe("the details of a request", () => {
