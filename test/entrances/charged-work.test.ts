@@ -182,14 +182,17 @@ it.each([
 });
 
 it.each([
-  // The body, and the encoding of the answer.
-  ["Connect", CREATE, 2, () => post(CREATE, '{"model":"a"}')],
-  ["gRPC", CREATE, 2, () => callGrpc(CREATE)],
-  // The body, the vectors, and over Connect the rest.
-  ["Connect", CREATE_EMBEDDINGS, 5, () => post(CREATE_EMBEDDINGS, '{"model":"a"}')],
-  ["gRPC", CREATE_EMBEDDINGS, 4, () => callGrpc(CREATE_EMBEDDINGS)],
-])("the encoding of an answer over %s is charged, vectors in parts: %s", async (_, _path, parts, send) => {
-  isAnswered = true;
-  await send();
-  expect(charged).toBe(parts);
-});
+  // The body, its search for unknown fields, and the encoding of the answer.
+  ["Connect", CREATE, 3, () => post(CREATE, '{"model":"a"}')],
+  ["gRPC", CREATE, 3, () => callGrpc(CREATE)],
+  // The body, its search for unknown fields, the vectors, and over Connect the rest.
+  ["Connect", CREATE_EMBEDDINGS, 6, () => post(CREATE_EMBEDDINGS, '{"model":"a"}')],
+  ["gRPC", CREATE_EMBEDDINGS, 5, () => callGrpc(CREATE_EMBEDDINGS)],
+])(
+  "the search for unknown fields and the encoding of an answer over %s are charged, vectors in parts: %s",
+  async (_, _path, parts, send) => {
+    isAnswered = true;
+    await send();
+    expect(charged).toBe(parts);
+  },
+);

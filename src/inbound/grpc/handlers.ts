@@ -439,7 +439,7 @@ function meteredCall(
   { call, opened, principal }: { readonly call: AnyCall; readonly opened: Opened; readonly principal: Principal },
 ): Call {
   const forwarded = readUnrecognized(firstText(call.metadata, UNRECOGNIZED_HEADER));
-  const unknown = unknownFields(request, desc);
+  const unknown = opened.open.work(() => unknownFields(request, desc));
   const unrecognized = forwarded.length === 0 ? unknown : [...new Set([...forwarded, ...unknown])];
   const client = clientName(firstText(call.metadata, "user-agent"));
   const asked = toCompletion(request);

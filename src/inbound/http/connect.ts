@@ -1,4 +1,4 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { type DescMessage, type Message, toBinary } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
@@ -211,7 +211,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         addLabels(request, admitted);
         const completion = await completions.create(request, {
           ...attributed(request, admitted),
-          unrecognized: unknownFields(request),
+          unrecognized: unknownIn(request, admitted),
         });
         const { maxResponseBytes } = request;
         if (maxResponseBytes !== undefined)
@@ -224,7 +224,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
       const { call, open } = admitted;
       try {
         addLabels(request, admitted);
-        const asked = { ...attributed(request, admitted), unrecognized: unknownFields(request) };
+        const asked = { ...attributed(request, admitted), unrecognized: unknownIn(request, admitted) };
         const batches = toAsyncIterable((emit) => completions.stream(request, asked, emit), open);
         for await (const batch of batches) {
           for (const chunk of splitImages(batch)) {
@@ -243,11 +243,14 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     count: (request, context) =>
       answer(context, (admitted) => {
         addLabels(request, admitted);
-        return completions.count(request, { ...attributed(request, admitted), unrecognized: unknownFields(request) });
+        return completions.count(request, {
+          ...attributed(request, admitted),
+          unrecognized: unknownIn(request, admitted),
+        });
       }),
     explain: (request, context) =>
       answer(context, (admitted) => {
-        const unrecognized = unknownFields(request, ExplainRequestSchema);
+        const unrecognized = unknownIn(request, admitted, ExplainRequestSchema);
         const { completion, mode } = toExplain(request);
         addLabels(completion, admitted);
         return completions.explain(completion, { ...attributed(completion, admitted), unrecognized }, mode);
@@ -259,7 +262,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         const { call } = admitted;
         const { model } = request;
         addLabels(request, admitted);
-        const unrecognized = unknownFields(request, EmbeddingRequestSchema);
+        const unrecognized = unknownIn(request, admitted, EmbeddingRequestSchema);
         const embeddings = await embedder.create(request, { ...attributed(request, admitted), unrecognized });
         const form = admitted.form();
         const pieces = await encodeVectors(embeddings, { form, maxBytes: MAX_REPLY_BYTES, open: admitted.open });
@@ -295,6 +298,11 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
 /** Adds the attribution of a request to its call. */
 function attributed(request: CompletionRequest | EmbeddingRequest, { call, headerOf }: Admitted): Call {
   return { ...call, attribution: readAttribution(headerOf, request) };
+}
+
+/** Fields that this version does not know. The search is work of the caller. */
+function unknownIn(request: Message, { open }: Admitted, desc?: DescMessage): string[] {
+  return open.work(() => unknownFields(request, desc));
 }
 
 function admittedOf({ values }: HandlerContext): Admitted {
