@@ -1,5 +1,6 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import { threadCpuUsage } from "node:process";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { composeAnswer } from "../../src/simulator/answer.ts";
@@ -15,7 +16,13 @@ import { openSimulator, post } from "./support/simulators.ts";
 
 /** Characters of a prompt. With an expression that backtracks each text takes some seconds at least. */
 const LONG = 300_000;
-const MOST_MS = 500;
+/** Limit of the CPU time of this thread: other work of the machine does not count. */
+const MOST_MS = 1_000;
+
+function usedMs(): number {
+  const { user, system } = threadCpuUsage();
+  return (user + system) / 1000;
+}
 
 function ask(text: string, more: Partial<Prompt> = {}): Prompt {
   const toolChoice = { mode: "auto", parallel: true } as const;
@@ -31,9 +38,9 @@ it.each<readonly [string, () => unknown]>([
   ["opening quotation marks", () => readStatedValues("“".repeat(LONG))],
   ["digits before a letter", () => readStatedValues(`${"1".repeat(LONG)}x`)],
 ])("a long prompt of %s is read at once", (_, read) => {
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   read();
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 function listOf(items: object): object {
@@ -41,10 +48,10 @@ function listOf(items: object): object {
 }
 
 it("an example of nested lists has at most 10,000 values", () => {
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   const example = JSON.stringify(makeExample(listOf(listOf(listOf(listOf({ type: "boolean" }))))));
   expect(example.match(/true/g)!.length).toBeLessThan(10_000);
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("a directive is found behind the beginning of another one", () => {
@@ -63,24 +70,24 @@ it.each<readonly [string, object]>([
 ])("an example of a list is made at once from a schema with many %s", (_, items) => {
   const schema = { properties: { list: listOf(listOf(listOf(items))) }, $defs: { wide: { properties: WIDE } } };
   const stated = readStatedValues("-1 ".repeat(1_000));
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   makeExample(schema, stated);
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("a written call without its many required properties is completed at once", () => {
   const names = Array.from({ length: 20_000 }, (_, index) => `p${index}`);
   const schema = { properties: Object.fromEntries(names.map((name) => [name, {}])), required: names.toReversed() };
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   readWrittenCall("tool(a=1)", { name: "tool", parameters: schema }, 1);
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("tools are looked for in the beginning of a long question only", async () => {
   const tools = Array.from({ length: 500 }, (_, index) => ({ name: `tool_${index}`, parameters: {} }));
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   await composeAnswer(ask(`call tool_7 ${"a".repeat(10 * LONG)}`, { tools }), 0);
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("the examples of many calls together are made at once", async () => {
@@ -89,17 +96,17 @@ it("the examples of many calls together are made at once", async () => {
   const parameters = { properties: { list: listOf(listOf(items)) }, $defs: { wide } };
   const names = Array.from({ length: 80 }, (_, index) => `tool_${index}`);
   const tools = names.map((name) => ({ name, parameters }));
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   const { parts } = await composeAnswer(ask(names.join(" "), { tools }), 0);
   expect(parts.length).toBeGreaterThan(50);
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("many tools whose names begin alike are looked for in a shorter beginning of the question", async () => {
   const tools = Array.from({ length: 2_000 }, (_, index) => ({ name: `${"a_".repeat(28)}b${index}`, parameters: {} }));
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   await composeAnswer(ask("a ".repeat(5_000), { tools }), 0);
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("thousands of calls and their results are checked at once", () => {
@@ -111,9 +118,9 @@ it("thousands of calls and their results are checked at once", () => {
     { role: "assistant", content: calls },
     { role: "user", content: results },
   ] as const;
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   checkRules({ model: "m", max_tokens: 1, messages }, [], { version: "2023-06-01", betas: new Set() });
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
 });
 
 it("an answer has no more tokens than its model's largest, so that many long calls are not in memory together", async () => {
@@ -135,10 +142,10 @@ it("answers to one request with together more than 250,000 tokens are refused", 
 it("embeddings of many texts leave time for other requests", async () => {
   const texts = Array.from({ length: 50 }, () => "a ".repeat(16_000));
   const order = toOrder({ model: "m", texts, dimensions: 8, encodeStreamError: () => "", write: () => [] });
-  const begunMs = performance.now();
+  const begunMs = usedMs();
   const encoded = order.encodeWhole([]);
   await nextTurn();
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  expect(usedMs() - begunMs).toBeLessThan(MOST_MS);
   await encoded;
 });
 
@@ -164,7 +171,7 @@ it("long work for several answers is done in turns of the event loop that leave 
   const turns = await Promise.all(
     Array.from({ length: 10 }, async () => {
       await new Sender(new ServerResponse(new IncomingMessage(new Socket())), new AbortController().signal).turn();
-      for (const begunMs = performance.now(); performance.now() - begunMs < 6;);
+      for (const begunMs = usedMs(); usedMs() - begunMs < 6;);
       return turn;
     }),
   );
