@@ -79,12 +79,20 @@ function frame(type: number, flags: number, payload: string, stream = 1): Buffer
 
 type Write = (bytes: Buffer) => void;
 
+/** Answers with frames. `untilRead` resolves when the client has read all of them so far. */
+type FramedAnswer = (write: Write, stream: number, untilRead: () => Promise<void>) => unknown;
+
 /** A server that answers requests, which have no body, with frames of its own: Node joins small writes. Returns its port. */
-async function startFrames(answer: (write: Write, stream: number) => unknown): Promise<number> {
+async function startFrames(answer: FramedAnswer): Promise<number> {
   const server = createTlsServer({ ...localhost, ALPNProtocols: ["h2"] }, (socket) => {
     let rest = Buffer.alloc(0);
     let skipped = PREFACE_BYTES;
     const write: Write = (bytes) => void socket.write(bytes);
+    let pong = (): void => undefined;
+    const untilRead = (): Promise<void> => {
+      write(frame(PING, 0, "12345678"));
+      return new Promise((resolve) => (pong = resolve));
+    };
     write(frame(SETTINGS, 0, ""));
     socket
       .on("error", () => undefined)
@@ -98,9 +106,10 @@ async function startFrames(answer: (write: Write, stream: number) => unknown): P
           rest = rest.subarray(end);
           skipped = 0;
           if (type === SETTINGS && flags === 0) write(frame(SETTINGS, ACK, ""));
+          if (type === PING && flags === ACK) pong();
           if (type !== HEADERS) continue;
           write(frame(HEADERS, END_HEADERS, STATUS_200, stream));
-          void answer(write, stream);
+          void answer(write, stream, untilRead);
         }
       });
   });
@@ -450,8 +459,9 @@ describe("a connection of HTTP/2", () => {
     const bytes = (write: Write, count: number): void =>
       write(Buffer.concat(Array<Buffer>(count).fill(frame(DATA, 0, " "))));
     const fine = await startFrames((write) => bytes(write, 20_000));
-    const paused = await startFrames(async (write) => {
+    const paused = await startFrames(async (write, _, untilRead) => {
       bytes(write, 9_000);
+      await untilRead();
       await delay(1_100);
       bytes(write, 9_000);
       write(frame(DATA, END_STREAM, ""));
