@@ -2,7 +2,8 @@ import type { Completion, CompletionChunk, CompletionRequest, TokenCount } from 
 import type { Part } from "../../gen/parley/v1/message_pb.js";
 import type { RoutePlan } from "../../gen/parley/v1/route_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
+import { CompletionAccounting, type Reserved } from "./accounting.ts";
+import { Settling } from "./settling.ts";
 import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import { ContentRecorder, type ContentStorage } from "./content.ts";

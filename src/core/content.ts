@@ -12,7 +12,8 @@ import type { Tool } from "../../gen/parley/v1/tool_pb.js";
 import { EncodedSource } from "../encoding/base64.ts";
 import { hideCredentials } from "../encoding/hide-keys.ts";
 import type { Call } from "./call.ts";
-import { AnswerBuilder, deltaChunk, startChunk, toPart } from "./chunks.ts";
+import { AnswerBuilder } from "./answer-builder.ts";
+import { deltaChunk, startChunk, toPart } from "./chunks.ts";
 
 /** Prompt and answer of a completion, as they are stored. */
 export interface CompletionContent {

@@ -1,4 +1,5 @@
-import type { Reserved, Settling } from "./accounting.ts";
+import type { Reserved } from "./accounting.ts";
+import type { Settling } from "./settling.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
 import { type Capped, worstCase } from "./cost.ts";

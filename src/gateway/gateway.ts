@@ -10,7 +10,7 @@ import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import type { Setting } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
-import type { Settling } from "../core/accounting.ts";
+import type { Settling } from "../core/settling.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions, explainFor } from "../core/completions.ts";
 import type { HealthNotes } from "../core/health-notes.ts";

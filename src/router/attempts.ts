@@ -1,19 +1,19 @@
-import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { type Attempt, toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
-import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core/provider.ts";
-import type { RemainderOutcome, RouterCall } from "../core/router.ts";
+import type { Translation, UpstreamCall } from "../core/provider.ts";
 import { releaseMemory } from "../core/release-memory.ts";
-import { addChunk, type AnswerSize, NOTHING_RECEIVED, sizeOfChoices } from "../core/token-estimate.ts";
-import type { Breaker, BreakerPermit } from "./breaker.ts";
+import type { RouterCall } from "../core/router.ts";
+import type { Breaker } from "./breaker.ts";
 import type { ContentTimes, Hedging } from "./hedging.ts";
 import type { AttemptPlan } from "./plan.ts";
 import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
-import type { LoadedCall, UpstreamLoad } from "./upstream-load.ts";
+import { outcomeOf, type RunningAttempt, timesOf } from "./running-attempt.ts";
+import { TimeLimit } from "./time-limit.ts";
+import type { UpstreamLoad } from "./upstream-load.ts";
 
 /** Ports and options of attempts. */
 export interface AttemptPorts {
@@ -29,42 +29,6 @@ export interface AttemptPorts {
   readonly hedgingOf: (name: string) => Hedging;
   /** Times of first attempts that may be hedged: to the first content, or to the end of a whole answer that is not `streamed`. */
   readonly contentTimesOf: (model: Model, streamed: boolean) => ContentTimes;
-}
-
-/** One call of an upstream model. Exactly one of `AttemptRun`'s `served` and `failed` ends it. */
-export interface RunningAttempt {
-  readonly model: Model;
-  /** Whether it is the first attempt of its run, which may be hedged. */
-  readonly isFirst: boolean;
-  readonly call: UpstreamCall;
-  readonly permit: BreakerPermit;
-  readonly loaded: LoadedCall;
-  readonly limit: TimeLimit;
-  readonly translation: Translation;
-  readonly startedMs: number;
-  /** The provider call, which may outlast the attempt. */
-  work: Promise<Answer | EmbeddingAnswer | void> | undefined;
-  /** Received parts of the answer that were not emitted to core. */
-  unseen: UnseenAnswer | undefined;
-  /** Whether its content was emitted to the caller; then a failure is final. */
-  committed: boolean;
-  /** By the clock's `monotonic`: the first content of a stream. */
-  firstContentMs: number | undefined;
-  /** Whether another attempt of the run had content first. */
-  isLost: boolean;
-}
-
-/** Measures received parts of the answer that are not emitted to core. */
-export class UnseenAnswer {
-  readonly size: AnswerSize = { ...NOTHING_RECEIVED };
-  usage: Usage | undefined;
-
-  add(batch: readonly CompletionChunk[]): void {
-    for (const chunk of batch) {
-      if (chunk.event.case === "usage") this.usage = chunk.event.value;
-      else addChunk(this.size, chunk);
-    }
-  }
 }
 
 /** Retries of the primary after its first attempt. */
@@ -530,19 +494,6 @@ export class AttemptRun {
   }
 }
 
-/** The times that an attempt has reached, in milliseconds since the request arrived. */
-function timesOf(
-  { call: { progress }, firstContentMs }: RunningAttempt,
-  arrivedMs: number,
-): Pick<Attempt, "sentMs" | "headMs" | "firstContentMs"> {
-  const { sentMs, headMs } = progress!;
-  return {
-    ...(sentMs !== undefined && { sentMs: Math.round(sentMs - arrivedMs) }),
-    ...(headMs !== undefined && { headMs: Math.round(headMs - arrivedMs) }),
-    ...(firstContentMs !== undefined && { firstContentMs: Math.round(firstContentMs - arrivedMs) }),
-  };
-}
-
 interface AttemptNote {
   /** Undefined for a skipped model. */
   readonly running?: RunningAttempt;
@@ -551,212 +502,7 @@ interface AttemptNote {
   readonly reason?: string;
 }
 
-/**
- * The rest of the answer until the provider call ends or `settle_ms` has passed. `billsRest`: whether the provider may generate on after its
- * connection is closed.
- */
-async function outcomeOf(attempt: RunningAttempt, billsRest: boolean): Promise<RemainderOutcome> {
-  const { work, limit, committed, call } = attempt;
-  let answer: Answer | EmbeddingAnswer | undefined;
-  let refused = false;
-  let counted: Usage | undefined;
-  try {
-    answer = (await work) ?? undefined;
-  } catch (reason) {
-    const failure = Failure.from(reason);
-    refused = failure.refused && !committed && attempt.unseen === undefined;
-    counted = failure.usage;
-  }
-  const { unseen } = attempt;
-  const usage = answer?.usage ?? unseen?.usage ?? counted;
-  return {
-    usage,
-    refused,
-    elapsedMs: limit.workEndedMs - attempt.startedMs,
-    mayBillRest: (limit.signal.aborted || call.progress!.isCut === true) && billsRest,
-    unseen: unseen?.size ?? (answer !== undefined && "choices" in answer ? sizeOfChoices(answer.choices) : undefined),
-  };
-}
-
 /** Whether the failure is on the provider's side; only then another model is tried. */
 function isUpstreamFailure(failure: Failure): boolean {
   return failure.code.startsWith("upstream_");
-}
-
-/** Time in which the caller may still read the batch that was being written when a limit ended. Shorter than `SETTLING_MS`. */
-const READ_GRACE_MS = 20_000;
-
-/**
- * A time limit: ends with its parent (a signal or another limit), or with `upstream_timeout`. `signal` aborts at the end; after
- * the parent's end only `settleMs` later, so that the provider can still send its token count.
- */
-export class TimeLimit {
-  /** Created on first use: an AbortSignal costs more than the rest of the limit. */
-  #controller: AbortController | undefined;
-  #hasAborted = false;
-  readonly #parent: AbortSignal | TimeLimit;
-  /** Limit of an attempt in flight; its `#sibling` is the limit of another one. */
-  #child: TimeLimit | undefined;
-  #sibling: TimeLimit | undefined;
-  readonly #clock: Clock;
-  readonly #settleMs: number;
-  readonly #follow = (): void => this.#end(this.#parent.reason, this.#settleMs);
-  #cancelTimer: (() => void) | undefined;
-  /** Time at which the limit passes, by the clock's `monotonic`, and the message of its failure. */
-  #endsMs = 0;
-  #message = "";
-  #cancelSettling: (() => void) | undefined;
-  #cancelGrace: (() => void) | undefined;
-  #isOver = false;
-  #settles = false;
-  #reason: unknown;
-  #reject: ((reason: unknown) => void) | undefined;
-  #stopEmitting: (() => void) | undefined;
-  #room: Promise<void> | undefined;
-  #workEndedMs: number | undefined;
-
-  constructor(parent: AbortSignal | TimeLimit, clock: Clock, settleMs = 0) {
-    this.#parent = parent;
-    this.#clock = clock;
-    this.#settleMs = settleMs;
-    if (parent instanceof TimeLimit ? parent.isOver : parent.aborted) this.#follow();
-    else if (parent instanceof TimeLimit) parent.#adopt(this);
-    else parent.addEventListener("abort", this.#follow, { once: true });
-  }
-
-  /** Signal for the provider call: aborts when its result is no longer needed. */
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#hasAborted) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** Whether the limit has ended while the provider call is still being read. */
-  get settles(): boolean {
-    return this.#settles;
-  }
-
-  /** End of a continued provider call by the clock's `monotonic`; now, if it has not ended. */
-  get workEndedMs(): number {
-    return this.#workEndedMs ?? this.#clock.monotonic();
-  }
-
-  /** Why the limit has ended. */
-  get reason(): unknown {
-    return this.#reason;
-  }
-
-  start(limitMs: number, message: string): void {
-    this.#endsMs = this.#clock.monotonic() + limitMs;
-    this.#message = message;
-    this.#cancelTimer = this.#clock.after(limitMs, () => this.#end(new Failure("upstream_timeout", message), 0));
-  }
-
-  /**
-   * Settles as `work` does, or rejects with the reason when the limit ends first; `work` may continue then. The rejection waits
-   * up to READ_GRACE_MS for the batch that is being emitted.
-   */
-  race<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (this.#isOver) reject(this.#reason);
-      this.#reject = reject;
-      work.then(
-        (result) => (this.#isOver ? this.#workEnded() : resolve(result)),
-        (reason: unknown) => (this.#isOver ? this.#workEnded() : reject(reason)),
-      );
-    });
-  }
-
-  /** Settles as `room` does, or resolves when the limit ends. */
-  unlessOver(room: Promise<void>): Promise<void> {
-    this.#room = room;
-    return new Promise((resolve, reject) => {
-      this.#stopEmitting = resolve;
-      room.then(resolve, (reason: unknown) => (this.#isOver ? resolve() : reject(reason)));
-    });
-  }
-
-  /** Does not count the time until the promise settles; the parent still counts it. */
-  suspend(until: Promise<void>): void {
-    const cancel = this.#cancelTimer;
-    if (cancel === undefined || this.#isOver) return;
-    cancel();
-    const leftMs = this.#endsMs - this.#clock.monotonic();
-    const resume = (): void => {
-      if (this.#cancelTimer === cancel && !this.#isOver) this.start(leftMs, this.#message);
-    };
-    until.then(resume, resume);
-  }
-
-  /** Cancels the time limit; the parent still applies. */
-  stop(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-  }
-
-  /** Ends it now: the provider call is not read on. */
-  cancel(reason: Failure): void {
-    this.#end(reason, 0);
-  }
-
-  /** Ends `settleMs` early. */
-  giveUp(): void {
-    this.#cancelSettling?.();
-    this.#abort();
-  }
-
-  /** Cancels all timers but that of `settleMs`. */
-  close(): void {
-    this.stop();
-    this.#cancelGrace?.();
-    if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);
-    else this.#parent.#release(this);
-  }
-
-  #adopt(child: TimeLimit): void {
-    if (this.#child === undefined) this.#child = child;
-    else this.#child.#sibling = child;
-  }
-
-  #release(child: TimeLimit): void {
-    if (this.#child === child) this.#child = child.#sibling;
-    else if (this.#child !== undefined) this.#child.#sibling = undefined;
-  }
-
-  #abort(): void {
-    this.#hasAborted = true;
-    this.#controller?.abort(this.#reason);
-  }
-
-  #workEnded(): void {
-    this.#workEndedMs = this.#clock.monotonic();
-    this.#cancelSettling?.();
-  }
-
-  #end(reason: unknown, settleMs: number): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#settles = settleMs > 0;
-    this.#reason = reason;
-    this.#cancelTimer?.();
-    if (settleMs === 0) this.#abort();
-    else this.#cancelSettling = this.#clock.after(settleMs, () => this.#abort());
-    for (let child = this.#child; child !== undefined; child = child.#sibling) child.#follow();
-    this.#stopEmitting?.();
-    const reject = (): void => this.#reject?.(reason);
-    if (this.#room === undefined) return reject();
-    // A caller that hardly reads must not outlast the hold of its budget.
-    this.#cancelGrace = this.#clock.after(READ_GRACE_MS, reject);
-    const settled = (): void => {
-      this.#cancelGrace?.();
-      reject();
-    };
-    this.#room.then(settled, settled);
-  }
 }

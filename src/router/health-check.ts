@@ -1,6 +1,7 @@
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
-import { type AttemptPorts, TimeLimit } from "./attempts.ts";
+import { type AttemptPorts } from "./attempts.ts";
+import { TimeLimit } from "./time-limit.ts";
 
 /** A call that only tests whether an upstream model works. */
 export interface HealthCheck {

@@ -1,7 +1,8 @@
 import type { CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
 import { toAttemptMessage, toDuration, toTimestamp } from "../core/attempt.ts";
-import { AnswerBuilder, toChunk } from "../core/chunks.ts";
+import { AnswerBuilder } from "../core/answer-builder.ts";
+import { toChunk } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { HealthNote } from "../core/health-notes.ts";
@@ -11,7 +12,9 @@ import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.t
 import { isRoute, type Route } from "../core/route.ts";
 import type { Asked, EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import type { PromptSize } from "../core/token-estimate.ts";
-import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
+import { type AttemptPorts, AttemptRun } from "./attempts.ts";
+import { type RunningAttempt, UnseenAnswer } from "./running-attempt.ts";
+import { TimeLimit } from "./time-limit.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { explainPlan } from "./explain.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";

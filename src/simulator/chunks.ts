@@ -9,7 +9,8 @@ import {
 } from "../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, ChoiceWriter, toChunk, toPart, usageChunk } from "../core/chunks.ts";
+import { AnswerBuilder } from "../core/answer-builder.ts";
+import { ChoiceWriter, toChunk, toPart, usageChunk } from "../core/chunks.ts";
 import type { Answer, Part } from "./answer.ts";
 import type { StreamEvent } from "./dialect.ts";
 

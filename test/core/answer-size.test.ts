@@ -2,7 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { type Audio, AudioSchema, TokenLogprobSchema } from "../../gen/parley/v1/message_pb.js";
-import { AnswerBuilder, ChoiceWriter, deltaChunk, MAX_ANSWER_BYTES } from "../../src/core/chunks.ts";
+import { AnswerBuilder, MAX_ANSWER_BYTES } from "../../src/core/answer-builder.ts";
+import { ChoiceWriter, deltaChunk } from "../../src/core/chunks.ts";
 import { findFailure } from "../support/errors.ts";
 
 const PLACE = { choiceIndex: 0, partIndex: 0 };

@@ -10,7 +10,8 @@ import {
 } from "../../gen/parley/v1/completion_pb.js";
 import { type Part, Role } from "../../gen/parley/v1/message_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
-import { AnswerBuilder, ChoiceWriter, finishChunk, toPart } from "../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../src/core/answer-builder.ts";
+import { ChoiceWriter, finishChunk, toPart } from "../../src/core/chunks.ts";
 import { AnswerSeal, createStateSeal, openState } from "../../src/core/provider-state.ts";
 import type { CallersBody } from "../../src/core/provider.ts";
 import { seal } from "../support/core-ports.ts";

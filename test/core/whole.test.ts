@@ -20,7 +20,8 @@ import {
   TokenLogprobSchema,
 } from "../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, ChoiceWriter, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../src/core/answer-builder.ts";
+import { ChoiceWriter, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
 import { toChunks } from "../support/to-chunks.ts";
 

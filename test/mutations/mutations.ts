@@ -62,7 +62,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "an estimate does not exceed the reservation",
-    file: "src/core/accounting.ts",
+    file: "src/core/bookings.ts",
     text: "Math.min(Math.ceil(textTokens), most.text) + image",
     by: "Math.ceil(textTokens) + image",
   },
@@ -110,7 +110,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "no abort listener of an attempt remains",
-    file: "src/router/attempts.ts",
+    file: "src/router/time-limit.ts",
     text: '    if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);\n',
     by: "",
   },
@@ -326,7 +326,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a streamed whole answer contains all deltas",
-    file: "src/core/chunks.ts",
+    file: "src/core/answer-builder.ts",
     text: "if (kind.case === content.case) kind.value += content.value;",
     by: "if (kind.case === content.case) kind.value = content.value;",
   },

@@ -2,7 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { type Completion, CompletionSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, type Message, type Part, Role } from "../../gen/parley/v1/message_pb.js";
-import { AnswerBuilder, finishChunk, toPart } from "../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../src/core/answer-builder.ts";
+import { finishChunk, toPart } from "../../src/core/chunks.ts";
 import { chunksOfPart } from "../support/to-chunks.ts";
 import { anyCharacter } from "../support/any-character.ts";
 

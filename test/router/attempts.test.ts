@@ -7,7 +7,7 @@ import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
 import { omission } from "../../src/core/provider-options.ts";
-import { TimeLimit } from "../../src/router/attempts.ts";
+import { TimeLimit } from "../../src/router/time-limit.ts";
 import { batchesOf } from "../support/batches.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import {

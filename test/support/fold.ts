@@ -1,5 +1,5 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
-import { AnswerBuilder } from "../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../src/core/answer-builder.ts";
 import type { Answer, Emit } from "../../src/core/provider.ts";
 
 /** Returns the whole answer from the chunks of a stream. */

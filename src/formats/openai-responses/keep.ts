@@ -1,5 +1,5 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { AnswerBuilder } from "../../core/chunks.ts";
+import { AnswerBuilder } from "../../core/answer-builder.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponse } from "../../core/kept-responses.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON } from "../../encoding/json-size.ts";

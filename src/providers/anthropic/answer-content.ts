@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { ChoiceWriter, MAX_CITATIONS, PartBudget, tooManyParts, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, MAX_CITATIONS, toPart } from "../../core/chunks.ts";
+import { PartBudget, tooManyParts } from "../../core/part-budget.ts";
 import { countValues } from "../../encoding/json-size.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";

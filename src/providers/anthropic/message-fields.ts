@@ -1,4 +1,4 @@
-import { PartBudget } from "../../core/chunks.ts";
+import { PartBudget } from "../../core/part-budget.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { type Json, object } from "../wire/json.ts";
 import type { Redact } from "../wire/redaction.ts";

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, MAX_CITATIONS, tooManyParts, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, MAX_CITATIONS, toPart } from "../../core/chunks.ts";
+import { tooManyParts } from "../../core/part-budget.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";

@@ -1,6 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
+import { AnswerBuilder } from "../../core/answer-builder.ts";
+import { usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { toExceptionFailure } from "../wire/bedrock.ts";
 import type { EventStreamMessage } from "../wire/event-stream.ts";

@@ -1,6 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { PartBudget, usageChunk } from "../../core/chunks.ts";
+import { PartBudget } from "../../core/part-budget.ts";
+import { usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { array, object, string } from "../wire/json.ts";

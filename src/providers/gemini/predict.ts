@@ -6,7 +6,7 @@ import { textsOf } from "../../core/validate-embedding.ts";
 import { ofInputs, readVectors, requireVectors } from "../wire/embeddings.ts";
 import { array, count, object } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
-import { toUsage } from "../wire/response.ts";
+import { toUsage } from "../wire/token-usage.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { TASKS } from "./embeddings.ts";
 import { toInBandFailure } from "./failure.ts";

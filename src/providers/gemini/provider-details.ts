@@ -1,4 +1,4 @@
-import type { PartBudget } from "../../core/chunks.ts";
+import type { PartBudget } from "../../core/part-budget.ts";
 import { sizeOfKept } from "../../encoding/json-size.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { array, isObject, type Json, object } from "../wire/json.ts";

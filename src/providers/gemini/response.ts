@@ -1,5 +1,5 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { AnswerBuilder } from "../../core/chunks.ts";
+import { AnswerBuilder } from "../../core/answer-builder.ts";
 import type { Answer } from "../../core/provider.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { incomplete, truncated } from "../wire/response-failure.ts";

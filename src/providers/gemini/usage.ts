@@ -1,6 +1,6 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { array, object, string, usageCount } from "../wire/json.ts";
-import { toUsage } from "../wire/response.ts";
+import { toUsage } from "../wire/token-usage.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([

@@ -1,6 +1,8 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
+import { AnswerBuilder } from "../../core/answer-builder.ts";
+import { PartBudget } from "../../core/part-budget.ts";
+import { usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { FurtherFields } from "../wire/further-fields.ts";

@@ -1,6 +1,6 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { isObject, type Json, object, restOf, usageCount } from "../wire/json.ts";
-import { toUsage } from "../wire/response.ts";
+import { toUsage } from "../wire/token-usage.ts";
 import { withStatedCost } from "../wire/stated-cost.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 

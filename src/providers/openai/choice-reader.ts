@@ -1,6 +1,7 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, MAX_CITATIONS, type PartBudget, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, MAX_CITATIONS, toPart } from "../../core/chunks.ts";
+import { type PartBudget } from "../../core/part-budget.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { array, isObject, type Json, object, string } from "../wire/json.ts";

@@ -7,7 +7,7 @@ import { ofInputs, readVectors, requireVectors } from "../wire/embeddings.ts";
 import { array, count, object, usageCount } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { unreadable } from "../wire/response-failure.ts";
-import { toUsage } from "../wire/response.ts";
+import { toUsage } from "../wire/token-usage.ts";
 import { withStatedCost } from "../wire/stated-cost.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";

@@ -1,6 +1,8 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
+import { AnswerBuilder } from "../../core/answer-builder.ts";
+import { PartBudget } from "../../core/part-budget.ts";
+import { usageChunk } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";
 import { FurtherFields } from "../wire/further-fields.ts";

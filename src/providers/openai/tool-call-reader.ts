@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { ChoiceWriter, PartBudget } from "../../core/chunks.ts";
+import type { ChoiceWriter } from "../../core/chunks.ts";
+import type { PartBudget } from "../../core/part-budget.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import type { Redact } from "../wire/redaction.ts";

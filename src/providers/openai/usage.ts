@@ -1,7 +1,7 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { CostedUsage } from "../../core/provider.ts";
 import { isObject, object, restOf, usageCount } from "../wire/json.ts";
-import { toUsage } from "../wire/response.ts";
+import { toUsage } from "../wire/token-usage.ts";
 import { withStatedCost } from "../wire/stated-cost.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 

@@ -1,4 +1,4 @@
-import { PartBudget } from "../../core/chunks.ts";
+import { PartBudget } from "../../core/part-budget.ts";
 import { sizeOfKept } from "../../encoding/json-size.ts";
 import { type Json, parsed } from "./json.ts";
 import type { Redact } from "./redaction.ts";

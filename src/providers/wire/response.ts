@@ -1,11 +1,9 @@
-import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { MAX_ANSWER_BYTES } from "../../core/answer-builder.ts";
 import type { LargeAnswer } from "../../core/call.ts";
-import { MAX_ANSWER_BYTES } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Emit, UpstreamCall } from "../../core/provider.ts";
-import { Base64 } from "../../encoding/base64.ts";
+import { MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import {
   type BodyRoom,
   MAX_RESPONSE_BYTES,
@@ -13,101 +11,9 @@ import {
   type UpstreamRequest,
   type UpstreamResponse,
 } from "../transport/http.ts";
-import { parseExactly } from "../../encoding/exact-json.ts";
-import { type JsonSize, MAX_EVENT_JSON } from "../../encoding/json-size.ts";
-import { count, object, isTooComplex } from "./json.ts";
-import { tooComplex } from "./response-failure.ts";
+import { count, object } from "./json.ts";
+import { parseNumbers, parseResponse } from "./parse-response.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
-
-/** Minimum length in bytes of a string that is held as `Base64`: shorter pictures cost little to parse. */
-const LONG = 64 * 1024;
-
-/** Key of pictures and recordings in every dialect. */
-const MEDIA_KEY = "data";
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const BYTE_ORDER_MARK = "\ufeff";
-
-/**
- * Parses a whole response as JSON and keeps the digits of numbers. A long base64 string named `data` becomes a `Base64`
- * of the same bytes, so that megabytes of a picture are neither joined, decoded nor parsed. Throws what `JSON.parse`
- * throws, and `upstream_protocol` beyond `max` (default: MAX_RESPONSE_JSON).
- */
-export function parseResponse(pieces: readonly Buffer[], max?: JsonSize): unknown {
-  const { text, held } = holdLongStrings(pieces);
-  if (isTooComplex(text, max)) throw tooComplex();
-  if (held.size === 0) return parseExactly(text);
-  let found = 0;
-  const json = parseExactly(text, (key, value) => {
-    const base64 = held.get(value);
-    if (base64 === undefined) return value;
-    found += 1;
-    return key === MEDIA_KEY ? base64 : base64.toString();
-  });
-  // A held string that is a key, or the value of a duplicate key, is not revived: parse the original text.
-  return found === held.size ? json : parseExactly(toText(pieces));
-}
-
-/** As `parseResponse`, but numbers become JavaScript numbers, without the search for inexact ones. Throws as `parseResponse`. */
-function parseNumbers(pieces: readonly Buffer[]): unknown {
-  const text = toText(pieces);
-  if (isTooComplex(text)) throw tooComplex();
-  return JSON.parse(text);
-}
-
-interface HeldStrings {
-  readonly text: string;
-  /** The held strings by their placeholders in the text. */
-  readonly held: ReadonlyMap<string, Base64>;
-}
-
-const NOTHING_HELD: HeldStrings["held"] = new Map();
-
-/**
- * Replaces long base64 strings in a JSON text by placeholders. Base64 between two quotes, the first of them not escaped,
- * is always a whole string: outside of strings a comma, colon or bracket separates any two quotes.
- */
-function holdLongStrings(pieces: readonly Buffer[]): HeldStrings {
-  if (pieces.length < 2) return { text: toText(pieces), held: NOTHING_HELD };
-  const held = new Map<string, Base64>();
-  const rest: Buffer[] = [];
-  /** Bytes since the last quote. */
-  let run: Buffer[] = [];
-  let length = 0;
-  let isEscaped = true;
-  let before = BACKSLASH;
-  for (const piece of pieces) {
-    const first = piece.indexOf(QUOTE);
-    run.push(first < 0 ? piece : piece.subarray(0, first));
-    length += run.at(-1)!.length;
-    if (first >= 0) {
-      const base64 = length < LONG || isEscaped ? undefined : Base64.read(run);
-      if (base64 === undefined) rest.push(...run);
-      else rest.push(hold(base64, held));
-      const last = piece.lastIndexOf(QUOTE);
-      rest.push(piece.subarray(first, last + 1));
-      isEscaped = (last === 0 ? before : piece[last - 1]) === BACKSLASH;
-      run = [piece.subarray(last + 1)];
-      length = run[0]!.length;
-    }
-    before = piece.at(-1) ?? before;
-  }
-  return { text: toText([...rest, ...run]), held };
-}
-
-/** Returns an unguessable placeholder for the string. */
-function hold(base64: Base64, held: Map<string, Base64>): Buffer {
-  const name = randomUUID();
-  held.set(name, base64);
-  return Buffer.from(name);
-}
-
-function toText(pieces: readonly Buffer[]): string {
-  const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-  const text = bytes.toString("utf8");
-  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
-}
 
 /** A response that is not a 2xx. The dialect's `failure.ts` maps it to a Failure. */
 export interface Refusal {
@@ -504,52 +410,4 @@ function toFailure(reason: unknown, { status: upstreamStatus }: UpstreamResponse
   // A SyntaxError quotes the response, which must not be logged.
   const cause = reason instanceof SyntaxError ? new Error("its JSON is broken") : reason;
   return new Failure("upstream_protocol", message, { cause, upstreamStatus });
-}
-
-/** Largest value of the contract's counters. */
-const MAX_TOKENS = 0x7fffffff;
-
-type Detail = Exclude<
-  { [Key in keyof Usage]: Usage[Key] extends number | undefined ? Key : never }[keyof Usage],
-  undefined | "inputTokens" | "outputTokens" | "totalTokens"
->;
-
-/** Token counts. An undefined detail was not reported. */
-type TokenCounts = { readonly inputTokens: number; readonly outputTokens: number } & {
-  readonly [Key in Detail]?: number | undefined;
-};
-
-const DETAILS = [
-  "cachedInputTokens",
-  "cacheWriteInputTokens",
-  "audioInputTokens",
-  "imageInputTokens",
-  "reasoningOutputTokens",
-  "audioOutputTokens",
-  "imageOutputTokens",
-  "acceptedPredictionTokens",
-  "rejectedPredictionTokens",
-  "cacheWriteHourInputTokens",
-  "cachedAudioInputTokens",
-  "cachedImageInputTokens",
-  "webSearches",
-  "fileSearches",
-  "codeExecutions",
-] as const satisfies readonly Detail[];
-
-/** Converts the counts to usage: adds the total and caps each count at MAX_TOKENS. */
-export function toUsage(counts: TokenCounts, unknownUnits: string[] = []): Usage {
-  const inputTokens = bounded(counts.inputTokens);
-  const outputTokens = bounded(counts.outputTokens);
-  const totalTokens = bounded(inputTokens + outputTokens);
-  const usage: Usage = { $typeName: "parley.v1.Usage", inputTokens, outputTokens, totalTokens, unknownUnits };
-  for (const name of DETAILS) {
-    const tokens = counts[name];
-    if (tokens !== undefined) usage[name] = bounded(tokens);
-  }
-  return usage;
-}
-
-function bounded(tokens: number): number {
-  return Math.min(tokens, MAX_TOKENS);
 }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
-import { AnswerBuilder } from "../../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../../src/core/answer-builder.ts";
 import { toMessage } from "../../../src/formats/anthropic/response.ts";
 import { MessageWriter, type StreamForm } from "../../../src/formats/anthropic/stream.ts";
 

@@ -9,7 +9,8 @@ import {
 } from "../../../gen/parley/v1/completion_pb.js";
 import { CitationSchema, ImageSchema, type Part, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { type Usage, UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, ChoiceWriter, type Ending, toPart, usageChunk } from "../../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../../src/core/answer-builder.ts";
+import { ChoiceWriter, type Ending, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import { FunctionNames } from "../../../src/formats/gemini/function-names.ts";
 import { readGeminiRequest } from "../../../src/formats/gemini/request.ts";

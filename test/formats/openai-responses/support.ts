@@ -5,7 +5,7 @@ import {
   type CompletionChunk,
   type PartDelta,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { AnswerBuilder } from "../../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../../src/core/answer-builder.ts";
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { writeResponse } from "../../../src/formats/openai-responses/response.ts";
 import { EventStream } from "../../../src/formats/openai-responses/stream.ts";

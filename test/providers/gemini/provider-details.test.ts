@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PartBudget } from "../../../src/core/chunks.ts";
+import { PartBudget } from "../../../src/core/part-budget.ts";
 import { ProviderDetails } from "../../../src/providers/gemini/provider-details.ts";
 import { keepAll } from "../../../src/providers/wire/redaction.ts";
 

@@ -7,7 +7,8 @@ import {
   FinishReason,
 } from "../../../gen/parley/v1/completion_pb.js";
 import { type Message, Role } from "../../../gen/parley/v1/message_pb.js";
-import { AnswerBuilder, ChoiceWriter, toPart } from "../../../src/core/chunks.ts";
+import { AnswerBuilder } from "../../../src/core/answer-builder.ts";
+import { ChoiceWriter, toPart } from "../../../src/core/chunks.ts";
 import type { Answer, Provider, Translation, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { withCustomTools } from "../../../src/providers/wire/custom-tools.ts";
 

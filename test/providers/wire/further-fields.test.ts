@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PartBudget } from "../../../src/core/chunks.ts";
+import { PartBudget } from "../../../src/core/part-budget.ts";
 import { FurtherFields } from "../../../src/providers/wire/further-fields.ts";
 import { keepAll, redactionOf } from "../../../src/providers/wire/redaction.ts";
 import { compareCpuMs, type ComparedMs } from "../../support/cpu-time.ts";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { toInBandFailure, toFailure } from "../../../src/providers/wire/openai-failure.ts";
-import { toUsage } from "../../../src/providers/wire/response.ts";
+import { toUsage } from "../../../src/providers/wire/token-usage.ts";
 import { readFixture } from "../openai/fixture.ts";
 
 const fail = (status: number, body: unknown = "", headers: Record<string, string> = {}): Failure =>

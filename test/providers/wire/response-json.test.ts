@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Base64 } from "../../../src/encoding/base64.ts";
 import { isObject, string } from "../../../src/providers/wire/json.ts";
-import { parseResponse } from "../../../src/providers/wire/response.ts";
+import { parseResponse } from "../../../src/providers/wire/parse-response.ts";
 
 const LARGE = Buffer.alloc(90_000, "picture").toString("base64");
 

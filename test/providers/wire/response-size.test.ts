@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../../src/encoding/json-size.ts";
 import { parsed } from "../../../src/providers/wire/json.ts";
-import { parseResponse } from "../../../src/providers/wire/response.ts";
+import { parseResponse } from "../../../src/providers/wire/parse-response.ts";
 import { EventJson } from "../../../src/providers/wire/sse.ts";
 import { cpuMs } from "../../support/cpu-time.ts";
 import { findFailure } from "../../support/errors.ts";
