@@ -162,8 +162,14 @@ export async function runCli(argv: readonly string[], context: CliContext): Prom
   let command: Command | undefined;
   try {
     if (argv.length === 0) throw new UsageError("a command is missing");
-    command = findCommand(argv);
-    const invocation = parseArguments(command, argv.slice(command.name.split(" ").length));
+    const words = withHelpLast(argv);
+    const group = commandsOf(words[0]!);
+    if (group.length > 0 && HELP_FLAGS.has(words[1]!)) {
+      context.stdout.write(formatOverview(group));
+      return EXIT.ok;
+    }
+    command = findCommand(words);
+    const invocation = parseArguments(command, words.slice(command.name.split(" ").length));
     if (invocation !== undefined) return await command.run(invocation, context);
     context.stdout.write(formatHelp(command));
     return EXIT.ok;
@@ -179,17 +185,29 @@ const ALIASES: Readonly<Record<string, string>> = {
   "-v": "version",
 };
 
+const HELP_FLAGS: ReadonlySet<string> = new Set(["--help", "-h"]);
+
+/** `help keys create` is `keys create --help`, `help keys` is `keys --help`. */
+function withHelpLast([first = "", ...rest]: readonly string[]): readonly string[] {
+  const word = Object.hasOwn(ALIASES, first) ? ALIASES[first]! : first;
+  return word === "help" && rest[0]?.startsWith("-") === false ? [...rest, "--help"] : [word, ...rest];
+}
+
+/** The commands of two words that begin with this one. */
+function commandsOf(first: string): readonly Command[] {
+  return COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
+}
+
 function findCommand([first = "", second = ""]: readonly string[]): Command {
-  const word = Object.hasOwn(ALIASES, first) ? ALIASES[first] : first;
-  const found = COMMANDS.find(({ name }) => name === word || name === `${word} ${second}`);
+  const found = COMMANDS.find(({ name }) => name === first || name === `${first} ${second}`);
   if (found !== undefined) return found;
   const names = COMMANDS.map(({ name }) => name);
-  const group = names.filter((name) => name.startsWith(`${first} `));
+  const group = commandsOf(first).map(({ name }) => name);
   const both = `${first} ${second}`.trim();
   const [asked, known] = group.length > 0 ? [both, group] : [first, names];
   const meant = nearest(asked, known) ?? nearest(both, names);
-  const remedy = meant === undefined ? `known commands: ${known.join(", ")}` : `did you mean "${meant}"?`;
-  throw new UsageError(`unknown command "${asked}"; ${remedy}`);
+  const ofGroup = group.length > 0 ? `; known commands: ${group.join(", ")}` : "";
+  throw new UsageError(`unknown command "${asked}"${meant === undefined ? ofGroup : `; did you mean "${meant}"?`}`);
 }
 
 function explain(error: unknown, command: Command | undefined, { stderr }: CliContext): number {
@@ -257,7 +275,7 @@ function parseArguments(command: Command, args: readonly string[]): Invocation |
     if (token.kind !== "option") continue;
     const flag = Object.hasOwn(command.flags, token.name) ? command.flags[token.name] : undefined;
     if (token.name === "help") switches.add("help");
-    else if (flag === undefined) throw new UsageError(unknownFlag(token.rawName, command));
+    else if (flag === undefined) throw new UsageError(unknownFlag(token, command));
     else if (token.name in flags || switches.has(token.name)) throw new UsageError(`${token.rawName} is given twice`);
     else if (flag.value === undefined) {
       if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value`);
@@ -282,8 +300,14 @@ function checkPositionals({ positionals: names, name }: Command, given: readonly
   if (surplus !== undefined) throw new UsageError(`the argument "${surplus}" is not expected`);
 }
 
-function unknownFlag(rawName: string, { flags }: Command): string {
-  const known = [...Object.keys(flags), "help"].map((name) => `--${name}`);
-  const meant = nearest(rawName, known);
-  return `unknown flag ${rawName}; ${meant === undefined ? `known flags: ${known.join(", ")}` : `did you mean ${meant}?`}`;
+function unknownFlag(
+  { name, rawName }: { readonly name: string; readonly rawName: string },
+  { flags }: Command,
+): string {
+  const known = [...Object.keys(flags), "help"];
+  // Without the dashes, which every flag has: they would make short names alike.
+  const meant = nearest(name, known);
+  const remedy =
+    meant === undefined ? `known flags: ${known.map((one) => `--${one}`).join(", ")}` : `did you mean --${meant}?`;
+  return `unknown flag ${rawName}; ${remedy}`;
 }

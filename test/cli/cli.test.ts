@@ -45,7 +45,8 @@ describe("a wrong command line", () => {
     ["serv", 'unknown command "serv"; did you mean "serve"?'],
     ["keys", 'unknown command "keys"; known commands: keys create, keys list'],
     ["keys creat --name a", 'unknown command "keys creat"; did you mean "keys create"?'],
-    ["constructor", 'unknown command "constructor"'],
+    ["constructor", 'unknown command "constructor"\nSee: parley help\n'],
+    ["serve --port 80", "unknown flag --port; known flags: --config, --role, --core, --help"],
     ["serve --confg f", "unknown flag --confg; did you mean --config?"],
     ["serve -x", "unknown flag -x"],
     ["serve --role back", "--role back: must be all, core or front"],
@@ -106,6 +107,24 @@ describe("help", () => {
       expect(stdout).toContain(`Usage: parley ${name}`);
     },
   );
+
+  it.each([
+    ["help keys create", "Usage: parley keys create [FLAGS]\n"],
+    ["--help keys create", "Usage: parley keys create [FLAGS]\n"],
+    ["help serve", "Usage: parley serve [FLAGS]\n"],
+    ["help --help", "Usage: parley help [FLAGS]\n"],
+  ])("of a command is printed by %j", async (line, usage) => {
+    const { code, stdout } = await run(line);
+    expect(code).toBe(0);
+    expect(stdout).toContain(usage);
+  });
+
+  it.each(["keys --help", "keys -h", "help keys"])("lists the commands of a group by %j", async (line) => {
+    const { code, stdout } = await run(line);
+    expect(code).toBe(0);
+    const names = Array.from(stdout.matchAll(/^ {2}(\w+ \w+) /gm), ([, name]) => name);
+    expect(names).toEqual(["create", "list", "update", "rotate", "transfer", "revoke"].map((verb) => `keys ${verb}`));
+  });
 
   it("does not include the version, which has its own command and flag", async () => {
     expect((await run("version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
