@@ -185,7 +185,10 @@ function parseParts(
   const merged = mergeStored(part, { file: filled.value, patterns: ofFile, env, lists, report });
   const value = overrides.reduce(override, merged.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
-  if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
+  // What stands in place of a missing variable's value says nothing more.
+  const unfilled = new Set(filled.problems.map(({ path }) => pathKey(path)));
+  const found = checked.error?.issues.flatMap(toProblems) ?? [];
+  problems.push(...found.filter(({ path }) => !unfilled.has(pathKey(path))));
   const config =
     checked.data &&
     resolve(

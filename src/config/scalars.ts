@@ -42,6 +42,7 @@ export const credential = z.string().superRefine((text, context) => {
 function credentialProblem(text: string): string | undefined {
   if (/[\r\n]/.test(text)) return "the credential contains a line break; write it without (printf, not echo)";
   if (!/^[\x21-\x7e]*$/.test(text)) return "the credential contains a space or a character that is not ASCII";
+  if (/^\$[A-Za-z_]\w*$/.test(text)) return "a variable is written ${NAME}, with braces";
   if (text === KEY_FILE || /^file:[^/]/.test(text))
     return "the path of a file with the key is absolute: file:/run/secrets/NAME";
   return text === "" ? "the credential is empty" : undefined;

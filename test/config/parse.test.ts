@@ -198,6 +198,14 @@ describe("interpolation", () => {
     expect(message).not.toMatch(/lines-of-secret|sk-1234/);
   });
 
+  it("reports a missing variable once", () => {
+    expect(refusalOf(text, {}).split("\n")).toHaveLength(2);
+  });
+
+  it("refuses a credential that is a variable without braces", () => {
+    expect(refusalOf(text.replace("${ALPHA_API_KEY}", "$ALPHA_API_KEY"))).toContain("a variable is written ${NAME}");
+  });
+
   it("refuses a malformed variable", () => {
     expect(refusalOf("data_dir: ${not closed")).toContain("parley.yaml:1:11: data_dir: a variable is written ${NAME}");
   });
