@@ -25,15 +25,19 @@ export const health: Command = {
     const address = localAddress(operations.listen);
     const where = `${operations.tls === undefined ? "http" : "https"}://${formatAddress(address)}${path}`;
     const { status, text } = await ask(address, path, operations.tls).catch((error: unknown) => {
-      throw new Error(`${where}: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`, {
-        cause: error,
-      });
+      throw new Error(`${where}: ${describe(error as NodeJS.ErrnoException)}`, { cause: error });
     });
     if (status !== 200) throw new Error(`${where}: status ${status}: ${text.trim()}`);
     stdout.write(text);
     return EXIT.ok;
   },
 };
+
+function describe({ code, message }: NodeJS.ErrnoException): string {
+  if (code === "ECONNREFUSED")
+    return "nothing listens there; no gateway runs, or operations.listen of its configuration differs";
+  return code ?? message;
+}
 
 /** The listening address as this machine reaches it. */
 function localAddress({ host, port }: ListenAddress): ListenAddress {

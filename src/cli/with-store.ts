@@ -12,6 +12,7 @@ import { credentialCipherOf } from "../gateway/account-credentials.ts";
 import { toStored } from "../gateway/stored-watch.ts";
 import { systemClock } from "../core/clock.ts";
 import { sqliteFile } from "../store/database.ts";
+import { databaseExists } from "../store/open-database.ts";
 import { connectConfiguration, openStore, type Store } from "../store/store.ts";
 import { type CliContext, EXIT, type Invocation, UsageError } from "./command.ts";
 
@@ -31,7 +32,7 @@ export async function withStore(
   const source = await withKeys(readSource({ file: flags["config"], env, unused: ["providers"] }));
   const config = parseConfig({ ...source, stored: UNREAD });
   const file = resolve(sqliteFile(config.dataDir));
-  const isNew = config.databaseUrl === undefined && !existsSync(file);
+  const isNew = config.databaseUrl === undefined && !databaseExists(file);
   const hint = "run this in the folder of the gateway, or name its configuration with --config FILE";
   if (isNew && !createsDatabase) throw new Error(`there is no database at ${file}; ${hint}`);
   const store = await openStore(config);

@@ -69,10 +69,17 @@ export function requireTlsOfGrpc(config: Config, role: Role["name"]): void {
   if (problem !== undefined) throw new Error(`http.grpc: ${problem}`);
 }
 
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not listen on it; choose a port from 1024 on, or grant CAP_NET_BIND_SERVICE",
+  EADDRNOTAVAIL: "this machine has no such address",
+  ENOTFOUND: "this name has no address",
+};
+
 function describeListenFailure(name: ServerName, config: Config, cause: unknown): string {
-  const { message } = cause as Error;
+  const { code = "", message } = cause as NodeJS.ErrnoException;
   const address = formatAddress(config[name].listen);
-  if (!message.includes("EADDRINUSE")) return `${name}.listen: cannot use ${address}: ${message}`;
+  if (!message.includes("EADDRINUSE"))
+    return `${name}.listen: cannot use ${address}: ${LISTEN_PROBLEMS[code] ?? message}`;
   const variable = `PARLEY_${name.toUpperCase()}_LISTEN`;
   return `${name}.listen: another program listens on ${address}; choose another address there, or in ${variable}`;
 }

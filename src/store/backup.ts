@@ -1,7 +1,7 @@
-import { closeSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, rmSync } from "node:fs";
 import { sql } from "kysely";
 import { connectUnlimited, type DatabaseLocation, sqliteFile } from "./database.ts";
-import { explainOpening } from "./open-database.ts";
+import { databaseExists, explainOpening } from "./open-database.ts";
 import { retryWhileBusy, StoreError } from "./store-error.ts";
 
 /**
@@ -13,7 +13,7 @@ export async function backUp(location: DatabaseLocation, target: string): Promis
   if (location.databaseUrl !== undefined)
     throw new StoreError("The database is PostgreSQL: back it up with pg_dump, or with your service's own backups.");
   const source = sqliteFile(location.dataDir);
-  if (!existsSync(source)) throw new StoreError(`There is no database ${source}.`);
+  if (!databaseExists(source)) throw new StoreError(`There is no database ${source}.`);
   createTarget(target);
   const database = await connectUnlimited(location);
   try {
@@ -27,6 +27,12 @@ export async function backUp(location: DatabaseLocation, target: string): Promis
   }
 }
 
+const TARGET_PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not write there",
+  ENOENT: "there is no such folder",
+  ENOTDIR: "there is no such folder",
+};
+
 /** Creates the empty file that SQLite then writes into, so that only this user can ever read it. */
 function createTarget(target: string): void {
   try {
@@ -34,7 +40,8 @@ function createTarget(target: string): void {
   } catch (error) {
     const { code } = error as { code?: string };
     if (code === "EEXIST") throw new StoreError(`${target} exists already; a backup overwrites nothing.`);
-    throw new StoreError(`${target} cannot be written: ${code ?? String(error)}`, { cause: error });
+    const reason = TARGET_PROBLEMS[code ?? ""] ?? code ?? String(error);
+    throw new StoreError(`${target} cannot be written: ${reason}`, { cause: error });
   }
 }
 

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import {
   type CompiledQuery,
   type DatabaseConnection,
@@ -18,7 +17,7 @@ import {
 import { connectUnlimited, type Database, type DatabaseLocation, describeLocation, sqliteFile } from "./database.ts";
 import { countProcesses, readSchemaVersion, type SchemaVersion, usableAfter } from "./migrate.ts";
 import { type Migration, MIGRATIONS } from "./migrations.ts";
-import { explainOpening } from "./open-database.ts";
+import { databaseExists, explainOpening } from "./open-database.ts";
 
 /** Plan for a migration of a database. */
 export interface MigrationPlan {
@@ -64,7 +63,7 @@ export async function planMigration(
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<MigrationPlan> {
   const where = describeLocation(location);
-  if (location.databaseUrl === undefined && !existsSync(sqliteFile(location.dataDir)))
+  if (location.databaseUrl === undefined && !databaseExists(sqliteFile(location.dataDir)))
     return planOf({ where, kind: "sqlite", found: { version: 0, usableFrom: undefined } }, migrations);
   try {
     const database = await connectUnlimited(location);

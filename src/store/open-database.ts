@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { connect, connectUnlimited, type Database, type DatabaseLocation, describeLocation } from "./database.ts";
 import { MigrationError, migrate, type MigrationResult } from "./migrate.ts";
 import { isPassing } from "./postgres/postgres-error.ts";
@@ -18,6 +19,15 @@ export async function openDatabase(
     }
   } catch (error) {
     throw explainOpening(where, error);
+  }
+}
+
+/** Whether the file of a SQLite database exists. Throws a StoreError where this user may not see that. */
+export function databaseExists(file: string): boolean {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw explainOpening(file, error);
   }
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -53,6 +53,25 @@ describe("parley migrate --plan", () => {
   });
 });
 
+describe("a database that this user may not see", () => {
+  it("is not reported as missing", async () => {
+    // A loop of links, because root may enter every folder.
+    symlinkSync("loop", join(directory, "loop"));
+    const env = { PARLEY_DATA_DIR: join(directory, "loop") };
+    for (const line of [
+      ["keys", "list"],
+      ["backup", join(directory, "copy.db")],
+      ["migrate", "--plan"],
+    ]) {
+      const { code, stderr } = await captureCli(line, { env });
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringContaining("parley.db cannot be opened: ELOOP"),
+      });
+    }
+  });
+});
+
 describe("parley backup", () => {
   it("copies the database, for its owner only, and not over another file", async () => {
     await run("keys", "create", "--name", "a");
@@ -68,6 +87,12 @@ describe("parley backup", () => {
       code: 1,
       stderr: `parley: ${target} exists already; a backup overwrites nothing.\n`,
     });
+  });
+
+  it("reports a missing folder", async () => {
+    await run("keys", "create", "--name", "a");
+    const target = join(directory, "none", "copy.db");
+    expect((await run("backup", target)).stderr).toBe(`parley: ${target} cannot be written: there is no such folder\n`);
   });
 
   it("reports a missing database", async () => {

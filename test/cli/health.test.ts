@@ -79,7 +79,7 @@ describe("health", () => {
     expect(await run({ PARLEY_OPERATIONS_LISTEN: `127.0.0.1:${free}` })).toEqual({
       code: 1,
       stdout: "",
-      stderr: `parley: http://127.0.0.1:${free}/healthz: ECONNREFUSED\n`,
+      stderr: `parley: http://127.0.0.1:${free}/healthz: nothing listens there; no gateway runs, or operations.listen of its configuration differs\n`,
     });
     const silent = createServer();
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
