@@ -1,5 +1,6 @@
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import type { OfferedModel } from "../config/imports.ts";
+import { ConfigError } from "../config/config-error.ts";
 import { unknownProvider } from "../config/providers.ts";
 import { systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
@@ -33,6 +34,7 @@ export const providersTest: Command = {
       stdout.write(offered === undefined ? "It has no list of models.\n" : describeList(offered));
       return EXIT.ok;
     } catch (reason) {
+      if (reason instanceof ConfigError) throw reason;
       const failure = Failure.from(reason);
       const { message, upstreamStatus, cause } = failure;
       const status = upstreamStatus === undefined ? "" : ` (HTTP ${upstreamStatus})`;
@@ -60,7 +62,12 @@ function describeList(offered: readonly OfferedModel[]): string {
 function findProvider({ providers }: Config, name: string): RemoteProvider {
   const provider = providers.find((one) => one.name === name);
   if (provider === undefined) throw new UsageError(`${name}: ${unknownProvider(name, providers)}`);
-  if (provider.simulated) throw new UsageError(`${name} is simulated: it has no credential`);
+  if (provider.simulated) {
+    const variable = `${name.toUpperCase()}_API_KEY`;
+    throw new UsageError(
+      `${name} is simulated: it has no credential; set ${variable}, or its api_keys in the configuration`,
+    );
+  }
   return provider;
 }
 

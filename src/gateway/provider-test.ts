@@ -26,12 +26,13 @@ export interface ProviderTest {
  * the provider charges for that. `ending` ends it. Default: nothing does.
  */
 export async function testProvider(config: Config, modelId: string, ending?: AbortSignal): Promise<ProviderTest> {
-  const catalogue = buildCatalogue(config, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
+  const models = config.models.filter(({ id }) => id === modelId);
+  // Other providers, whose files may be missing, are not needed.
+  const providers = config.providers.filter(({ name }) => name === models[0]!.provider);
+  const alone = { ...config, providers, models, routes: [] };
+  const catalogue = buildCatalogue(alone, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
   try {
-    return await testModel(
-      catalogue.models.find(({ id }) => id === modelId)!,
-      ending,
-    );
+    return await testModel(catalogue.models[0]!, ending);
   } finally {
     await catalogue.close();
   }

@@ -41,8 +41,9 @@ beforeAll(async () => {
     silent: at(`${base}/v1`),
     imported: at(`${base}/v1`),
     locked: at(`${base}/v1`, "credential-of-somebody-else"),
+    unreadable: at(`${base}/v1`, "file:/nowhere/key"),
   };
-  const names = ["right", "short", "refused", "away"];
+  const names = ["right", "short", "refused", "away", "unreadable"];
   const models: Record<string, unknown> = Object.fromEntries(
     names.map((name) => [`${name}/m`, { provider: name, upstream_model: "m-1" }]),
   );
@@ -63,6 +64,13 @@ describe("providers test", () => {
     expect(stdout).toMatch(
       /^right answers: m-1 in \d+ ms, 9 \+ 1 tokens\.\nIt lists 22 models: m-0, .*m-19, and 2 more\.\n$/,
     );
+  });
+
+  it("reports a key's file that cannot be read for its own provider only", async () => {
+    const { code, stderr } = await run("providers", "test", "unreadable");
+    expect(code).toBe(78);
+    expect(stderr).toMatch(/^A file with a key cannot be read:\n {2}providers\.unreadable\.api_keys\[0\]: ENOENT/);
+    expect((await run("providers", "test", "right")).code).toBe(0);
   });
 
   it("asks for the list alone where models are imported", async () => {
