@@ -65,8 +65,12 @@ export function writeJson(output: Output, value: unknown): void {
   output.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-/** All of standard input, at most `maxBytes`. Throws an Error that begins with `what` for more. */
+/**
+ * All of standard input, at most `maxBytes`. Throws an Error that begins with `what` for more. A person at a terminal is told that the
+ * command waits for it.
+ */
 export async function readStandardInput(maxBytes: number, what: string): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write(`${what}: type or paste it here, then press Enter and Ctrl-D.\n`);
   const pieces: Buffer[] = [];
   let size = 0;
   for await (const piece of process.stdin as AsyncIterable<Buffer>) {
