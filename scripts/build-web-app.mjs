@@ -18,7 +18,12 @@ await replaceBuilt(webApp, async (folder) => {
   const outputs = [];
   for (const config of ["vite.config.ts", "docs/vite.config.ts"]) {
     const configFile = fileURLToPath(new URL(`../web/${config}`, import.meta.url));
-    const { output } = await build({ configFile, build: { outDir: folder, emptyOutDir: false }, logLevel: "warn" });
+    const { output } = await build({
+      configFile,
+      // Without a warning about the time of plugins, which slow machines get.
+      build: { outDir: folder, emptyOutDir: false, rolldownOptions: { checks: { pluginTimings: false } } },
+      logLevel: "warn",
+    });
     outputs.push(...output);
   }
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
