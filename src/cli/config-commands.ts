@@ -1,6 +1,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import type { Config, ModelConfig, RouteConfig } from "../config/config.ts";
 import { readSource, withKeys } from "../config/load.ts";
+import { BUILT_IN_PROVIDERS } from "../config/models.ts";
 import { parseConfig } from "../config/parse.ts";
 import { redactConfig } from "../config/settings.ts";
 import { listWarnings } from "../config/warnings.ts";
@@ -38,8 +39,9 @@ export const configCheck: Command = {
 function requireModels({ file, models: all, routes, imports, providers }: Config): void {
   if (all.length + routes.length + imports.length > 0) return;
   const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
+  const builtIn = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(Object.keys(BUILT_IN_PROVIDERS));
   throw new ConfigError(`${file} is not complete:`, [
-    `models: no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`,
+    `models: no model is left: none uses ${names}, and the built-in ones need ${builtIn}; add one here`,
   ]);
 }
 
