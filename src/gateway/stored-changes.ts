@@ -124,6 +124,10 @@ export async function putDocument(
     // The field contains the place.
     description: withoutPlace(problem.line),
   }));
+  // The file is in force, so it is valid by itself.
+  const ofFile = problems.find(({ line }) => beginningOf(line) === "");
+  if (ofFile !== undefined && config !== undefined && isSimulated(ports.inForce()) && !isSimulated(config))
+    violations.unshift({ field: fieldOf(ofFile), description: SIMULATOR_MISSING });
   const lacks = config === undefined ? [] : config.providers.flatMap((provider) => describeLack(provider));
   for (const { provider, text, isOwnFault } of lacks) {
     const field = isOwnFault ? credentialFieldOf(provider) : undefined;
@@ -279,13 +283,18 @@ function describeLack(provider: Config["providers"][number]) {
   return [{ provider: provider.name, text: LACKS[provider.lack], isOwnFault: provider.lack !== "unreadable" }];
 }
 
-const SIMULATOR_ENDS =
-  "the simulator answers only while nothing is stored, so that there are no models now; simulator.enabled: true in the configuration file keeps it";
+const SIMULATOR_KEPT = "simulator.enabled: true in the configuration file keeps it";
+const SIMULATOR_ENDS = `the simulator answers only while nothing is stored, so that there are no models now; ${SIMULATOR_KEPT}`;
+const SIMULATOR_MISSING = `the simulator, whose models the configuration file uses, answers only while nothing is stored; ${SIMULATOR_KEPT}`;
 
 /** Whether a change removes the simulator's models and adds no others. */
 function endsSimulator(before: Config, { providers, models, imports }: Config): boolean {
   const isServed = providers.length > 0 || models.length > 0 || imports.length > 0;
-  return !isServed && before.providers.some(({ simulated }) => simulated);
+  return !isServed && isSimulated(before);
+}
+
+function isSimulated({ providers }: Config): boolean {
+  return providers.some(({ simulated }) => simulated);
 }
 
 /** Texts about a missing credential, with the remedy. */

@@ -178,6 +178,18 @@ describe("a change of the stored configuration", () => {
     expect(await change(1, { ...limit, entry: "31" })).toMatchObject({ version: 2, warnings: [] });
   });
 
+  it("is refused with the reason where the file uses models of the simulator, which it would end", async () => {
+    file = "aliases: { gpt-5: alpha-haiku-4.5 }";
+    const limit = entry("limits", "requests_per_minute", "30");
+    const { violations } = await failureOf(change(0, limit));
+    expect(violations).toMatchObject([
+      { description: expect.stringContaining("the simulator, whose models the configuration file uses") },
+      { description: expect.stringContaining("there is no model alpha-haiku-4.5") },
+    ]);
+    file += "\nsimulator: { enabled: true }";
+    expect(await change(0, limit)).toMatchObject({ version: 1, warnings: [] });
+  });
+
   it("of an entry that the file has is allowed, and says that it is not used", async () => {
     file = "providers: { acme: { dialect: openai } }\nmodels: { x: { provider: acme, upstream_model: x } }";
     const { warnings } = await change(0, entry("providers", "acme", "dialect: openai"));
