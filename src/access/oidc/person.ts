@@ -5,6 +5,8 @@ export interface Person {
   readonly email: string | undefined;
   /** Whether the provider vouches for the address. */
   readonly hasVerifiedEmail: boolean;
+  /** Whether the provider also knows that the person belongs to the domain of the address. */
+  readonly belongsToDomain: boolean;
   readonly name: string | undefined;
   /** Undefined when the provider sends none. */
   readonly groups: readonly string[] | undefined;
@@ -19,6 +21,9 @@ export interface Person {
 type Claims = Readonly<Record<string, unknown>>;
 
 const MAX_ID_TOKEN = 8 * 1024;
+
+/** Verifies any address once when a personal account is made with it, and then vouches for it for good, also of former employees. */
+const GOOGLE = "https://accounts.google.com";
 
 /** Whether the ID token lacks claims that the UserInfo endpoint may have. */
 export function isIncomplete(claims: Claims, groupsClaim: string | undefined): boolean {
@@ -39,6 +44,7 @@ export function toPerson(idClaims: Claims, userInfo: Claims, { groupsClaim, idTo
     subject: String(idClaims["sub"]),
     email: textOf(source["email"]),
     hasVerifiedEmail: isVerified(source),
+    belongsToDomain: claims["iss"] !== GOOGLE || isOfGoogle(source),
     name: textOf(claims["name"]),
     groups: groupsOf(claims[groupsClaim]),
     omitsGroups: claims[groupsClaim] === undefined && namesGroups(claims["_claim_names"], groupsClaim),
@@ -57,6 +63,11 @@ function isVerified({ email_verified: verified, xms_edov: ofDomainOwner }: Claim
   return (
     verified === true || (verified === undefined && [true, 1, "1", "true"].some((value) => value === ofDomainOwner))
   );
+}
+
+/** Google names the organisation (`hd`) of accounts whose domain it hosts. */
+function isOfGoogle({ hd, email }: Claims): boolean {
+  return textOf(hd) !== undefined || /@(?:gmail|googlemail)\.com$/i.test(String(email));
 }
 
 function textOf(claim: unknown): string | undefined {

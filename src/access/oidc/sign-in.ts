@@ -143,6 +143,8 @@ async function welcome(
       reason: existing === undefined ? "no_account" : "not_linked",
       account: existing,
     });
+  if (!isInvited && !person.belongsToDomain)
+    return refuse(context, arrival, { reason: "unverified", account: existing });
   const account =
     existing === undefined
       ? await create(context, arrival, { email, role, identity, invitation })
