@@ -159,11 +159,17 @@ const CODE_ERRORS: ReadonlySet<string> = new Set(["invalid_grant"]);
 function toRefusal(error: unknown): OidcRefusal {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof OidcRefusal) return cause;
   const options = { cause: error };
-  if (error instanceof client.AuthorizationResponseError) return new OidcRefusal("declined", options);
+  if (error instanceof client.AuthorizationResponseError) return new OidcRefusal("declined", named(error.error, error));
   if (error instanceof client.ResponseBodyError)
-    return new OidcRefusal(CODE_ERRORS.has(error.error) ? "expired" : "misconfigured", options);
+    return new OidcRefusal(CODE_ERRORS.has(error.error) ? "expired" : "misconfigured", named(error.error, error));
   if (error instanceof client.ClientError && error.code === "OAUTH_TIMEOUT")
     return new OidcRefusal("unreachable", options);
-  if (error instanceof client.WWWAuthenticateChallengeError) return new OidcRefusal("misconfigured", options);
+  if (error instanceof client.WWWAuthenticateChallengeError)
+    return new OidcRefusal("misconfigured", named(error.cause[0]?.parameters["error"], error));
   return new OidcRefusal("invalid", options);
+}
+
+/** A cause that begins with the provider's error code, such as `access_denied`, which the library's message lacks. */
+function named(code: string | undefined, error: Error): ErrorOptions {
+  return { cause: code === undefined ? error : new Error(code, { cause: error }) };
 }

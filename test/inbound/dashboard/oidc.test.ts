@@ -310,6 +310,7 @@ describe("a person", () => {
     const [, abort = ""] = /href="([^"]+\/abort)"/.exec(form.text) ?? [];
     const reached = await browser.follow(await browser.get(new URL(abort, form.url)), isCallback);
     expect(pathOf(await browser.get(reached.location!))).toBe("/sign-in?problem=declined");
+    expect(open.logged).toMatchObject([{ reason: "declined", cause: expect.stringContaining("access_denied") }]);
   });
 });
 
@@ -694,6 +695,7 @@ describe("a provider that cannot be reached", () => {
   it("that refuses the client is a problem of the configuration, whose secret is not shown", async () => {
     await start({ oidc: { client_secret: "another-secret-than-the-client-has" } });
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=misconfigured");
+    expect(open.logged).toMatchObject([{ reason: "misconfigured", cause: expect.stringContaining("invalid_client") }]);
     expect(JSON.stringify([open.logged, open.site.access.logged])).not.toContain("another-secret");
   });
 
