@@ -24,7 +24,8 @@ export const accountsSignInLink: Command = {
 
 export const accountsLink: Command = {
   name: "accounts link",
-  summary: "link an account to a person of the OpenID provider, by the subject in the event of the refused sign-in",
+  summary:
+    "link an account to a person of the OpenID provider, by the subject in the event of the refused sign-in, and end its password, factors and sessions",
   positionals: ["ID|EMAIL"],
   flags: {
     subject: { value: "SUBJECT", help: "the person's subject (sub) at the provider (required)" },

@@ -4,6 +4,7 @@ import { toEmail } from "../address.ts";
 import { accountFields, setFields } from "../audit-fields.ts";
 import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
+import { endOtherSignIns } from "../identities.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
 import { completeInvitation, findInvitationOf } from "../invitations.ts";
 import { isCustom } from "../permissions.ts";
@@ -167,11 +168,7 @@ async function take(
 ): Promise<AccountRecord | undefined> {
   const { id } = existing;
   if (!(await store.link(id, identity))) return undefined;
-  await store.update(id, { passwordHash: undefined });
-  await store.removeFactors(id);
-  await store.removeResetLinks(id);
-  await store.removeSessions(id);
-  await store.removeBrowsers(id);
+  await endOtherSignIns(store, id);
   const { issuer, subject } = identity;
   const after = { issuer, subject };
   await log.record({ action: "identity_linked", actorId: id, accountId: id, ...placeOf(origin), after });

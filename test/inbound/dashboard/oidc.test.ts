@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
+import { linkIdentity } from "../../../src/access/identities.ts";
 import { createInvitation, findInvitationOf } from "../../../src/access/invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createSignInLink } from "../../../src/access/sign-in-link.ts";
@@ -463,6 +464,22 @@ describe("an existing account with the same address", () => {
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=not_linked");
     expect(refusals()).toMatchObject([{ accountId: "acct_eve", details: { reason: "not_linked" } }]);
     await open.site.browser().session.signIn(password);
+  });
+
+  it("loses its password and sessions where an administrator links it", async () => {
+    await start({ oidc: { domains: ["other.example"] } });
+    const id = await withPassword("ada@acme.example");
+    const { session } = open.site.browser();
+    await session.signIn(password);
+    await linkIdentity(open.access, (await open.access.store.find(id))!, {
+      issuer: open.provider.issuer,
+      subject: "ada",
+    });
+    expect((await session.getSession({})).session).toBeUndefined();
+    expect((await errorOf(open.site.browser().session.signIn(password))).code).toBe(Code.Unauthenticated);
+    const browser = new CookieBrowser();
+    await signInAs(open, "ada", { browser });
+    expect((await sessionOf(browser))?.account?.id).toBe(id);
   });
 
   it("is not given to the next person who has the address", async () => {
