@@ -9,11 +9,13 @@ import type { AccountStore, StoredCredential } from "../access/account-store.ts"
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { type CredentialCipher, credentialCipherOf, providersForAccounts } from "../gateway/account-credentials.ts";
+import type { ProviderCredentialRow } from "../store/schema.ts";
 import { ACTOR, withAccounts } from "./accounts-commands.ts";
 import {
   type CliContext,
   type Command,
   CONFIG_FLAG,
+  EXIT,
   type Invocation,
   JSON_FLAG,
   readSecret,
@@ -86,23 +88,20 @@ export const credentialsReseal: Command = {
   summary: "encrypt all credentials in the database anew, with account_credentials.encryption_key",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
-  run: (invocation, context) =>
-    withStore(invocation, context, async ({ configuration, accounts, alerts, auditStreams, audit }, config) => {
+  async run(invocation, context) {
+    const total = { resealed: 0, unreadable: 0 };
+    const add = ({ resealed, unreadable }: typeof total): void => {
+      total.resealed += resealed;
+      total.unreadable += unreadable;
+    };
+    const code = await withStore(invocation, context, async (store, config) => {
+      const { configuration, accounts, alerts, auditStreams, audit } = store;
       const cipher = credentialCipherOf(config);
-      let { resealed, unreadable } = await configuration.reseal(
-        (row) => {
-          const apiKeys = cipher.openKeys(row.sealed, row);
-          return apiKeys && cipher.sealKeys(apiKeys, row);
-        },
-        { at_ms: systemClock.now(), actor_id: null, comment: "credentials encrypted anew" },
-      );
-      for await (const page of pagesOf((from) => accounts.list(from))) {
-        for (const { id } of page) {
-          const counts = await resealOwn(accounts, cipher, id);
-          resealed += counts.resealed;
-          unreadable += counts.unreadable;
-        }
-      }
+      const facts = { at_ms: systemClock.now(), actor_id: null, comment: "credentials encrypted anew" };
+      const sealKeysAgain = (row: ProviderCredentialRow): string | undefined => {
+        const apiKeys = cipher.openKeys(row.sealed, row);
+        return apiKeys && cipher.sealKeys(apiKeys, row);
+      };
       const sealAgain = ({ sealed, id }: { readonly sealed: string; readonly id: string }): string | undefined => {
         const secrets = cipher.openChannel(sealed, id);
         return secrets && cipher.sealChannel(secrets, id);
@@ -111,25 +110,25 @@ export const credentialsReseal: Command = {
         const secret = cipher.openTotp(sealed, accountId);
         return secret && cipher.sealTotp(secret, accountId);
       };
-      for (const counts of [
-        await alerts.resealChannels(sealAgain),
-        await auditStreams.resealStreams(sealAgain),
-        await accounts.resealTotp(sealTotpAgain),
-      ]) {
-        resealed += counts.resealed;
-        unreadable += counts.unreadable;
-      }
-      if (unreadable > 0)
-        context.stderr.write(
-          `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,
-        );
+      add(await configuration.reseal(sealKeysAgain, facts));
+      for await (const page of pagesOf((from) => accounts.list(from)))
+        for (const { id } of page) add(await resealOwn(accounts, cipher, id));
+      add(await alerts.resealChannels(sealAgain));
+      add(await auditStreams.resealStreams(sealAgain));
+      add(await accounts.resealTotp(sealTotpAgain));
       await commandLog(audit, context).record({
         action: "credentials_resealed",
-        details: { resealed: String(resealed), unreadable: String(unreadable) },
+        details: { resealed: String(total.resealed), unreadable: String(total.unreadable) },
       });
-      if (invocation.switches.has("json")) writeJson(context.stdout, { resealed, unreadable });
-      else context.stdout.write(`Encrypted ${resealed} credentials anew.\n`);
-    }),
+      if (invocation.switches.has("json")) writeJson(context.stdout, total);
+      else context.stdout.write(`Encrypted ${total.resealed} credentials anew.\n`);
+    });
+    if (code !== EXIT.ok || total.unreadable === 0) return code;
+    context.stderr.write(
+      `parley: ${total.unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,
+    );
+    return EXIT.failed;
+  },
 };
 
 /** Encrypts an account's own credentials again. Those that cannot be decrypted stay. */

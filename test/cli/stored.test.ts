@@ -99,11 +99,12 @@ describe("commands for the stored configuration", () => {
     env = { PARLEY_ACCOUNT_CREDENTIALS_ENCRYPTION_KEY: key };
     expect(await stateOf()).toBe("without credential");
     const unread = await run(["credentials", "reseal"]);
-    expect(unread).toMatchObject({ stdout: "Encrypted 0 credentials anew.\n" });
+    expect(unread).toMatchObject({ code: 1, stdout: "Encrypted 0 credentials anew.\n" });
     expect(unread.stderr).toContain("1 cannot be decrypted");
     env = { ...env, PARLEY_ACCOUNT_CREDENTIALS_PREVIOUS_ENCRYPTION_KEY: before };
     expect(await stateOf()).toBe("in force");
     expect(await run(["credentials", "reseal"])).toMatchObject({
+      code: 0,
       stdout: "Encrypted 1 credentials anew.\n",
       stderr: "",
     });
