@@ -44,7 +44,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   const begin = async () => {
     const sources = new Sources(source, stored);
     const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
-    logLeftOut(config, log);
+    logUnusable(config, log);
     const latestStored = stored && (() => stored.latest());
     const gateway = await start(config, log, { role, source: sources.inForce, latestStored });
     return { sources, config, gateway };
@@ -146,10 +146,13 @@ class Sources {
   }
 }
 
-/** Logs the stored entries that cannot be used: the start must not depend on them. */
-function logLeftOut({ stored }: Config, log: Logger): void {
+/** Logs what is stored and cannot be used: the start must not depend on it. */
+function logUnusable({ stored, providers }: Config, log: Logger): void {
   for (const { path, problems } of stored?.leftOut ?? [])
     log.error({ entry: formatPath(path), problems }, "a part of the stored configuration is not valid and is left out");
+  for (const provider of providers)
+    if (!provider.simulated && provider.lack !== undefined)
+      log.warn({ provider: provider.name, lack: provider.lack }, "the credential of a stored provider cannot be used");
 }
 
 interface ReloadParts extends Pick<ServeContext, "reread"> {
@@ -179,7 +182,7 @@ async function reload(
     sources.keep(source);
     if (changed === "stored") log.info({ version: next.stored?.version }, "stored configuration applied");
     else log.info("configuration reloaded");
-    logLeftOut(next, log);
+    logUnusable(next, log);
     if (changed === "stored") return true;
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");

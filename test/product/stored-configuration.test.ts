@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, Code, ConnectError, createClient } from "@connectrpc/connect";
@@ -215,4 +216,23 @@ it("a start leaves out what the file contradicts, says so, and uses it again whe
   first.writeConfig({ stored_configuration: { enabled: false } });
   first.signal("SIGHUP");
   await expect.poll(async () => ask(first, "acme/one")).toBe(404);
+});
+
+it("a key that does not decrypt a stored credential is named in the log, and the one before is used again after a reload", async () => {
+  const first = await startProduct({ config: PRIVATE });
+  onTestFinished(() => first.stop());
+  const entry = `{ dialect: openai, base_url: "${upstream.url}/v1", allow_private: true }`;
+  await runBeside(first, ["config", "set", "providers", "acme", "--value", entry, "--credential-stdin"], SECRET);
+  await runBeside(first, ["config", "set", "models", "acme/one", "--value", "{ provider: acme, upstream_model: one }"]);
+  await expect.poll(async () => ask(first, "acme/one")).toBe(200);
+  const encryption_key = randomBytes(32).toString("base64");
+  first.writeConfig({ ...PRIVATE, account_credentials: { encryption_key } });
+  first.signal("SIGHUP");
+  await expect
+    .poll(() => first.output.stdout + first.output.stderr)
+    .toMatch(/"provider":"acme","lack":"unreadable","msg":"the credential of a stored provider cannot be used"/);
+  await expect.poll(async () => ask(first, "acme/one")).toBe(500);
+  first.writeConfig(PRIVATE);
+  first.signal("SIGHUP");
+  await expect.poll(async () => ask(first, "acme/one")).toBe(200);
 });
