@@ -92,7 +92,7 @@ export async function hasFactor(
   return (await store.findTotp(accountId)) !== undefined || (await store.listPasskeys(accountId)).length > 0;
 }
 
-/** A session that began with a password or a passkey ends where these have been turned off since. */
+/** A session ends where the way in which it began has been turned off since: passwords and passkeys, or the OpenID provider. */
 function isValid(
   { session, account }: Pick<SignedIn, "session" | "account">,
   rules: SignInRules,
@@ -100,6 +100,7 @@ function isValid(
 ): boolean {
   const isOwn = session.method === "password" || session.method === "passkey";
   if (isOwn && !signsInHere(rules, account.email ?? "")) return false;
+  if (session.method === "oidc" && rules.provider === undefined) return false;
   return account.disabledAtMs === undefined && !hasEnded(session, rules, nowMs);
 }
 

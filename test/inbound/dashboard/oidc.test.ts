@@ -8,6 +8,7 @@ import { createInvitation, findInvitationOf } from "../../../src/access/invitati
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createSignInLink } from "../../../src/access/sign-in-link.ts";
 import { isToken } from "../../../src/access/secret-token.ts";
+import { findSession } from "../../../src/access/sessions.ts";
 import { CookieBrowser } from "../../support/cookie-browser.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { errorOf } from "./errors.ts";
@@ -764,6 +765,16 @@ describe("sessions", () => {
     await signInAs(open, "ada", { browser });
     open.site.access.clock.advance(30 * 60_000);
     expect(await sessionOf(browser)).toBeUndefined();
+  });
+
+  it("end where the provider is not configured any more", async () => {
+    await start();
+    const browser = new CookieBrowser();
+    await signInAs(open, "ada", { browser });
+    const id = browser.cookies.get(open.url)!.get("sid")!;
+    const signIn = { ...open.access.signIn, provider: undefined };
+    expect(await findSession({ ...open.access, signIn }, id)).toBeUndefined();
+    expect(await findSession(open.access, id)).toBeDefined();
   });
 });
 
