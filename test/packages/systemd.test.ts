@@ -26,6 +26,10 @@ describe("deploy/systemd/parley.service", () => {
     expect(report).toMatch(/Overall exposure level for parley\.service: 1\.\d OK/);
   });
 
+  it("writes no core dump, which would contain credentials", () => {
+    expect(text).toMatch(/^LimitCORE=0$/m);
+  });
+
   it("waits longer than calls in flight may take to finish", () => {
     const { delay_ms: delayMs, drain_ms: drainMs } = fileSchema.parse({}).shutdown;
     const stopSeconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(text)?.[1]);
