@@ -123,6 +123,18 @@ describe("an authenticator app", () => {
     expect([await end(access, "000000"), await end(access, "000000")]).toEqual(["code", "code"]);
   });
 
+  it("whose secret was encrypted with another key says so, and counts no failures", async () => {
+    const { access, secret } = await withApp();
+    const other = { ...access, factors: { ...access.factors, open: () => undefined } };
+    const code = codeOf(access, secret);
+    for (let time = 0; time < 10; time += 1)
+      await expect(signIn(other, { ...ADA, code }, HERE)).rejects.toMatchObject({
+        violations: [{ field: "code", description: expect.stringContaining("encryption key has changed") }],
+      });
+    expect(access.logged.at(-1)).toMatchObject({ action: "second_factor_failed" });
+    expect(await end(access, code)).toBe("signed in");
+  });
+
   it("asks for many codes without counting them as failures", async () => {
     const { access, secret } = await withApp();
     for (let time = 0; time < 30; time += 1) expect(await end(access, "")).toBe("second_factor_required");
