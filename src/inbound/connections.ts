@@ -1,4 +1,5 @@
 import { isIP, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { subnetOf } from "../access/address.ts";
 
 /** Limits of open connections. */
@@ -19,6 +20,23 @@ export interface ConnectionLimits {
  * again after one, three and seven seconds. Systems lower it to their own limit (Linux: `net.core.somaxconn`, 4,096).
  */
 export const LISTEN_BACKLOG = 4_096;
+
+/** Longest turn of the event loop that is quiet, and limit of turns to wait for one. */
+const QUIET_MS = 1;
+const MAX_TURNS = 100;
+
+/**
+ * Resolves after a short turn of the event loop. To be awaited before a listener closes, which resets the connections that the kernel
+ * holds, with requests that a proxy has sent: a turn accepts all of them, and during a short one few new ones arrive.
+ */
+export async function quietTurn(): Promise<void> {
+  await nextTurn();
+  for (let turn = 0; turn < MAX_TURNS; turn += 1) {
+    const beganMs = performance.now();
+    await nextTurn();
+    if (performance.now() - beganMs < QUIET_MS) return;
+  }
+}
 
 const IDLE_CLOSED_EVERY_MS = 1_000;
 

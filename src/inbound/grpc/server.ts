@@ -3,7 +3,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from "node:
 import { ServerCredentials } from "@grpc/grpc-js";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import type { EdgeServices } from "../services.ts";
-import { LISTEN_BACKLOG } from "../connections.ts";
+import { LISTEN_BACKLOG, quietTurn } from "../connections.ts";
 import { ConnectionGuard } from "../http2/connection-guard.ts";
 import { createGrpcCalls } from "./calls.ts";
 
@@ -80,6 +80,7 @@ export async function startGrpcServer(
     announce: () => calls.announce(),
     async drain() {
       calls.announce();
+      await quietTurn();
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       guard.leave();
       await closed;

@@ -6,7 +6,7 @@ import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import { requestIdFrom } from "../calls.ts";
-import { LISTEN_BACKLOG } from "../connections.ts";
+import { LISTEN_BACKLOG, quietTurn } from "../connections.ts";
 import { authorizationOf } from "../current-key.ts";
 import type { GrpcOnHttp } from "../http2/shared-port.ts";
 import { PipelinedRequests } from "../pipelined-requests.ts";
@@ -140,11 +140,13 @@ export async function startHttpServer(
   return {
     port: (server.address() as AddressInfo).port,
     announce: () => front.announce(),
-    drain() {
+    async drain() {
+      front.announce();
+      await quietTurn();
       const closed = front.drain(server);
       prefaces.close();
       http2?.leave();
-      return closed;
+      await closed;
     },
     close() {
       tls?.close();
@@ -213,7 +215,6 @@ class Front {
   }
 
   async drain(server: Pick<Server, "close" | "closeIdleConnections">): Promise<void> {
-    this.announce();
     this.#console?.drain();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     // Keep-alive connections from before the drain become idle one by one.
