@@ -38,9 +38,17 @@ interface Proxy {
   readonly parley: "one port" | "two ports";
   readonly command: (file: string, home: string) => readonly [program: string, ...args: string[]];
   readonly wrap?: (config: string, home: string) => string;
+  /** Entry of a replica, and what separates it from the next one. */
+  readonly replica: RegExp;
+  readonly separator: string;
 }
 
-const haproxy: Proxy["command"] = (file) => ["haproxy", "-db", "-f", file];
+const haproxy: Pick<Proxy, "language" | "command" | "replica" | "separator"> = {
+  language: "haproxy",
+  command: (file) => ["haproxy", "-db", "-f", file],
+  replica: /^ *server a .*$/gm,
+  separator: "\n",
+};
 
 const PROXIES: Readonly<Record<string, Proxy>> = {
   nginx: {
@@ -57,6 +65,8 @@ const PROXIES: Readonly<Record<string, Proxy>> = {
 http { access_log off; ${temporary}
 ${config} }`;
     },
+    replica: /^ *server 10.*$/gm,
+    separator: "\n",
   },
   Caddy: {
     language: "caddyfile",
@@ -64,27 +74,39 @@ ${config} }`;
     parley: "two ports",
     command: (file) => ["caddy", "run", "--config", file, "--adapter", "caddyfile"],
     wrap: (config) => config.replace("{", "{\n  admin off"),
+    replica: /\S*10\.0\.0\.1\S*/g,
+    separator: " ",
   },
-  HAProxy: { language: "haproxy", ports: "two ports", parley: "two ports", command: haproxy },
-  "One port": { language: "haproxy", ports: "one port", parley: "one port", command: haproxy },
+  HAProxy: { ...haproxy, ports: "two ports", parley: "two ports" },
+  "One port": { ...haproxy, ports: "one port", parley: "one port" },
   Envoy: {
     language: "yaml",
     ports: "one port",
     parley: "two ports",
     command: (file) => [envoy(), "--config-path", file, "--use-dynamic-base-id", "--concurrency", "1", "-l", "error"],
+    replica: /\{ endpoint: .* \}(?=\] \}\])/g,
+    separator: ", ",
   },
 };
 
-/** Starts the proxy with the text of the page, with the addresses of this test. */
-async function start(name: string, product: Product): Promise<{ readonly http: string; readonly grpc: string }> {
-  const { language, ports, command, wrap = (config: string) => config } = PROXIES[name]!;
+/** Starts the proxy with the text of the page, with the addresses of this test. `stopped`: ports of a replica that is stopped. */
+async function start(
+  name: string,
+  product: Product,
+  stopped?: readonly [http: number, grpc: number],
+): Promise<{ readonly http: string; readonly grpc: string }> {
+  const { language, ports, command, wrap = (config: string) => config, replica, separator } = PROXIES[name]!;
   const section = page.slice(page.indexOf(`\n## ${name}\n`));
   const text = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(section)![1]!;
   const [http, second] = [await findFreePort(), await findFreePort()];
+  const withPorts = (part: string, [httpPort, grpcPort]: readonly [http: number, grpc: number]): string =>
+    part.replaceAll(/\b(?:8080|50051)\b/g, (port) => String(port === "8080" ? httpPort : grpcPort));
+  const own = [product.httpPort, product.grpcPort] as const;
   const config = text
+    .replaceAll(replica, (entry) =>
+      [...(stopped ? [withPorts(entry.replace(" a ", " b "), stopped)] : []), withPorts(entry, own)].join(separator),
+    )
     .replaceAll("10.0.0.1", "127.0.0.1")
-    .replaceAll("8080", String(product.httpPort))
-    .replaceAll("50051", String(product.grpcPort))
     .replaceAll(/\b8000\b/g, String(http))
     .replaceAll(/\b8001\b/g, String(second));
   const home = mkdtempSync(join(tmpdir(), "parley-front-"));
@@ -149,6 +171,30 @@ describe.each(Object.keys(PROXIES))("%s, configured as documented", (name) => {
     }
   }, 60_000);
 });
+
+it.each(Object.keys(PROXIES))(
+  "%s, configured as documented, serves all requests while a replica is stopped",
+  async (name) => {
+    const product = products[PROXIES[name]!.parley]!;
+    const { http, grpc } = await start(name, product, [await findFreePort(), await findFreePort()]);
+    const headers = { authorization: `Bearer ${product.firstKey}` };
+    const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: "hi" } }] }];
+    const client = createClient(CompletionService, createGrpcTransport({ baseUrl: grpc }));
+    const post = () =>
+      fetch(`${http}/v1/chat/completions`, {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json" },
+        body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: "hi" }] }),
+      });
+    const [statuses, created] = await Promise.all([
+      Promise.all(Array.from({ length: 8 }, async () => (await post()).status)),
+      Promise.all(Array.from({ length: 8 }, () => client.create({ model: MODEL, messages }, { headers }))),
+    ]);
+    expect(statuses).toEqual(Array(8).fill(200));
+    expect(created.map(({ choices }) => choices.length)).toEqual(Array(8).fill(1));
+  },
+  60_000,
+);
 
 /** HTTP status of a health check over gRPC with these headers. */
 async function statusOfCheck(url: string, headers: Readonly<Record<string, string>>): Promise<number | undefined> {
