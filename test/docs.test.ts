@@ -147,7 +147,7 @@ describe("docs/operations/troubleshooting.md", () => {
     .map((path) => read(join("src", path)).replaceAll(String.raw`\"`, '"'))
     .join("\n");
   // Lines of the log, in the page's other form, have a test of their own.
-  const commands = /^("msg":|curl|npx|parley|ss|df|du|cat|ulimit|runuser|docker|proxy_buffering|flush_interval)/;
+  const commands = /^("msg":|curl|npx|parley|ss|df|du|cat|ulimit|runuser|docker|proxy_buffering)/;
   const setting = /^["*\w.]+: [^ ]/;
   const ofOthers = new Set([
     "Connection refused",

@@ -196,6 +196,38 @@ it.each(Object.keys(PROXIES))(
   60_000,
 );
 
+it.each(Object.keys(PROXIES))(
+  "%s, configured as documented, ends the completion of a caller that has left",
+  async (name) => {
+    const product = products[PROXIES[name]!.parley]!;
+    const { http, grpc } = await start(name, product);
+    const headers = { authorization: `Bearer ${product.firstKey}` };
+    // An answer of a minute, of which nothing is sent before its end.
+    const prompt = `Write ${60 * simulator.tokens_per_second} words.`;
+    const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: prompt } }] }];
+    const client = createClient(CompletionService, createGrpcTransport({ baseUrl: grpc }));
+    const ask = [
+      (signal: AbortSignal) =>
+        fetch(`${http}/v1/chat/completions`, {
+          method: "POST",
+          headers: { ...headers, "content-type": "application/json" },
+          body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: prompt }] }),
+          signal,
+        }),
+      (signal: AbortSignal) => client.create({ model: MODEL, messages }, { headers, signal }),
+    ];
+    const active = async () =>
+      ((await (await fetch(`${product.operationsUrl}/readyz`)).json()) as { active_calls: number }).active_calls;
+    const callers = new AbortController();
+    const left = Promise.allSettled(ask.map((call) => call(callers.signal)));
+    await expect.poll(active, { timeout: 10_000 }).toBe(2);
+    callers.abort();
+    await expect.poll(active, { timeout: 10_000 }).toBe(0);
+    await left;
+  },
+  60_000,
+);
+
 /** HTTP status of a health check over gRPC with these headers. */
 async function statusOfCheck(url: string, headers: Readonly<Record<string, string>>): Promise<number | undefined> {
   const session = connect(url);
