@@ -30,7 +30,8 @@ const MAX_EARNED_MS = 2 * LOOK_MS;
 
 /**
  * Allowance for small pieces of bodies (DATA frames): a burst, a rate, and the first ones of each stream. A piece of less than `bytes`
- * counts by the part that it lacks: it costs as much time as a large one, and 6,000 of them fit into one read of the socket.
+ * counts by the part that it lacks: it costs as much time as a large one, and 6,000 of them fit into one read of the socket. A larger piece
+ * makes up for small ones: HAProxy sends two pieces for each that it gets, of 16,328 bytes and of the other 56.
  */
 const SMALL_PIECES = { bytes: 256, atOnce: 1_000, perMs: 0.5, perStream: 2 } as const;
 
@@ -155,8 +156,8 @@ export class GuardedConnection {
     const took = (bytes: number): void => {
       this.#bodyBytes += bytes;
       pieces += 1;
-      if (isReset || pieces <= SMALL_PIECES.perStream || bytes >= SMALL_PIECES.bytes) return;
-      this.#smallPieces += 1 - bytes / SMALL_PIECES.bytes;
+      if (isReset || pieces <= SMALL_PIECES.perStream) return;
+      this.#smallPieces = Math.max(0, this.#smallPieces + 1 - bytes / SMALL_PIECES.bytes);
       if (this.#smallPieces <= SMALL_PIECES.atOnce) return;
       // Checked at once: the next check of all connections is late when the event loop is busy with pieces.
       this.#forgivePieces(clock.monotonic());

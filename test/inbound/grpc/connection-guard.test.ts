@@ -220,6 +220,12 @@ describe("an honest connection continues", () => {
     expect(await call(session(), CREATE, pieces)).toBe(UNAUTHENTICATED);
   });
 
+  it("when each piece of a large message is followed by a small rest, as through HAProxy", async () => {
+    const pieces = piecesOf(grpcMessage(Buffer.alloc(2 * MIB)), 1_024);
+    const cut = pieces.flatMap((piece) => [piece.subarray(0, 1_016), piece.subarray(1_016)]);
+    expect(await call(session(), CREATE, cut)).toBe(UNAUTHENTICATED);
+  });
+
   it("when it sends the prefix and the message of each call apart", async () => {
     const opened = session();
     const message = grpcMessage(Buffer.from([0x0a, 0]));
