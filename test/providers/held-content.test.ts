@@ -1,16 +1,23 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, ChoiceSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { deltaChunk } from "../../src/core/chunks.ts";
 import { MAX_ANSWER_BYTES } from "../../src/core/answer-builder.ts";
-import type { Emit } from "../../src/core/provider.ts";
+import type { Answer, Emit } from "../../src/core/provider.ts";
 import { MAX_PARTS } from "../../src/core/validate.ts";
-import { AnswerStream as AnthropicStream } from "../../src/providers/anthropic/response.ts";
+import {
+  AnswerStream as AnthropicStream,
+  toAnswer as toAnthropicAnswer,
+} from "../../src/providers/anthropic/response.ts";
 import { AnswerStream as GeminiStream } from "../../src/providers/gemini/response.ts";
 import { AnswerStream as OpenAiStream } from "../../src/providers/openai/response.ts";
-import { AnswerStream as ResponseStream } from "../../src/providers/openai-responses/response.ts";
+import {
+  AnswerStream as ResponseStream,
+  toAnswer as toResponseAnswer,
+} from "../../src/providers/openai-responses/response.ts";
 import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamResponse } from "../../src/providers/transport/http.ts";
 import { type DialectCall, fetchStream, type StreamReader } from "../../src/providers/wire/response.ts";
 
@@ -153,6 +160,46 @@ describe("values of a stream that are kept until an end", () => {
     ],
   ])("take little memory: %s", (_, reader, of) => {
     expect(keptBytes(reader(), events(300, of))).toBeLessThan(40 * MIB);
+  });
+});
+
+/** Characters of an unknown field. */
+const FIELD = 200_000;
+
+const unknown = (fields: number): object =>
+  Object.fromEntries(Array.from({ length: fields }, (_, index) => [`f${index}`, "x".repeat(FIELD)]));
+
+describe("unknown fields of an answer", () => {
+  it.each<[string, () => Answer]>([
+    [
+      "anthropic",
+      () =>
+        toAnthropicAnswer({
+          ...unknown(1),
+          stop_reason: "end_turn",
+          content: Array.from({ length: 8 }, () => ({ ...unknown(1), type: "text", text: "a" })),
+        }),
+    ],
+    [
+      "openai-responses",
+      () =>
+        toResponseAnswer({
+          ...unknown(1),
+          status: "completed",
+          output: Array.from({ length: 8 }, () => ({
+            ...unknown(1),
+            type: "function_call",
+            name: "f",
+            arguments: "{}",
+          })),
+        }),
+    ],
+  ])("have 1 MiB together, in its parts and beside them: %s", (_, read) => {
+    const text = read()
+      .choices.map((choice) => toJsonString(ChoiceSchema, choice))
+      .join("");
+    const kept = text.split("x".repeat(FIELD)).length - 1;
+    expect(kept).toBe(5);
   });
 });
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, toPart } from "../../core/chunks.ts";
-import { PartBudget, tooManyParts } from "../../core/part-budget.ts";
+import { type PartBudget, tooManyParts } from "../../core/part-budget.ts";
 import { countValues } from "../../encoding/json-size.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
@@ -56,15 +56,17 @@ interface OpenText {
  * with all of its content. Blocks of other types become native blocks.
  */
 export class AnswerContent {
-  readonly #budget = new PartBudget();
-  readonly #writer = new ChoiceWriter(0, this.#budget);
+  readonly #budget: PartBudget;
+  readonly #writer: ChoiceWriter;
   readonly #open = new Map<unknown, OpenText | OpenReasoning | OpenCall | OpenNative>();
   readonly #redact: Redact;
   #calls = 0;
   #isHidden = false;
 
-  /** `redact` removes the provider's credentials from everything but content. */
-  constructor(redact: Redact) {
+  /** `budget`: that of the answer; `redact` removes the provider's credentials from everything but content. */
+  constructor(budget: PartBudget, redact: Redact) {
+    this.#budget = budget;
+    this.#writer = new ChoiceWriter(0, budget);
     this.#redact = redact;
   }
 

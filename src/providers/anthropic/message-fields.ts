@@ -1,4 +1,4 @@
-import { PartBudget } from "../../core/part-budget.ts";
+import type { PartBudget } from "../../core/part-budget.ts";
 import { FurtherFields } from "../wire/further-fields.ts";
 import { type Json, object } from "../wire/json.ts";
 import type { Redact } from "../wire/redaction.ts";
@@ -27,9 +27,14 @@ const OF_USAGE: ReadonlySet<string> = new Set([
 
 /** The fields of a message and of its usage that the contract does not have, such as `container`. */
 export class MessageFields {
-  readonly #budget = new PartBudget();
-  readonly #message = new FurtherFields("anthropic.", OF_MESSAGE, this.#budget);
-  readonly #usage = new FurtherFields("anthropic.usage.", OF_USAGE, this.#budget);
+  readonly #message: FurtherFields;
+  readonly #usage: FurtherFields;
+
+  /** `budget`: that of the answer. */
+  constructor(budget: PartBudget) {
+    this.#message = new FurtherFields("anthropic.", OF_MESSAGE, budget);
+    this.#usage = new FurtherFields("anthropic.usage.", OF_USAGE, budget);
+  }
 
   /** Adds the fields of a message, or of the event that ends it and its delta. */
   add(message: Json): void {

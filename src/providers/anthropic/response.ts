@@ -1,5 +1,6 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder } from "../../core/answer-builder.ts";
+import { PartBudget } from "../../core/part-budget.ts";
 import type { Answer } from "../../core/provider.ts";
 import { array, object, string } from "../wire/json.ts";
 import { isSmallEvent } from "../wire/native-words.ts";
@@ -17,7 +18,7 @@ import { UsageCount } from "./usage.ts";
 export class AnswerStream implements StreamReader {
   readonly #content: AnswerContent;
   readonly #usage = new UsageCount();
-  readonly #fields = new MessageFields();
+  readonly #fields: MessageFields;
   readonly #events = new EventJson();
   #finish: Finish | undefined;
   #complete = false;
@@ -27,7 +28,9 @@ export class AnswerStream implements StreamReader {
   /** `redact` takes the provider's credentials out of its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
-    this.#content = new AnswerContent(redact);
+    const budget = new PartBudget();
+    this.#content = new AnswerContent(budget, redact);
+    this.#fields = new MessageFields(budget);
   }
 
   get complete(): boolean {
@@ -95,12 +98,13 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
   const finish = readFinish(message);
   if (!Array.isArray(blocks) || finish === undefined) throw incomplete();
   const out: CompletionChunk[] = [];
-  const content = new AnswerContent(redact);
+  const budget = new PartBudget();
+  const content = new AnswerContent(budget, redact);
   blocks.forEach((block: unknown, index) => {
     content.open(index, object(block), out);
     content.close(index, out);
   });
-  const fields = new MessageFields();
+  const fields = new MessageFields(budget);
   fields.add(message);
   writeFinish(finish, { content, usage, details: fields.read(redact) }, out);
   return out;

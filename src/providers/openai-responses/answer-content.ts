@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import type { CompletionChunk, PartialImage } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, toChunk, toPart, type WrittenText } from "../../core/chunks.ts";
-import { PartBudget, tooManyParts } from "../../core/part-budget.ts";
+import { type PartBudget, tooManyParts } from "../../core/part-budget.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { toEventJson } from "../wire/native-words.ts";
 import { furtherOf } from "../wire/further-fields.ts";
@@ -90,8 +90,8 @@ interface OpenItem {
  * came in pieces before is not emitted again. Items of other types become native blocks.
  */
 export class AnswerContent {
-  readonly #budget = new PartBudget();
-  readonly #writer = new ChoiceWriter(0, this.#budget);
+  readonly #budget: PartBudget;
+  readonly #writer: ChoiceWriter;
   readonly #open = new Map<number, OpenItem>();
   /** Indexes of items that have ended. */
   readonly #ended = new Set<number>();
@@ -113,8 +113,10 @@ export class AnswerContent {
   #heldChars = 0;
   readonly #redact: Redact;
 
-  /** `redact` removes the provider's credentials from everything but content. */
-  constructor(redact: Redact) {
+  /** `budget`: that of the answer; `redact` removes the provider's credentials from everything but content. */
+  constructor(budget: PartBudget, redact: Redact) {
+    this.#budget = budget;
+    this.#writer = new ChoiceWriter(0, budget);
     this.#redact = redact;
   }
 

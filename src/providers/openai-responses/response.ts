@@ -99,6 +99,7 @@ const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
  * Ignores events that repeat the content of their item, and large events of unknown types.
  */
 export class AnswerStream implements StreamReader {
+  readonly #budget = new PartBudget();
   readonly #content: AnswerContent;
   readonly #events = new EventJson();
   readonly #redact: Redact;
@@ -111,7 +112,7 @@ export class AnswerStream implements StreamReader {
   /** `redact` removes the provider's credentials from its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
-    this.#content = new AnswerContent(redact);
+    this.#content = new AnswerContent(this.#budget, redact);
   }
 
   get complete(): boolean {
@@ -182,7 +183,7 @@ export class AnswerStream implements StreamReader {
     const called = this.#content.called;
     if (finish.status === "completed" && !this.#content.begun) throw noOutput();
     const native = finish.reason || finish.status;
-    const further = new FurtherFields("openai-responses.", OF_RESPONSE, new PartBudget());
+    const further = new FurtherFields("openai-responses.", OF_RESPONSE, this.#budget);
     further.add(response);
     const details = further.read(this.#redact);
     this.#content.finish({ reason: toFinishReason(finish, { called }), native, details }, out);
