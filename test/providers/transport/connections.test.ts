@@ -13,33 +13,40 @@ import { localhost } from "./localhost-certificate.ts";
 import { type RawServer, startRawServer } from "./raw-server.ts";
 
 const opened: { stop(): Promise<void> }[] = [];
+/** Longest time that an answer took to begin. */
+let slowestMs = 0;
 afterEach(async () => {
   for (const part of opened.splice(0)) await part.stop();
+  slowestMs = 0;
 });
 
 const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 async function serve(
   answer: (socket: Socket, request: string) => void,
-  limits: Partial<typeof UNLIMITED> = {},
+  { connectMs = 10_000, ...limits }: Partial<typeof UNLIMITED> & { readonly connectMs?: number } = {},
 ): Promise<{ server: RawServer; upstream: Upstream }> {
   const server = await startRawServer(answer);
   opened.push(server);
   const baseUrl = `http://127.0.0.1:${server.port}`;
   const connections = { ...UNLIMITED, ...limits };
-  return { server, upstream: connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1000, connections }) };
+  return { server, upstream: connectUpstream({ baseUrl, allowPrivate: true, connectMs, connections }) };
 }
 
-const post = (
+async function post(
   upstream: Upstream,
   { body = "{}", idleMs = 10_000, ...options }: Partial<UpstreamRequest> = {},
-): Promise<UpstreamResponse> => {
+): Promise<UpstreamResponse> {
   const { signal } = new AbortController();
-  return upstream.post({ path: "/x", headers: {}, body, signal, idleMs, ...options }, "application/json");
-};
+  const beganMs = performance.now();
+  const request = { path: "/x", headers: {}, body, signal, idleMs, ...options };
+  const response = await upstream.post(request, "application/json");
+  slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+  return response;
+}
 
-/** Long enough after an answer that its connection is used again. */
-const rest = (ms = 300): Promise<void> => delay(ms);
+/** Long enough after an answer that its connection is used again, which is twice the time that answers take to begin. */
+const rest = (): Promise<void> => delay(300 + 2 * slowestMs);
 
 async function textOf(answer: UpstreamResponse): Promise<string> {
   return Buffer.concat([...(await answer.body())]).toString();
@@ -62,7 +69,7 @@ describe("a connection that is idle", () => {
   ])("is not used when its server %s, and this is not noticed yet", async (_, meanwhile) => {
     const { server, upstream } = await serve((socket) => socket.write(OK));
     expect(await textOf(await post(upstream))).toBe("ok");
-    await delay(20);
+    await rest();
     meanwhile(server.sockets[0]!);
     // What it has sent arrives while nothing is read.
     const untilMs = performance.now() + 50;
@@ -95,7 +102,7 @@ describe("a connection that is idle", () => {
     expect(await textOf(await post(upstream))).toBe("ok");
     await delay(100);
     expect(server.openCount()).toBe(1);
-    await expect.poll(() => server.openCount(), { timeout: 1500 }).toBe(0);
+    await expect.poll(() => server.openCount(), { timeout: 1_900 }).toBe(0);
   });
 });
 
@@ -117,7 +124,7 @@ describe("a connection that may be used again", () => {
       void delay(200).then(() => socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`));
     });
     expect(await texts(upstream, "first")).toBe("first");
-    await delay(450);
+    await rest();
     // Comes while the next request is in flight: no client can distinguish it from the answer.
     const second = texts(upstream, "second");
     await delay(30);
@@ -127,7 +134,7 @@ describe("a connection that may be used again", () => {
     await delay(130);
     // Its own answer is still to come on that connection.
     expect(await texts(upstream, "third")).toBe("third");
-    await delay(450);
+    await rest();
     expect(await texts(upstream, "fourth")).toBe("fourth");
     expect(server.sockets[0]!.destroyed).toBe(true);
   });
@@ -148,11 +155,11 @@ describe("a connection that may be used again", () => {
     });
     expect(await textOf(await post(upstream))).toBe("ok");
     await expect.poll(() => server.openCount()).toBe(0);
-    const quick = await serve((socket) => socket.write(OK), { maxAgeMs: 600 });
+    const quick = await serve((socket) => socket.write(OK), { maxAgeMs: 2_000 });
     expect(await textOf(await post(quick.upstream))).toBe("ok");
     expect(quick.server.openCount()).toBe(1);
-    // Idle, it would be kept for longer.
-    await expect.poll(() => quick.server.openCount(), { timeout: 900 }).toBe(0);
+    // Idle, it would be kept for half a minute.
+    await expect.poll(() => quick.server.openCount()).toBe(0);
   });
 
   it("is none after an answer that began before its request was written", async () => {
@@ -197,7 +204,7 @@ describe("a connection that may be used again", () => {
 
 describe("as many connections as there may be", () => {
   /** Answers each request when the test says so, in the order of their arrival. */
-  async function serveHeld(limits: Partial<typeof UNLIMITED>) {
+  async function serveHeld(limits: Parameters<typeof serve>[1]) {
     const held: { readonly text: string; answer(): void }[] = [];
     const { server, upstream } = await serve((socket, request) => {
       const text = request.split("\r\n\r\n")[1]!;
@@ -226,7 +233,7 @@ describe("as many connections as there may be", () => {
   });
 
   it("refuse a request that has waited for too long, and say nothing about the provider's health", async () => {
-    const { held, ask } = await serveHeld({ max: 1 });
+    const { held, ask } = await serveHeld({ max: 1, connectMs: 1_000 });
     const first = ask("first");
     await expect.poll(() => held.length).toBe(1);
     await expect(ask("second")).rejects.toMatchObject({

@@ -13,8 +13,11 @@ import {
 import { chunkOf, type RawServer, startRawServer } from "./raw-server.ts";
 
 const opened: { stop(): Promise<void> }[] = [];
+/** Longest time that an answer took to begin. */
+let slowestMs = 0;
 afterEach(async () => {
   for (const part of opened.splice(0)) await part.stop();
+  slowestMs = 0;
 });
 
 /** A server with scripted answers, and connections to it. */
@@ -27,7 +30,7 @@ async function serve(
   const upstream = connectUpstream({
     baseUrl: `http://127.0.0.1:${server.port}${path}`,
     allowPrivate: true,
-    connectMs: 500,
+    connectMs: 10_000,
     ...(readScheduler && { readScheduler }),
   });
   opened.push(server);
@@ -49,18 +52,14 @@ class HeldTurns {
   }
 }
 
-const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamResponse> =>
-  upstream.post(
-    {
-      path: "/x",
-      headers: {},
-      body: "{}",
-      signal: new AbortController().signal,
-      idleMs: 10_000,
-      ...options,
-    },
-    "application/json",
-  );
+async function post(upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamResponse> {
+  const { signal } = new AbortController();
+  const beganMs = performance.now();
+  const request = { path: "/x", headers: {}, body: "{}", signal, idleMs: 10_000, ...options };
+  const response = await upstream.post(request, "application/json");
+  slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+  return response;
+}
 
 /** The whole body, read without a pause. */
 async function textOf(answer: UpstreamResponse): Promise<string> {
@@ -74,8 +73,8 @@ async function readAll(answer: UpstreamResponse): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** Long enough after an answer that its connection is used again. */
-const rest = (ms = 300): Promise<void> => delay(ms);
+/** Long enough after an answer that its connection is used again, which is twice the time that answers take to begin. */
+const rest = (): Promise<void> => delay(300 + 2 * slowestMs);
 
 const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 const LAST_CHUNK = "0\r\n\r\n";
@@ -126,8 +125,7 @@ describe("a request", () => {
     const body = Buffer.from(`"${"é".repeat(1_000_000)}"`);
     for (const each of [body, body.toString()]) {
       expect(await textOf(await post(upstream, { body: each }))).toBe("ok");
-      // Twice as long as the server takes to read so much.
-      await rest(2_000);
+      await rest();
     }
     const bodies = server.requests.map((request) => Buffer.from(request.split("\r\n\r\n")[1]!, "latin1"));
     expect(bodies.map((each) => each.equals(body))).toEqual([true, true]);
@@ -524,8 +522,8 @@ describe("a connection", () => {
   });
 
   it.each<[string, (socket: Socket) => void, number]>([
-    ["the body does not end soon", () => {}, 3000],
-    ["the body goes on, at once", (socket) => socket.write(chunkOf("more")), 500],
+    ["the body does not end soon", () => {}, 8_000],
+    ["the body goes on, at once", (socket) => socket.write(chunkOf("more")), 900],
   ])("is closed after complete() when %s", async (_, after, timeout) => {
     const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
     const answer = await post(upstream);

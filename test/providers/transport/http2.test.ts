@@ -209,7 +209,7 @@ describe("calls over HTTP/2", () => {
   it("wait in turn where no connection has room, and fail after the time to connect", async () => {
     const { answer, streams } = held();
     const { port } = await startProvider(answer, { settings: { maxConcurrentStreams: 1 } });
-    const upstream = connectTo(port, { max: 1, connectMs: 400 });
+    const upstream = connectTo(port, { max: 1 });
     const [first, second, third] = [post(upstream), post(upstream), post(upstream)];
     await expect.poll(() => streams.length).toBe(1);
     echo(streams[0]!, "one");
@@ -441,7 +441,7 @@ describe("a connection of HTTP/2", () => {
     relay.listen(0, "127.0.0.1");
     await once(relay, "listening");
     opened.push(() => relay.close());
-    const call = post(connectTo((relay.address() as AddressInfo).port, { connectMs: 300 }));
+    const call = post(connectTo((relay.address() as AddressInfo).port, { connectMs: 1_000 }));
     await expect.poll(() => streams.length).toBe(1);
     isCut = true;
     await expect(call).rejects.toThrow("The upstream provider could not be reached.");
