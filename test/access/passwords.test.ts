@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createPasswordHasher } from "../../src/access/password-hash.ts";
 import { checkPassword, toPassword } from "../../src/access/password-rules.ts";
+import { cpuMs } from "../support/cpu-time.ts";
+import { findFailure } from "../support/errors.ts";
 import { CHEAP, networkNumber, PASSWORD } from "./set-up.ts";
 
 describe("a password's hash", () => {
@@ -142,7 +144,7 @@ describe("a password", () => {
     expect(() => check(text)).toThrow(expect.objectContaining({ code: "invalid_request", param: "password" }));
   });
 
-  it("is checked within 200 ms, whatever it is", async () => {
+  it("is checked within 200 ms of the processor, whatever it is", () => {
     for (const unit of [
       "qwertyuiop",
       "ab",
@@ -154,9 +156,7 @@ describe("a password", () => {
       "abcdefghijklmnop",
     ]) {
       const password = `${unit.repeat(128 / unit.length)}ß`.slice(-128);
-      const beganMs = performance.now();
-      await Promise.try(() => check(password)).catch(() => undefined);
-      expect(performance.now() - beganMs).toBeLessThan(200);
+      expect(cpuMs(() => findFailure(() => check(password)))).toBeLessThan(200);
     }
   });
 

@@ -5,6 +5,8 @@ import { checkStored, parseConfig } from "../../src/config/parse.ts";
 import { NOTHING_STORED, type StoredConfiguration, type StoredCredential, UNREAD } from "../../src/config/stored.ts";
 import { documentOf, readEntryYaml, readStored } from "../../src/config/stored-document.ts";
 import { listEntries } from "../../src/config/stored-entries.ts";
+import { cpuMs } from "../support/cpu-time.ts";
+import { errorOf } from "../support/errors.ts";
 
 const KEY = "a-long-enough-credential";
 const ACME: StoredCredential = { provider: "acme", address: "https://api.acme.example", apiKeys: [KEY] };
@@ -96,9 +98,8 @@ describe("a stored configuration", () => {
       `%YAML 1.1\n--- !!omap\n${Array.from({ length: 25_000 }, (_, at) => `- k${at}: 1\n`).join("")}`,
     ],
   ])("is refused at once when it has many %s", (_, text) => {
-    const beganMs = performance.now();
     expect(() => readEntryYaml(text)).toThrow("for the configuration file only");
-    expect(performance.now() - beganMs).toBeLessThan(500);
+    expect(cpuMs(() => errorOf(ConfigError, () => readEntryYaml(text)))).toBeLessThan(500);
   });
 
   it("has addresses of at most 2,048 characters", () => {
@@ -106,9 +107,8 @@ describe("a stored configuration", () => {
     const problems = (slashes: number): string =>
       problemsOf(`providers: { acme: { dialect: openai, base_url: "${address(slashes)}" } }`).join();
     expect(problems(2_000)).not.toContain("base_url");
-    const beganMs = performance.now();
     expect(problems(200_000)).toContain("providers.acme.base_url");
-    expect(performance.now() - beganMs).toBeLessThan(500);
+    expect(cpuMs(() => problems(200_000))).toBeLessThan(500);
   });
 
   it("may have signs of YAML in its texts, and empty items", () => {

@@ -4,6 +4,7 @@ import { unknownKeyIn } from "../../../src/inbound/http/connect-call.ts";
 import { describeBrowser } from "../../../src/inbound/dashboard/session-service.ts";
 import { namesTag } from "../../../src/inbound/http/documents.ts";
 import { adviseOn } from "../../../src/inbound/http/routes.ts";
+import { cpuMs } from "../../support/cpu-time.ts";
 
 /** As many characters as Node lets a request's head have, about. */
 const LONG = 15_000;
@@ -26,9 +27,10 @@ it.each<readonly [string, () => unknown]>([
   ["a path of slashes", () => adviseOn(`${"/".repeat(LONG)}x`)],
   ["a path of prefixes", () => adviseOn("/v1".repeat(LONG / 3))],
 ])("%s is looked at once", (_, look) => {
-  const begunMs = performance.now();
-  for (let count = 0; count < TIMES; count++) look();
-  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+  const lookOften = (): void => {
+    for (let count = 0; count < TIMES; count++) look();
+  };
+  expect(cpuMs(lookOften)).toBeLessThan(MOST_MS);
 });
 
 it("finds an entity tag in a list, with and without spaces", () => {
