@@ -195,7 +195,7 @@ describe("clients' certificates", () => {
     async (version) => {
       const { port, tls, opened, refused } = await start({ clientCa: authority.cert });
       // Certificates have whole seconds.
-      const pair = authority.issue({ validTo: new Date(Date.now() + 2_000) });
+      const pair = authority.issue({ validTo: new Date(Date.now() + 60_000) });
       const session = await sessionOf(port, version, pair);
       vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
       onTestFinished(() => void vi.useRealTimers());
