@@ -141,7 +141,7 @@ describe("authentication", () => {
     clock.advance(3_000);
     await authenticator.authenticate(secret);
     clock.advance(250);
-    await vi.waitFor(() => expect(authenticator.authenticate(secret)).rejects.toThrow(invalid));
+    await vi.waitFor(() => expect(authenticator.authenticate(secret)).rejects.toThrow(invalid), 10_000);
   });
 
   it.each(["this key", "any key"])("ignores a refresh that began before a notified change of %s", async (changed) => {

@@ -26,7 +26,7 @@ async function setUp(changes: Parameters<typeof setUpAccess>[0] = {}) {
   const request = async (email = EMAIL, origin: Origin = HERE): Promise<string> => {
     const before = sent.length;
     await resets.request(email, origin);
-    await vi.waitUntil(() => sent.length > before);
+    await expect.poll(() => sent.length).toBeGreaterThan(before);
     return sent.at(-1)!.token;
   };
   return { access, account, resets, sent, request };
@@ -118,7 +118,7 @@ describe("a link for a new password", () => {
     const lookUp = vi.spyOn(access.store, "findByEmail");
     await access.store.update(account.id, { passwordHash: undefined });
     for (const email of ["nobody@example.com", EMAIL]) expect(await resets.request(email, HERE)).toBeUndefined();
-    await vi.waitUntil(() => lookUp.mock.results.length === 2);
+    await expect.poll(() => lookUp.mock.results.length).toBe(2);
     // Sent after the others were looked up.
     await request("bob@example.com");
     expect(sent.map(({ to }) => to)).toEqual(["bob@example.com"]);
@@ -156,7 +156,7 @@ describe("a link for a new password", () => {
     for (let index = 0; index < 32; index += 1) await request(index);
     await expect(request(32)).rejects.toMatchObject({ code: "overloaded" });
     reject(new Error("no such server"));
-    await vi.waitUntil(() => findAll.mock.settledResults.every(({ type }) => type !== "incomplete"));
+    await expect.poll(() => findAll.mock.settledResults.every(({ type }) => type !== "incomplete")).toBe(true);
     await request(33);
   });
 

@@ -60,7 +60,7 @@ describe("a server for e-mail", () => {
     });
     const began = performance.now();
     await expect(sendMail(smtp, MAIL)).rejects.toThrow("The server for e-mail: it sends more than 64 KiB.");
-    await vi.waitFor(() => expect(closed()).toBe(true));
+    await expect.poll(closed).toBe(true);
     expect(performance.now() - began).toBeLessThan(5_000);
     expect(written).toBeLessThan(64 * 1024 * 1024);
   });

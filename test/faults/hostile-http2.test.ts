@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { callBlock, flood, FLOODS, httpBlock } from "./hostile/floods.ts";
 import {
   frame,
@@ -83,7 +83,7 @@ describe("calls that are reset in the write that begins their connection", () =>
     const calls = [1, 3, 5].flatMap((stream) => [headersFrame(stream, block, "body follows"), resetStream(stream)]);
     const connection = new RawHttp2(target.dialGrpc());
     connection.write(Buffer.concat([PREFACE, settings(), ...calls, frame({ type: TYPE.ping }, Buffer.alloc(8))]));
-    await vi.waitUntil(() => connection.arrived.some(({ type }) => type === TYPE.ping));
+    await expect.poll(() => connection.arrived.some(({ type }) => type === TYPE.ping)).toBe(true);
     connection.close();
     await expect(target.goodRequest()).resolves.toBeGreaterThan(0);
   });

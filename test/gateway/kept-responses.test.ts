@@ -1,7 +1,7 @@
 import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { type KeptResponses, MAX_KEPT_BYTES } from "../../src/core/kept-responses.ts";
@@ -100,7 +100,7 @@ describe("stored responses", () => {
     clock.advance(2_000);
     expect(await kept).toBe(false);
     slow.resolve();
-    await vi.waitFor(() => expect(removed).toEqual([ID]));
+    await expect.poll(() => removed).toEqual([ID]);
   });
 
   it("are read and written one at a time, for the accounts in turn", async () => {
@@ -126,7 +126,7 @@ describe("stored responses", () => {
       responses.remove("b", "1"),
     ]);
     for (let at = 1; at <= 4; at++) {
-      await vi.waitFor(() => expect(running).toHaveLength(1));
+      await expect.poll(() => running.length).toBe(1);
       expect(began).toHaveLength(at);
       running.pop()!();
     }
@@ -146,9 +146,9 @@ describe("stored responses", () => {
     };
     const responses = open({ store_days: 1, encryption_key: KEY }, gated, "postgres://localhost/parley")!;
     const all = Promise.all(["1", "2", "3", "4", "5"].map((id) => responses.find("a", id)));
-    await vi.waitFor(() => expect(began).toEqual(["1", "2", "3", "4"]));
+    await expect.poll(() => began).toEqual(["1", "2", "3", "4"]);
     running.shift()!();
-    await vi.waitFor(() => expect(began).toHaveLength(5));
+    await expect.poll(() => began.length).toBe(5);
     for (const end of running) end();
     expect(await all).toHaveLength(5);
   });
@@ -162,7 +162,7 @@ describe("stored responses", () => {
     const responses = open({ store_days: 1 }, hanging)!;
     const kept = Promise.all(["1", "2"].map((id) => responses.keep("a", { id, content: CONTENT })));
     const found = responses.find("a", "1");
-    await vi.waitFor(() => expect(inserted).toEqual(["1"]));
+    await expect.poll(() => inserted).toEqual(["1"]);
     clock.advance(10_000);
     expect(await kept).toEqual([false, false]);
     await expect(found).rejects.toMatchObject({ code: "overloaded" });

@@ -83,7 +83,7 @@ async function send(world: Awaited<ReturnType<typeof start>>, bytes: number): Pr
   const socket = connect(world.port, "127.0.0.1").on("error", () => undefined);
   socket.resume().write(randomBytes(bytes));
   onTestFinished(() => void socket.destroy());
-  await vi.waitFor(() => expect(world.accepted[before]?.bytesRead).toBe(bytes), { interval: 5 });
+  await expect.poll(() => world.accepted[before]?.bytesRead, { interval: 5 }).toBe(bytes);
   return socket;
 }
 
@@ -199,14 +199,14 @@ describe("handshakes that do not finish", () => {
     for (const bytes of [30_000, 30_000]) {
       const socket = await send(world, bytes);
       socket.destroy();
-      await vi.waitFor(() => expect(world.accepted.at(-1)!.closed).toBe(true));
+      await expect.poll(() => world.accepted.at(-1)!.closed).toBe(true);
     }
     guard.look();
     expect(closed).not.toHaveBeenCalled();
     const last = await send(world, 20_000);
     guard.look();
     expect(closed.mock.calls).toEqual([["UNFINISHED_HANDSHAKES", "127.0.0.1"]]);
-    await vi.waitFor(() => expect(last.closed).toBe(true));
+    await expect.poll(() => last.closed).toBe(true);
     const next = connect(port, "127.0.0.1").resume();
     await closeOf(next);
     pass(60_000);
@@ -225,7 +225,7 @@ describe("handshakes that do not finish", () => {
       const socket = await send(world, bytes);
       if (count % 2 === 0) socket.destroy();
     }
-    await vi.waitFor(() => expect(world.accepted.filter(({ closed }) => closed)).toHaveLength(20));
+    await expect.poll(() => world.accepted.filter(({ closed }) => closed).length).toBe(20);
     world.guard.look();
     expect(world.closed).not.toHaveBeenCalled();
     await send(world, bytes);
@@ -242,7 +242,7 @@ describe("an open connection", () => {
     for (let count = 0; count < records && !socket.destroyed; count++)
       await new Promise((resolve) => socket.write(randomBytes(bytes), resolve));
     const [opened] = world.opened;
-    await vi.waitFor(() => expect(opened!.destroyed || opened!.bytesRead === bytes * records).toBe(true));
+    await expect.poll(() => opened!.destroyed || opened!.bytesRead === bytes * records).toBe(true);
   }
 
   it("is closed, and its client blocked, when its records carry hardly any data", async () => {

@@ -125,7 +125,7 @@ const HEALTH = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]
 async function beginRaw(): Promise<RawHttp2> {
   const raw = new RawHttp2(server.port).hello();
   onTestFinished(() => raw.close());
-  await vi.waitUntil(() => raw.arrived.some(({ type }) => type === TYPE.settings));
+  await expect.poll(() => raw.arrived.some(({ type }) => type === TYPE.settings)).toBe(true);
   return raw;
 }
 
@@ -220,7 +220,7 @@ describe("a request of HTTP/2", () => {
         Buffer.concat([frame({ type: TYPE.ping }, Buffer.alloc(8)), windowUpdate(3, 70_000), windowUpdate(0, 70_000)]),
       );
       acknowledged += 1;
-      await vi.waitUntil(() => raw.arrived.filter(({ type }) => type === TYPE.ping).length === acknowledged);
+      await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.ping).length).toBe(acknowledged);
     }
     expect(resets()).toEqual([1]);
   });
@@ -430,7 +430,7 @@ describe("a connection of HTTP/2", () => {
     await expect.poll(() => raw.arrived.filter(({ type }) => type === TYPE.headers).length).toBe(60);
     pass(LOOK_MS);
     raw.write(frame({ type: TYPE.ping }, Buffer.alloc(8)));
-    await vi.waitUntil(() => raw.arrived.some(({ type }) => type === TYPE.ping));
+    await expect.poll(() => raw.arrived.some(({ type }) => type === TYPE.ping)).toBe(true);
     const raised = raw.arrived.filter(({ type, flags }) => type === TYPE.settings && flags === 0);
     expect(raised).toHaveLength(1);
   });
@@ -467,7 +467,7 @@ describe("a connection of HTTP/2", () => {
     // Fewer at once than nghttp2 refuses.
     for (const from of [3, 203]) {
       raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, HEALTH, "ends")]));
-      await vi.waitUntil(() => raw.closed || raw.arrived.some(({ stream }) => stream === from + 180));
+      await expect.poll(() => raw.closed || raw.arrived.some(({ stream }) => stream === from + 180)).toBe(true);
       expect(raw.closed).toBe(false);
     }
     raw.write(Buffer.concat(resets(403, 90)));
@@ -530,7 +530,7 @@ describe("a connection of HTTP/2", () => {
           return Buffer.concat([headersFrame(id, WITHOUT_KEY, "body follows"), resetStream(id)]);
         });
         raw.write(Buffer.concat([...resets, headersFrame(from + 180, HEALTH, "ends")]));
-        await vi.waitUntil(() => isLeft(raw) || isAnswered(raw, from + 180));
+        await expect.poll(() => isLeft(raw) || isAnswered(raw, from + 180)).toBe(true);
       }
       expect(isLeft(raw)).toBe(true);
       await expectAnswer();
@@ -547,7 +547,7 @@ describe("a connection of HTTP/2", () => {
           return Buffer.concat([headersFrame(id, WITHOUT_KEY, "body follows"), resetStream(id)]);
         });
         raw.write(Buffer.concat([...resets, headersFrame(from + 180, HEALTH, "ends")]));
-        await vi.waitUntil(() => raw.closed || isLeft(raw) || isAnswered(raw, from + 180));
+        await expect.poll(() => raw.closed || isLeft(raw) || isAnswered(raw, from + 180)).toBe(true);
       }
       expect([raw.closed, isLeft(raw)]).toEqual([false, true]);
       raw.write(dataFrame(1, Buffer.from("{}"), "ends"));

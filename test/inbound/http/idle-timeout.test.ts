@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { closeIdleAfterRead } from "../../../src/inbound/http/idle-timeout.ts";
 
-const IDLE_MS = 50;
+const IDLE_MS = 300;
 const REQUEST = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 let server: Server;
@@ -22,7 +22,7 @@ beforeEach(async () => {
   caller.on("error", () => undefined);
   await once(caller, "connect");
   caller.write(REQUEST);
-  await vi.waitUntil(() => answers === 1);
+  await expect.poll(() => answers).toBe(1);
 });
 
 afterEach(() => {
