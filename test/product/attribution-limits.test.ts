@@ -204,7 +204,7 @@ it("charges an end user what completions cost, until the next one has no room, a
     attribution_limits: { end_user_budget_usd: 0.03, end_user_budget_period: "month", require_end_user: false },
   });
   await expect
-    .poll(async () => (await ask(key, "chat completions", asked)).status, { timeout: 6_000, interval: 100 })
+    .poll(async () => (await ask(key, "chat completions", asked)).status, { timeout: 20_000, interval: 200 })
     .toBe(200);
   const metrics = await (await fetch(`${product.operationsUrl}/metrics`)).text();
   expect(metrics + product.output.stdout + product.output.stderr).not.toContain("secret-ann");

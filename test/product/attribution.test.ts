@@ -127,7 +127,7 @@ describe.each(["one process", "a front and a core"] as const)("by %s", (name) =>
       "the contract over Connect": { code: "permission_denied" },
     };
     for (const [of, asked] of Object.entries(CASES)) {
-      await expect.poll(async () => (await post(product, asked)).status, { timeout: 6_000, interval: 250 }).toBe(403);
+      await expect.poll(async () => (await post(product, asked)).status, { timeout: 20_000, interval: 250 }).toBe(403);
       const { json, headers } = await post(product, asked);
       expect(json).toMatchObject(refusals[of]!);
       expect(JSON.stringify(json)).toMatch(/This (session|end user) is stopped until 20/);

@@ -15,6 +15,9 @@ import {
 import { postChat } from "../support/post-json.ts";
 import { createKey, runJson } from "../support/cli.ts";
 
+/** Time in which the gateway reads on for a count after its caller has left. */
+const SETTLE_MS = 3_000;
+
 /** The provider answers when this resolves. */
 let released = Promise.resolve();
 let upstream: Upstream;
@@ -26,7 +29,7 @@ beforeAll(async () => {
     answerText(exchange, "Hello.");
   });
   product = await startProduct({
-    config: { ...localModel(upstream.url), limits: UNLIMITED, timeouts: { settle_ms: 1_000 } },
+    config: { ...localModel(upstream.url), limits: UNLIMITED, timeouts: { settle_ms: SETTLE_MS } },
   });
 });
 afterAll(async () => {
@@ -324,6 +327,17 @@ describe("a completion whose caller leaves", () => {
   const ROUNDS = 12;
   const LEAVES_MS = 200;
 
+  /** Waits until the gateway has seen that all callers have left. */
+  const untilLeft = (): Promise<void> =>
+    expect
+      .poll(async () => {
+        const { active_calls } = (await (await fetch(`${product.operationsUrl}/readyz`)).json()) as {
+          readonly active_calls: number;
+        };
+        return active_calls;
+      })
+      .toBe(0);
+
   interface KeyUsage {
     readonly group: string;
     readonly completions: number;
@@ -358,8 +372,7 @@ describe("a completion whose caller leaves", () => {
     await new Promise((resolve) => setTimeout(resolve, LEAVES_MS));
     leaving.abort();
     await Promise.all(calls);
-    // The gateway has to see that its callers have left.
-    await new Promise((resolve) => setTimeout(resolve, LEAVES_MS));
+    await untilLeft();
     if (answersInTime) release.resolve();
     await expect.poll(() => usageOf(id), { timeout: 15_000 }).toMatchObject({ completions: ROUNDS });
     release.resolve();
@@ -380,17 +393,19 @@ describe("a completion whose caller leaves", () => {
     let statuses: number[] = [0];
     for (let round = 0; round < 6 && statuses.includes(0); round++) {
       const leaving = new AbortController();
-      const calls = Array.from({ length: 6 }, () =>
-        ask(key, { max_tokens: 10_000 }, { signal: leaving.signal }).then(
-          ({ status }) => status,
-          () => 0,
-        ),
-      );
-      await new Promise((resolve) => setTimeout(resolve, LEAVES_MS));
+      const before = upstream.exchanges.length;
+      let refused = 0;
+      const calls = Array.from({ length: 6 }, async () => {
+        const response = await ask(key, { max_tokens: 10_000 }, { signal: leaving.signal }).catch(() => undefined);
+        if (response !== undefined) refused += 1;
+        return response?.status ?? 0;
+      });
+      await expect.poll(() => upstream.exchanges.length - before + refused).toBe(6);
       leaving.abort();
       statuses = await Promise.all(calls);
-      // Longer than the time to settle, after which the hold is released.
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      await untilLeft();
+      // After the time to settle the hold is released.
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS + 500));
     }
     release.resolve();
     expect(statuses).toEqual(Array.from({ length: 6 }, () => 429));
