@@ -81,7 +81,8 @@ const chat = (stream: boolean) => ({
     model: "alpha-haiku-4.5",
     stream,
     max_tokens: stream ? 1_000 : 1,
-    messages: [{ role: "user", content: "hi" }],
+    // A stream that takes longer than a revocation.
+    messages: [{ role: "user", content: "Write 500 words" }],
   }),
 });
 
