@@ -168,13 +168,15 @@ describe("cancelled completions", () => {
   it(
     "have at least the generated tokens in the ledger",
     async () => {
-      // Others leave while they wait for a slot, and are no completions: on two processors half of them.
-      const count = scale(26_000, 130_000);
+      const least = scale(10_000, 50_000);
       const { product, generated } = await openWorld();
       const leave = callers(product);
-      const chance = new Chance(`${seed()}/callers`);
-      const journeys = Array.from({ length: count }, (_, index) => drawJourney(chance, index));
-      await inTurns(journeys, async (journey) => void (await leave(journey, product.firstKey)));
+      // Others leave while they wait for a slot, and are no completions: the slower the machine is, the more of them. Few stay to the end.
+      function* journeys(): Generator<Journey> {
+        const chance = new Chance(`${seed()}/callers`);
+        for (let number = 0; generated.size < 1.2 * least; number++) yield drawJourney(chance, number);
+      }
+      await inTurns(journeys(), async (journey) => void (await leave(journey, product.firstKey)));
       const rows = await readLedger(product, generated);
       const booked = new Map(rows.map((row) => [row.request_id, row]));
       const missing = [...generated].filter(([name, tokens]) => (booked.get(name)?.completion_tokens ?? 0) < tokens);
@@ -183,7 +185,7 @@ describe("cancelled completions", () => {
       expect(booked.size).toBe(rows.length);
       const sum = (values: Iterable<number>): number => [...values].reduce((total, value) => total + value, 0);
       const made = sum(generated.values());
-      figure({ name: "completions whose callers left", value: left.length, unit: "", atLeast: scale(10_000, 50_000) });
+      figure({ name: "completions whose callers left", value: left.length, unit: "", atLeast: least });
       const counted = left.filter(({ estimated }) => estimated === 0).length;
       figure({ name: "of these counted by the provider within settle_ms", value: counted, unit: "", atLeast: 1 });
       figure({ name: "booked with an upper bound", value: left.length - counted, unit: "", atLeast: 1 });
@@ -197,7 +199,7 @@ describe("cancelled completions", () => {
         atLeast: 1,
       });
     },
-    timeLimit(180, 900),
+    timeLimit(600, 1_800),
   );
 
   it(

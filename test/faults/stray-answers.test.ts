@@ -124,7 +124,7 @@ it(
     figure({ name: "unsolicited responses", value: upstream.counts.stray, unit: "", atLeast: REQUESTS / STRAY_IN / 2 });
     figure({ name: "responses to the wrong caller", value: counts.foreign, unit: "", atMost: 0 });
   },
-  timeLimit(240, 2_400),
+  timeLimit(600, 2_400),
 );
 
 interface Reply {
