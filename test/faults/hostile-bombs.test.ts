@@ -198,14 +198,23 @@ async function sendBytesWithOthers(pieces: number): Promise<boolean> {
     attacker.arrived
       .filter(({ type, stream }) => type === TYPE.windowUpdate && stream === 0)
       .reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 65_535 - sent * 3 * more.length);
-  const sinceMs = performance.now();
-  const allowed = (): number => SMALL_PIECES.atOnce + (performance.now() - sinceMs) * SMALL_PIECES.perMs;
+  let left: number = SMALL_PIECES.atOnce;
+  let atMs = performance.now();
+  const isAllowed = (): boolean => {
+    const nowMs = performance.now();
+    // No more after a pause of this process: the server's allowance has a limit, too.
+    left = Math.min(left + (nowMs - atMs) * SMALL_PIECES.perMs, SMALL_PIECES.atOnce);
+    atMs = nowMs;
+    return left >= 1;
+  };
   for (let sent = 0; sent < pieces && !attacker.closed; sent++) {
     // A refused call is closed after a second, and there may be a hundred.
     const stream = 2 * Math.floor(sent / 20) + 3;
     const begin = sent % 20 === 0 ? [headersFrame(stream, block, "body follows")] : [];
     const others = Array<Buffer>(3).fill(dataFrame(stream, more, "more follows"));
-    await vi.waitUntil(() => sent < allowed() && room(sent) > 3 * more.length + 1000, { timeout: 5000, interval: 1 });
+    const mayGo = (): boolean => attacker.closed || (isAllowed() && room(sent) > 3 * more.length + 1000);
+    await vi.waitUntil(mayGo, { timeout: 20_000, interval: 1 });
+    left -= 1;
     attacker.write(Buffer.concat([oneByte, ...begin, ...others]));
   }
   const { closed } = attacker;

@@ -18,7 +18,7 @@ const DESCRIPTOR_LEEWAY = 4;
 /** Timeout for connections to close after their other end is closed. */
 const SETTLING_MS = 20_000;
 /** Time for which the number of descriptors must not change before they are counted. */
-const STEADY_MS = 1_000;
+const STEADY_MS = 3_000;
 
 /** Resources of the idle product. */
 interface Holdings {
