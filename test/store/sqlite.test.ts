@@ -84,10 +84,11 @@ describe("the thread of the database", () => {
   });
 
   it("that does not answer in time is replaced", async () => {
-    const dialect = new SqliteThreadDialect({ file, limitMs: 300 });
+    // Less than the statement takes on a fast machine, and more than the start of a thread on a slow one.
+    const dialect = new SqliteThreadDialect({ file, limitMs: 1_000 });
     const database = new Kysely<never>({ dialect });
     opened.push({ close: () => database.destroy() });
-    const bounded = sql`with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000000) select max(i) from n`;
+    const bounded = sql`with recursive n(i) as (select 1 union all select i + 1 from n where i < 40000000) select max(i) from n`;
     await expect(bounded.execute(database)).rejects.toThrow("has not answered in time");
     // The next one may have to wait for its thread to start.
     const ask = async () => (await sql`select 1 as x`.execute(database)).rows;
@@ -170,7 +171,7 @@ describe("stored responses", () => {
     // Both threads take SQLite's one write lock, each after a pause that grows, so an entry may come last by chance. In one queue it
     // always would.
     let before = RESPONSES;
-    for (let tries = 0; tries < 10 && before === RESPONSES; tries++) before = await responsesBeforeEntry();
+    for (let tries = 0; tries < 30 && before === RESPONSES; tries++) before = await responsesBeforeEntry();
     expect(before).toBeLessThan(RESPONSES);
     expect(await responses.find(DEFAULT_ACCOUNT_ID, "resp_59", 0)).toBe(content);
   });
