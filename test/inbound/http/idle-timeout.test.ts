@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { closeIdleAfterRead } from "../../../src/inbound/http/idle-timeout.ts";
 
 const IDLE_MS = 300;
@@ -22,7 +22,7 @@ beforeEach(async () => {
   caller.on("error", () => undefined);
   await once(caller, "connect");
   caller.write(REQUEST);
-  await expect.poll(() => answers).toBe(1);
+  await vi.waitUntil(() => answers === 1, { timeout: 10_000 });
 });
 
 afterEach(() => {
