@@ -180,7 +180,8 @@ describe("a link for a new password", () => {
 
   it("allows no more guesses of codes", async () => {
     const { access, account, request } = await setUp();
-    await access.store.insertTotp(account.id, { sealed: "x", lastStep: 1, createdAtMs: 1, codeHashes: ["code"] });
+    const sealed = access.factors.seal("JBSWY3DPEHPK3PXP", account.id);
+    await access.store.insertTotp(account.id, { sealed, lastStep: 1, createdAtMs: 1, codeHashes: ["code"] });
     const guess = (password: string, index: number) =>
       signIn(access, { email: EMAIL, password, code: "000000" }, { network: `192.0.${index}.0/24` });
     for (let index = 0; index < 50; index += 1)
