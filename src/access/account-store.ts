@@ -212,7 +212,10 @@ export interface AccountStore extends TeamStore, RoleStore, AdminKeyStore, Facto
   /** Oldest first; all accounts when no page is given. */
   list(page?: Page): Promise<readonly AccountRecord[]>;
   findByIdentity(identity: Identity): Promise<AccountRecord | undefined>;
-  /** False when the identity has an account, or the account has another identity of this issuer. */
+  /**
+   * Also ends the account's password, factors, links for a new password, sessions and known browsers, all or nothing: somebody else may
+   * have them. False, without effect, when the identity has an account, or the account has another identity of this issuer.
+   */
   link(accountId: string, identity: LinkedIdentity): Promise<boolean>;
   /** Removes the account's identity of an issuer; false without one. */
   unlink(accountId: string, issuer: string): Promise<boolean>;

@@ -1,5 +1,5 @@
 import { invalidField } from "../core/failure.ts";
-import type { AccountRecord, AccountStore, Identity } from "./account-store.ts";
+import type { AccountRecord, Identity } from "./account-store.ts";
 import type { AccessContext } from "./context.ts";
 
 type Links = Pick<AccessContext, "store" | "clock" | "log">;
@@ -17,22 +17,9 @@ export async function linkIdentity(context: Links, account: AccountRecord, ident
   if (owner?.id === account.id) return;
   if (owner !== undefined) throw invalidField("subject", `is linked to the account ${owner.id} already`);
   await unlinkIdentity(context, account, issuer);
-  await endOtherSignIns(store, account.id);
   if (!(await store.link(account.id, { issuer, subject, linkedAtMs: clock.now() })))
     throw invalidField("subject", "has been linked to another account meanwhile");
   await log.record({ action: "identity_linked", accountId: account.id, after: { issuer, subject } });
-}
-
-/**
- * Ends the password of an account that is linked to a person, with its factors, links, sessions and known browsers: somebody else may have
- * chosen it.
- */
-export async function endOtherSignIns(store: AccountStore, accountId: string): Promise<void> {
-  await store.update(accountId, { passwordHash: undefined });
-  await store.removeFactors(accountId);
-  await store.removeResetLinks(accountId);
-  await store.removeSessions(accountId);
-  await store.removeBrowsers(accountId);
 }
 
 /** Removes an account's identity of an issuer, and ends its sessions. False without one. */

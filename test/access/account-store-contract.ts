@@ -294,6 +294,33 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.link(another, { ...ada, subject: "eve" })).toBe(true);
     });
 
+    it("take the place of the account's other ways to sign in, unless they are refused", async () => {
+      await store.insert(account("acct_a", { passwordHash: "x" }));
+      await store.insert(account("acct_b"), other);
+      await store.insertSession(session("one", "acct_a"));
+      await store.insertSession(session("two", "acct_b"));
+      const browser = { hash: "browser", accountId: "acct_a", signedInAtMs: NOW_MS };
+      await store.keepBrowser(browser, { formerHash: undefined, most: 20 });
+      await store.insertResetLink({ hash: "reset", accountId: "acct_a", expiresAtMs: NOW_MS + 1000 }, NOW_MS);
+      await store.insertTotp("acct_a", { sealed: "s", lastStep: 0, createdAtMs: NOW_MS, codeHashes: ["code"] });
+      expect(await store.link("acct_a", other)).toBe(false);
+      expect(await store.find("acct_a")).toMatchObject({ passwordHash: "x" });
+      expect([(await store.findSession("one"))?.account.id, await store.countRecoveryCodes("acct_a")]).toEqual([
+        "acct_a",
+        1,
+      ]);
+      expect(await store.link("acct_a", ada)).toBe(true);
+      expect(await store.find("acct_a")).toMatchObject({ passwordHash: undefined });
+      expect([
+        await store.findSession("one"),
+        await store.accountsOfBrowser("browser"),
+        await store.findResetLink("reset", NOW_MS),
+        await store.findTotp("acct_a"),
+        await store.countRecoveryCodes("acct_a"),
+      ]).toEqual([undefined, [], undefined, undefined, 0]);
+      expect((await store.findSession("two"))?.account.id).toBe("acct_b");
+    });
+
     it("are inserted with their account, or neither is", async () => {
       expect(await store.insert(account("acct_a", { passwordHash: undefined }), ada)).toBe(true);
       expect(await store.findByIdentity(ada)).toMatchObject({ id: "acct_a", passwordHash: undefined });

@@ -4,7 +4,6 @@ import { toEmail } from "../address.ts";
 import { accountFields, setFields } from "../audit-fields.ts";
 import type { NewEntry } from "../audit-log.ts";
 import type { AccessContext, Origin } from "../context.ts";
-import { endOtherSignIns } from "../identities.ts";
 import { freshUntilMs, type SignedIn, startSession, type StartedSession } from "../sessions.ts";
 import { completeInvitation, findInvitationOf } from "../invitations.ts";
 import { isCustom } from "../permissions.ts";
@@ -158,7 +157,7 @@ async function welcome(
 }
 
 /**
- * Links an existing account. Its password ends, with its sessions: the person who chose it may not own the address.
+ * Links an existing account. Its password ends with that: the person who chose it may not own the address.
  * Undefined when the account has another identity of the issuer, such as that of a former holder of the address.
  */
 async function take(
@@ -168,7 +167,6 @@ async function take(
 ): Promise<AccountRecord | undefined> {
   const { id } = existing;
   if (!(await store.link(id, identity))) return undefined;
-  await endOtherSignIns(store, id);
   const { issuer, subject } = identity;
   const after = { issuer, subject };
   await log.record({ action: "identity_linked", actorId: id, accountId: id, ...placeOf(origin), after });

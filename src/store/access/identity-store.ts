@@ -1,12 +1,23 @@
 import type { Kysely } from "kysely";
 import type { AccountStore, LinkedIdentity } from "../../access/account-store.ts";
-import type { Database } from "../database.ts";
+import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { toAccountRecord } from "./account-rows.ts";
 
+/** What a person signs in with, or has signed in with. */
+const SIGN_INS = [
+  "passkeys",
+  "totp_secrets",
+  "recovery_codes",
+  "password_reset_links",
+  "sessions",
+  "known_browsers",
+] as const;
+
 /** The identities of the account store. */
-export function createIdentities({ query }: Database): Pick<AccountStore, "findByIdentity" | "link" | "unlink"> {
+export function createIdentities(database: Database): Pick<AccountStore, "findByIdentity" | "link" | "unlink"> {
+  const { query } = database;
   return {
     async findByIdentity({ issuer, subject }) {
       const found = query
@@ -19,7 +30,15 @@ export function createIdentities({ query }: Database): Pick<AccountStore, "findB
       return row && toAccountRecord(row);
     },
 
-    link: (accountId, identity) => retryWhileBusy(() => insertIdentity(query, accountId, identity)),
+    link: (accountId, identity) =>
+      database.transaction(async (transaction) => {
+        // Simultaneous changes of its factors wait.
+        await lockRows(database, transaction.selectFrom("accounts").select("id").where("id", "=", accountId)).execute();
+        if (!(await insertIdentity(transaction, accountId, identity))) return false;
+        await transaction.updateTable("accounts").set({ password_hash: null }).where("id", "=", accountId).execute();
+        for (const table of SIGN_INS) await transaction.deleteFrom(table).where("account_id", "=", accountId).execute();
+        return true;
+      }),
 
     async unlink(accountId, issuer) {
       const removed = query.deleteFrom("identities").where("account_id", "=", accountId).where("issuer", "=", issuer);
