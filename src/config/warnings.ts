@@ -28,7 +28,7 @@ export function listWarnings(config: Config): ConfigWarning[] {
     ...sharedPortWarnings(config),
     ...connectionWarnings(config),
     ...fileWarnings(config),
-    ...keyFileWarnings(config),
+    ...missingFileWarnings(config),
   ];
 }
 
@@ -154,14 +154,14 @@ function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[]
   return warnings;
 }
 
-function keyFileWarnings({ providers }: Config): ConfigWarning[] {
-  return providers
-    .flatMap((provider) => (provider.simulated ? [] : filesOf(provider)))
+function missingFileWarnings(config: Config): ConfigWarning[] {
+  const ofProviders = config.providers.flatMap((provider) => (provider.simulated ? [] : filesOf(provider)));
+  return [...ofProviders, ...LISTENERS.flatMap((name) => tlsFilesOf(name, config[name].tls))]
     .filter(({ file }) => !existsSync(file))
     .map(({ path, file, who }) => ({ setting: formatPath(path), text: `there is no file ${file}; ${who} needs it` }));
 }
 
-interface CredentialFile {
+interface NeededFile {
   /** The setting that names it. */
   readonly path: ConfigPath;
   readonly file: string;
@@ -169,7 +169,7 @@ interface CredentialFile {
 }
 
 /** The files with a provider's credentials. */
-function filesOf({ name, apiKeys, host }: RemoteProvider): CredentialFile[] {
+function filesOf({ name, apiKeys, host }: RemoteProvider): NeededFile[] {
   const path = ["providers", name];
   const keys = apiKeys
     .map((key, index) => ({ path: [...path, "api_keys", index], file: key }))
@@ -177,6 +177,17 @@ function filesOf({ name, apiKeys, host }: RemoteProvider): CredentialFile[] {
     .map((key) => ({ ...key, file: key.file.slice(KEY_FILE.length), who: "a start" as const }));
   const file = host?.kind === "vertex" ? host.credentialFile : undefined;
   return file === undefined ? keys : [...keys, { path: [...path, "credential_file"], file, who: "each request" }];
+}
+
+const LISTENERS = ["http", "grpc", "operations"] as const;
+
+function tlsFilesOf(name: string, tls: Config["http"]["tls"]): NeededFile[] {
+  if (tls === undefined) return [];
+  const { certFile, keyFile, clientCaFile, clientCrlFile } = tls;
+  const files = { cert_file: certFile, key_file: keyFile, client_ca_file: clientCaFile, client_crl_file: clientCrlFile };
+  return Object.entries(files).flatMap(([key, file]) =>
+    file === undefined ? [] : [{ path: [name, "tls", key], file, who: "a start" as const }],
+  );
 }
 
 /** Permissions and owner; undefined for a missing path, and on Windows, which has none. */

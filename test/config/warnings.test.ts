@@ -6,7 +6,7 @@ import { runCli } from "../../src/cli/cli.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { isExposed, listWarnings } from "../../src/config/warnings.ts";
 
-const PAIR = { cert_file: "/tls.pem", key_file: "/tls.key" };
+const PAIR = { cert_file: import.meta.filename, key_file: import.meta.filename };
 const KEY = "a-long-enough-credential";
 const SAFE = "postgres://parley@db.example.com/parley?sslmode=verify-full";
 
@@ -52,6 +52,8 @@ describe("an unsafe configuration", () => {
     ],
     [{ grpc: { ...open, listen: "0.0.0.0:50051", tls: PAIR } }, []],
     [{ http: { grpc: true }, grpc: { ...open, listen: "0.0.0.0:50051" } }, []],
+    [{ http: { tls: { ...PAIR, key_file: "/nowhere.key" } } }, ["http.tls.key_file"]],
+    [{ grpc: { tls: { ...PAIR, client_ca_file: "/nowhere.pem" } } }, ["grpc.tls.client_ca_file"]],
     [{ http: { grpc: true }, grpc: { tls: PAIR } }, ["http.grpc"]],
     [{ http: { grpc: true, tls: PAIR }, grpc: { tls: PAIR } }, ["http.grpc"]],
     [{ http: { grpc: true, tls: PAIR } }, []],
