@@ -23,6 +23,8 @@ export interface VariableSetting {
   readonly path: readonly string[];
   /** Whether the value is text as it stands. Otherwise it is a number, `true` or `false`, or a list or map in JSON. */
   readonly isText: boolean;
+  /** Whether the value is a list or a map, which is JSON. */
+  readonly isJson: boolean;
 }
 
 /** Sections whose keys are names that users choose. Their settings are in the file only. */
@@ -38,7 +40,8 @@ function listSettings(path: readonly string[], schema: z.core.$ZodType): Variabl
   if (inner instanceof z.ZodObject)
     return Object.entries(inner.shape).flatMap(([key, value]) => listSettings([...path, key], value as z.ZodType));
   const isText = inner instanceof z.ZodString || inner instanceof z.ZodEnum;
-  return [{ variable: `PARLEY_${path.join("_").toUpperCase()}`, path, isText }];
+  const isJson = inner instanceof z.ZodArray || inner instanceof z.ZodRecord;
+  return [{ variable: `PARLEY_${path.join("_").toUpperCase()}`, path, isText, isJson }];
 }
 
 /** The type inside defaults, optional values and conversions. */
@@ -59,11 +62,11 @@ export function readOverrides(
   report: ReportVariable,
 ): Override[] {
   const overrides: Override[] = [];
-  for (const { variable, path, isText } of VARIABLE_SETTINGS) {
+  for (const { variable, path, isText, isJson } of VARIABLE_SETTINGS) {
     const text = read(env, variable, report);
     if (text === undefined) continue;
     const value = isText ? text : parse(text);
-    if (value === undefined)
+    if (value === undefined || (isJson && typeof value === "string"))
       report(variable, 'this is not JSON; write a list as ["a", "b"], a map as {"key": "value"}');
     else overrides.push({ variable, path, value });
   }

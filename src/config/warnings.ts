@@ -184,7 +184,12 @@ const LISTENERS = ["http", "grpc", "operations"] as const;
 function tlsFilesOf(name: string, tls: Config["http"]["tls"]): NeededFile[] {
   if (tls === undefined) return [];
   const { certFile, keyFile, clientCaFile, clientCrlFile } = tls;
-  const files = { cert_file: certFile, key_file: keyFile, client_ca_file: clientCaFile, client_crl_file: clientCrlFile };
+  const files = {
+    cert_file: certFile,
+    key_file: keyFile,
+    client_ca_file: clientCaFile,
+    client_crl_file: clientCrlFile,
+  };
   return Object.entries(files).flatMap(([key, file]) =>
     file === undefined ? [] : [{ path: [name, "tls", key], file, who: "a start" as const }],
   );

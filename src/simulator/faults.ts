@@ -123,7 +123,8 @@ export function parseFault(text: string): Fault {
   if (text.length > MAX_CHARS) throw new SyntaxError(`it has more than ${MAX_CHARS} characters`);
   const clauses = readClauses(text);
   const known = new Set<string>([...PLAIN, "error-first", ...NUMBERS, ...TEXTS]);
-  for (const name of clauses.keys()) if (!known.has(name)) throw new SyntaxError(`unknown clause "${name}"`);
+  for (const name of clauses.keys())
+    if (!known.has(name)) throw new SyntaxError(`unknown clause "${name}"; known are: ${[...known].join(", ")}`);
   const failures = readFailures(clauses);
   if (failures.length > 1) throw new SyntaxError("only one failure per fault is allowed");
   const bytes = readNumber(clauses, "drip");

@@ -76,7 +76,7 @@ describe("a wrong command line", () => {
     ["simulate --listen 0.0.0.0:1", "add --allow-public"],
     ["simulate --listen nowhere", "--listen is host:port"],
     ["simulate --tokens-per-second fast", "--tokens-per-second is a number"],
-    ["simulate --listen 127.0.0.1:0 --fault wrong", "--fault: unknown clause"],
+    ["simulate --listen 127.0.0.1:0 --fault wrong", '--fault: unknown clause "wrong"; known are: '],
     ["simulate --listen 127.0.0.1:0 --chaos much", "--chaos is a whole number"],
     ["simulate --listen 127.0.0.1:0 --chaos 1 --chaos-percent 101", "--chaos-percent is a whole number from 1 to 100"],
     ["simulate --listen 127.0.0.1:0 --chaos-percent 5", "--chaos-percent needs --chaos"],

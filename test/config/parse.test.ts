@@ -167,7 +167,7 @@ describe("environment variables", () => {
     [{ PARLEY_DATABASE_URL: "mysql://long-enough" }, "PARLEY_DATABASE_URL: must be an address such as"],
     [{ PARLEY_HTTP_TRUSTED_PROXIES: "[changeme]" }, "PARLEY_HTTP_TRUSTED_PROXIES: this is not JSON"],
     [{ PARLEY_ACCESS_ISSUERS: '[{"__proto__": "changeme"}]' }, "PARLEY_ACCESS_ISSUERS: this is not JSON"],
-    [{ PARLEY_HTTP_CORS_ORIGINS: "changeme" }, "PARLEY_HTTP_CORS_ORIGINS: must be a list, not text"],
+    [{ PARLEY_HTTP_CORS_ORIGINS: "changeme" }, "PARLEY_HTTP_CORS_ORIGINS: this is not JSON; write a list as"],
     [{ PARLEY_SHUTDOWN_DRAIN_MS: "changeme" }, "PARLEY_SHUTDOWN_DRAIN_MS: must be a number, not text"],
     [{ PARLEY_LOG_LEVEL: "changeme" }, "PARLEY_LOG_LEVEL: must be one of trace"],
     [{ PARLEY_HTTP_TLS_CERT_FILE: "/changeme" }, "http.tls.key_file: is required"],
