@@ -1,4 +1,5 @@
 import { runCli } from "./cli/cli.ts";
+import { EXIT } from "./cli/command.ts";
 import { readSourceFor } from "./cli/serve-command.ts";
 import { forTerminal } from "./cli/terminal.ts";
 import { processEnvironment } from "./config/load.ts";
@@ -12,15 +13,25 @@ function withDefaultCommand(argv: readonly string[]): readonly string[] {
   return first.startsWith("-") && !PROGRAM_FLAGS.has(first) ? ["serve", ...argv] : argv;
 }
 
+/** Ends a command whose output cannot be written: silently when its reader has ended, such as `head`. */
+function endCommand({ code, message }: NodeJS.ErrnoException): void {
+  if (code !== "EPIPE") process.stderr.write(`parley: the output cannot be written: ${message}\n`);
+  process.exit(EXIT.failed);
+}
+
 /** A function, because the built program is CommonJS, where nothing is awaited outside one. */
 async function main(): Promise<void> {
   const env = processEnvironment();
   const { stdout, stderr } = process;
+  stdout.on("error", endCommand);
+  stderr.on("error", () => undefined);
   process.exitCode = await runCli(withDefaultCommand(process.argv.slice(2)), {
     env,
     stdout: forTerminal(stdout),
     stderr: forTerminal(stderr),
     async serve(source, role) {
+      // The gateway serves without a reader of its greeting.
+      stdout.off("error", endCommand).on("error", () => undefined);
       // Most of the program, which no other command waits for.
       const { serve } = await import("./cli/serve.ts");
       const code = await serve(source, {
