@@ -1,8 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import type { Database } from "../../src/store/database.ts";
 import type { LedgerCompaction } from "../../src/store/ledger/ledger-store.ts";
 import { createBudgetStore } from "../../src/store/limits/budget-store.ts";
+
+afterEach(() => void vi.useRealTimers());
 
 it("holds that are cancelled together are cancelled in one transaction, later ones in the next", async () => {
   const cancelled: (readonly string[])[] = [];
@@ -21,4 +23,34 @@ it("holds that are cancelled together are cancelled in one transaction, later on
   await Promise.resolve();
   await Promise.all([...cancelling, ...later!.map((id) => budgets.cancel(id))]);
   expect(cancelled).toEqual([first, later]);
+});
+
+const MINUTE_MS = 60_000;
+
+it("after the database's clock was put forward, no hold counts as expired for as long as the longest one lasts", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const performed: string[] = [];
+  let now = Date.UTC(2026, 10, 30);
+  const database = {
+    kind: "sqlite",
+    nowMs: async () => now,
+    perform: async (name: string) => {
+      performed.push(name);
+      return 0;
+    },
+  } as unknown as Database;
+  const budgets = createBudgetStore(database, { flushed: async () => undefined } as LedgerCompaction);
+  const reapAfter = async (ms: number, { stepMs = 0 } = {}): Promise<boolean> => {
+    vi.advanceTimersByTime(ms);
+    now += ms + stepMs;
+    performed.length = 0;
+    await budgets.reap();
+    return performed.includes("reapHolds");
+  };
+  expect(await reapAfter(0)).toBe(true);
+  expect(await reapAfter(MINUTE_MS, { stepMs: 1_000 })).toBe(true);
+  expect(await reapAfter(MINUTE_MS, { stepMs: 20 * MINUTE_MS })).toBe(false);
+  expect(await reapAfter(15 * MINUTE_MS)).toBe(false);
+  expect(await reapAfter(2 * MINUTE_MS)).toBe(true);
+  expect(await reapAfter(MINUTE_MS, { stepMs: -20 * MINUTE_MS })).toBe(true);
 });

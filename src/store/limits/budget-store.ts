@@ -15,6 +15,10 @@ const REAP_ROWS = 100;
 const PRUNE_ROWS = 500;
 /** Missing rows are inserted and rarely removed, so few tries are needed. */
 const MAX_TRIES = 3;
+/** Duration of the longest hold with the default `timeouts.total_ms`. */
+const USUAL_HOLD_MS = 16 * 60_000;
+/** Difference of the database's clock and this process's from which on the former was put forward; below it a measurement was late. */
+const STEP_MS = 10_000;
 /** Limit of cancellations kept for a retry; further holds are released when they expire. */
 const MAX_UNCANCELLED = 10_000;
 
@@ -45,11 +49,12 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
   const onLate = ({ id, extends: extended }: BudgetDemand, decision: BudgetDecision | undefined): void => {
     if (decision?.admitted === true && extended !== true) cancel(id).catch(() => undefined);
   };
+  const clock = new DatabaseClock();
   const batcher = new Batcher<BudgetDemand, BudgetDecision>({
     async decide(demands) {
       // Holds that cannot be cancelled now count until they are.
       await cancelAll().catch(() => undefined);
-      return decideAll(database, demands);
+      return decideAll(database, demands, clock);
     },
     limitMs: LIMIT_MS,
     toError,
@@ -61,7 +66,7 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
    */
   const again = new Batcher<BudgetDemand, BudgetDecision | undefined>({
     decide: async (demands) =>
-      (await compaction.flush()) ? decideAll(database, demands) : demands.map(() => undefined),
+      (await compaction.flush()) ? decideAll(database, demands, clock) : demands.map(() => undefined),
     limitMs: AGAIN_MS,
     toError,
     onLate,
@@ -69,6 +74,7 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
   return {
     async hold(demand) {
       if (demand.holds.length === 0) return { admitted: true };
+      clock.noteHold(demand.lastsMs);
       const decision = await batcher.ask(demand);
       // SQLite compacts before it decides.
       if (decision.admitted || database.kind === "sqlite") return decision;
@@ -78,10 +84,36 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
     async reap() {
       await cancelAll();
       await compaction.flushed();
+      clock.note(await database.nowMs(database.query));
+      if (clock.hasStepped) return 0;
       const released = await database.perform("reapHolds", REAP_ROWS);
       return released + (await database.perform("pruneSpending", PRUNE_ROWS));
     },
   };
+}
+
+/** The database's clock, as this process sees it. When it is put forward, holds of calls in flight look expired. */
+class DatabaseClock {
+  #longestMs = USUAL_HOLD_MS;
+  /** The database's time, less this process's. */
+  #aheadMs: number | undefined;
+  #steppedUntilMs = -Infinity;
+
+  noteHold(lastsMs: number): void {
+    this.#longestMs = Math.max(this.#longestMs, lastsMs);
+  }
+
+  note(nowMs: number): void {
+    const monotonicMs = performance.now();
+    const aheadMs = nowMs - monotonicMs;
+    if (aheadMs - (this.#aheadMs ?? aheadMs) > STEP_MS) this.#steppedUntilMs = monotonicMs + this.#longestMs;
+    this.#aheadMs = aheadMs;
+  }
+
+  /** Whether it was put forward less than the longest hold ago. */
+  get hasStepped(): boolean {
+    return performance.now() < this.#steppedUntilMs;
+  }
 }
 
 /**
@@ -90,6 +122,7 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
 async function decideAll(
   database: Database,
   demands: readonly BudgetDemand[],
+  clock: DatabaseClock,
 ): Promise<readonly (BudgetDecision | StoreError)[]> {
   const decided = new Map<BudgetDemand, BudgetDecision>();
   let locked: "wait" | "skip locked" = "wait";
@@ -97,6 +130,7 @@ async function decideAll(
     const left = demands.filter((demand) => !decided.has(demand));
     try {
       const { decisions, missing, nowMs } = await database.perform("holdBudgets", { demands: left, locked });
+      clock.note(nowMs);
       for (const [index, decision] of decisions.entries())
         if (decision !== undefined) decided.set(left[index]!, decision);
       if (missing.length === 0) break;
