@@ -25,8 +25,8 @@ export interface BudgetDemand {
    */
   readonly replica: string | undefined;
   /**
-   * Whether it extends the completion's hold. Refused unless the completion has a hold of each budget in the same period. Default: it
-   * is the first hold.
+   * Whether it extends the completion's hold, in the period of that. Refused unless the completion has a hold of each budget. Default:
+   * it is the first hold.
    */
   readonly extends?: boolean;
 }

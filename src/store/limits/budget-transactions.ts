@@ -26,37 +26,39 @@ export interface HoldOutcome {
 export async function holdBudgets(statements: Statements, { demands, locked }: HoldBudgets): Promise<HoldOutcome> {
   if (statements.kind === "sqlite") await compactWholeJournal(statements);
   const now = await nowMs(statements, { lockMs: LOCK_MS });
+  // Holds before spending, the lock order of all transactions.
+  const extendable = await findExtendable(statements, demands);
+  const keyOf = (id: string, { subject, period = "month" }: BudgetHold): SpendingKey => {
+    return { subject, month: extendable.get(holdName(id, subject)) ?? periodAt(now, period) };
+  };
   const keys = new Map<string, SpendingKey>();
-  for (const { holds } of demands)
+  for (const { id, holds } of demands)
     for (const hold of holds) {
-      const key = { subject: hold.subject, month: monthOfHold(hold, now) };
+      const key = keyOf(id, hold);
       keys.set(spendingName(key), key);
     }
   const sorted = [...keys.values()].toSorted(bySubject);
-  // Holds before spending, the lock order of all transactions.
-  const extendable = await findExtendable(statements, demands);
   const taken = await lockTaken(statements, sorted, locked);
   const missing = sorted.filter((key) => !taken.has(spendingName(key)));
-  const isDecided = ({ holds }: BudgetDemand): boolean =>
-    holds.every((hold) => taken.has(spendingName({ subject: hold.subject, month: monthOfHold(hold, now) })));
+  const isDecided = ({ id, holds }: BudgetDemand): boolean =>
+    holds.every((hold) => taken.has(spendingName(keyOf(id, hold))));
   const decided = missing.length === 0 ? demands : locked === "wait" ? [] : demands.filter(isDecided);
-  const made = await decideInOrder(statements, decided, { taken, nowMs: now, extendable });
+  const made = await decideInOrder(statements, decided, { taken, nowMs: now, extendable, keyOf });
   const decisions = new Map(decided.map((demand, index) => [demand, made[index]]));
   return { decisions: demands.map((demand) => decisions.get(demand)), missing, nowMs: now };
 }
 
-function monthOfHold({ period = "month" }: BudgetHold, atMs: number): string {
-  return periodAt(atMs, period);
+/** Name of a completion's hold of a subject. */
+function holdName(id: string, subject: string): string {
+  return `${id} ${subject}`;
 }
 
-/** Name of a completion's hold of a budget. */
-function holdName(id: string, key: SpendingKey): string {
-  return `${id} ${spendingName(key)}`;
-}
-
-/** Locks the holds that demands extend, and returns their names. Usually there are none. */
-async function findExtendable(statements: Statements, demands: readonly BudgetDemand[]): Promise<ReadonlySet<string>> {
-  const found = new Set<string>();
+/** Locks the holds that demands extend, and returns their months by their names. Usually there are none. */
+async function findExtendable(
+  statements: Statements,
+  demands: readonly BudgetDemand[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
   const ids = demands.flatMap(({ id, extends: extended }) => (extended === true ? [id] : []));
   for (const batch of batchesOf(statements, ids)) {
     const sql = `select id, subject, month from budget_holds where id in ${listOf(batch.length)} order by id, subject`;
@@ -64,7 +66,7 @@ async function findExtendable(statements: Statements, demands: readonly BudgetDe
       `${sql} ${forUpdate(statements)}`,
       batch,
     );
-    for (const { id, ...key } of rows) found.add(holdName(id, key));
+    for (const { id, subject, month } of rows) found.set(holdName(id, subject), month);
   }
   return found;
 }
@@ -131,26 +133,27 @@ interface Deciding {
   /** By the names of rows. */
   readonly taken: Map<string, Taken>;
   readonly nowMs: number;
-  /** Names of holds. */
-  readonly extendable: ReadonlySet<string>;
+  /** Months of holds that are extended, by their names. */
+  readonly extendable: ReadonlyMap<string, string>;
+  readonly keyOf: (id: string, hold: BudgetHold) => SpendingKey;
 }
 
 async function decideInOrder(
   statements: Statements,
   demands: readonly BudgetDemand[],
-  { taken, nowMs: now, extendable }: Deciding,
+  { taken, nowMs: now, extendable, keyOf }: Deciding,
 ): Promise<BudgetDecision[]> {
   const changes = new SpendingChanges();
   const rows: BudgetHoldRow[] = [];
   const decisions = demands.map(
     ({ id, holds, amountMicroUsd, lastsMs, replica, extends: extended = false }): BudgetDecision => {
       const keyed = holds.map((hold) => {
-        const key = { subject: hold.subject, month: monthOfHold(hold, now) };
+        const key = keyOf(id, hold);
         const name = spendingName(key);
         return { hold, key, name, limitMicroUsd: taken.get(name)!.limitMicroUsd ?? hold.limitMicroUsd };
       });
       const full = keyed.find(({ key, name, limitMicroUsd }) => {
-        const isLost = extended && !extendable.has(holdName(id, key));
+        const isLost = extended && !extendable.has(holdName(id, key.subject));
         return isLost || taken.get(name)!.microUsd + amountMicroUsd > limitMicroUsd;
       });
       if (full !== undefined) {
