@@ -102,9 +102,15 @@ export function createAnswerMemory({ workers }: Pick<Config, "workers">, clock: 
   return new AnswerMemory({ process, provider: process / 2, account: process / 2, key: process / 4 }, clock);
 }
 
-/** Limit of V8's old generation. */
+/** Limit of V8's old generation: a process ends when it is full. */
 function oldGenerationBytes(): number {
-  return getHeapStatistics().heap_size_limit - YOUNG_BYTES;
+  const memoryBytes = Math.min(constrainedMemory() || Infinity, totalmem());
+  return getHeapStatistics().heap_size_limit - youngGenerationBytes(memoryBytes);
+}
+
+/** Young generation's part of V8's heap limit: three semi-spaces of a 128th of the memory, rounded up to a power of two. */
+export function youngGenerationBytes(memoryBytes: number): number {
+  return 3 * Math.min(2 ** Math.ceil(Math.log2(memoryBytes / 128)), MAX_SEMI_SPACE_BYTES);
 }
 
 /** Share of one process in its container's memory; Infinity outside of containers. */
@@ -142,8 +148,8 @@ function watchLoad(readScheduler: ReadScheduler | undefined): AdmissionPorts["lo
   };
 }
 
-/** Young generation's part of V8's heap limit: a process ends when the old generation is full. */
-const YOUNG_BYTES = 96 * MIB;
+/** V8's limit of a semi-space. */
+const MAX_SEMI_SPACE_BYTES = 32 * MIB;
 
 /** Memory that the process uses of V8's heap and of the machine. */
 interface MemoryUse {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { arrivingBytesOf, largestOf, watchMemory } from "../../src/gateway/overload.ts";
+import { arrivingBytesOf, largestOf, watchMemory, youngGenerationBytes } from "../../src/gateway/overload.ts";
 
 const MIB = 1024 * 1024;
 
@@ -17,6 +17,21 @@ describe("with less than 512 MiB", () => {
     expect(arrivingBytesOf(320 * MIB)).toEqual({ key: 8 * MIB, account: 16 * MIB, process: 32 * MIB, held: 64 * MIB });
     expect(arrivingBytesOf(8_192 * MIB)).toMatchObject({ key: 40 * MIB, process: 512 * MIB, held: 2_048 * MIB });
   });
+});
+
+it.each([
+  // As V8 has them in containers of these sizes.
+  [200, 6],
+  [256, 6],
+  [320, 12],
+  [512, 12],
+  [700, 24],
+  [1_024, 24],
+  [1_536, 48],
+  [3_072, 96],
+  [16_384, 96],
+])("of V8's heap limit in %d MiB, the young generation has %d MiB", (memory, young) => {
+  expect(youngGenerationBytes(memory * MIB)).toBe(young * MIB);
 });
 
 describe("memory that cannot be measured", () => {
