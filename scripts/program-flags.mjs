@@ -42,6 +42,10 @@ export const programFlags = (processors = os.availableParallelism?.() ?? os.cpus
 export const nativeEnvironment = {
   // One arena: otherwise the GNU C library keeps freed memory per thread.
   MALLOC_ARENA_MAX: "1",
+  // By default the library raises these limits once a large buffer was freed, and takes later ones from its heap, where
+  // one that is in use keeps those before it from being returned.
+  MALLOC_MMAP_THRESHOLD_: String(MIB),
+  MALLOC_TRIM_THRESHOLD_: String(2 * MIB),
   // Half of libuv's threads may look names up. With its default of 4, two names whose servers are silent would keep
   // all others, such as the database's, from being found.
   UV_THREADPOOL_SIZE: "16",

@@ -35,6 +35,9 @@ const MIB = 1024 * 1024;
 /** Memory of an idle process. */
 const IDLE_BYTES = 128 * MIB;
 
+/** Memory of the parent of workers, beside what they share. */
+const PARENT_BYTES = 64 * MIB;
+
 /** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
   { overload, workers }: Pick<Config, "overload" | "workers">,
@@ -113,11 +116,16 @@ export function youngGenerationBytes(memoryBytes: number): number {
   return 3 * Math.min(2 ** Math.ceil(Math.log2(memoryBytes / 128)), MAX_SEMI_SPACE_BYTES);
 }
 
-/** Share of one process in its container's memory; Infinity outside of containers. */
-function containerShareBytes(processes: number): number {
+/** Share of one of the processes that serve in their container's memory; Infinity outside of containers. */
+function containerShareBytes(workers: number): number {
   const bytes = constrainedMemory();
   // Without a limit, the system reports a number larger than the machine's memory, or 0.
-  return bytes > 0 && bytes < totalmem() ? bytes / processes : Infinity;
+  return bytes > 0 && bytes < totalmem() ? shareOf(bytes, workers) : Infinity;
+}
+
+/** Share of one of the processes that serve in the memory of all, which several of them have together with their parent. */
+export function shareOf(bytes: number, workers: number): number {
+  return workers === 1 ? bytes : Math.max(bytes - PARENT_BYTES, 0) / workers;
 }
 
 /** Limit of the computed slowdown: the two clocks may have different resolutions. */

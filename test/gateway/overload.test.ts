@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { arrivingBytesOf, largestOf, watchMemory, youngGenerationBytes } from "../../src/gateway/overload.ts";
+import { arrivingBytesOf, largestOf, shareOf, watchMemory, youngGenerationBytes } from "../../src/gateway/overload.ts";
 
 const MIB = 1024 * 1024;
 
@@ -17,6 +17,12 @@ describe("with less than 512 MiB", () => {
     expect(arrivingBytesOf(320 * MIB)).toEqual({ key: 8 * MIB, account: 16 * MIB, process: 32 * MIB, held: 64 * MIB });
     expect(arrivingBytesOf(8_192 * MIB)).toMatchObject({ key: 40 * MIB, process: 512 * MIB, held: 2_048 * MIB });
   });
+});
+
+it("workers have limits by what their parent leaves", () => {
+  expect(shareOf(512 * MIB, 1)).toBe(512 * MIB);
+  expect(shareOf(512 * MIB, 2)).toBe(224 * MIB);
+  expect(shareOf(32 * MIB, 2)).toBe(0);
 });
 
 it.each([

@@ -1,5 +1,6 @@
+import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
-import { heapFlags } from "../../scripts/program-flags.mjs";
+import { heapFlags, nativeEnvironment } from "../../scripts/program-flags.mjs";
 
 const MIB = 1024 * 1024;
 
@@ -12,3 +13,32 @@ it.each([
 ])("V8's heap is limited to half of the memory: %s", (_, memoryBytes, options, flags) => {
   expect(heapFlags(memoryBytes, options)).toEqual(flags);
 });
+
+/** Allocates 8 buffers of 10 MiB, each before a small one that is kept, and frees them, three times. Prints the MiB that this has added. */
+const LARGE_AND_SMALL = `
+  const { readFileSync } = require("node:fs");
+  const own = () => Number(/^RssAnon:\\s+(\\d+)/m.exec(readFileSync("/proc/self/status", "latin1"))[1]) / 1024;
+  const [kept, before] = [[], own()];
+  const allocate = (bytes) => Buffer.allocUnsafeSlow(bytes).fill(1);
+  const large = () => {
+    const buffer = allocate(10 * 1024 * 1024);
+    kept.push(allocate(100_000));
+    return buffer;
+  };
+  const run = (times) => {
+    if (times === 0) return console.log(own() - before);
+    Array.from({ length: 8 }, large);
+    gc();
+    setTimeout(run, 20, times - 1);
+  };
+  run(3);
+`;
+
+it.runIf(process.platform === "linux")(
+  "memory of large buffers is returned, also beside small ones that are kept",
+  () => {
+    const env = { PATH: process.env["PATH"], ...nativeEnvironment };
+    const added = execFileSync(process.execPath, ["--expose-gc", "-e", LARGE_AND_SMALL], { env, encoding: "utf8" });
+    expect(Number(added)).toBeLessThan(30);
+  },
+);
