@@ -29,8 +29,9 @@ export function createAlertStore(database: Database): AlertStore {
         .values({ name: EVALUATED, value: "0" })
         .onConflict((on) => on.doNothing());
       await retryWhileBusy(() => first.execute());
+      // Later times are from before the clock was set back.
       const claim = sql`update alert_settings set value = ${String(nowMs)}
-        where name = ${EVALUATED} and cast(value as bigint) <= ${nowMs - everyMs}`;
+        where name = ${EVALUATED} and cast(value as bigint) not between ${nowMs - everyMs + 1} and ${nowMs + everyMs}`;
       const { numAffectedRows } = await retryWhileBusy(() => claim.execute(query));
       return numAffectedRows === 1n;
     },

@@ -85,6 +85,13 @@ export function describeAlertStore(open: () => Promise<Store>): void {
       expect((await claim(NOW + 45_000)).filter(Boolean)).toHaveLength(1);
     });
 
+    it("are evaluated also when the clock was set back", async () => {
+      const { alerts } = await open();
+      expect(await alerts.claimEvaluation(NOW, 45_000)).toBe(true);
+      expect(await alerts.claimEvaluation(NOW - 45_000, 45_000)).toBe(false);
+      expect(await alerts.claimEvaluation(NOW - 3_600_000, 45_000)).toBe(true);
+    });
+
     it("are resolved once, unless another process has seen them meanwhile, and opened again", async () => {
       const store = await open();
       const { alerts } = store;
