@@ -58,6 +58,9 @@ const OUTPUT_BLOCKED = /\boutput blocked by content filtering policy\b/i;
 /** Retry delay in ms after a limit that a short wait does not lift. */
 const LASTING_RETRY_MS = 30_000;
 
+/** Longest wait of a provider in ms, whose limits are by the minute, the hour or the day. A later date is a mistake. */
+const MAX_RETRY_MS = 24 * 60 * 60_000;
+
 const FAILED = "The upstream provider failed.";
 const FAILED_GENERATING = "The upstream provider failed while generating the response.";
 const NOT_AUTHENTICATED = "The gateway could not authenticate with the upstream provider.";
@@ -200,15 +203,21 @@ function toRateLimit(error: UpstreamError): Classified {
   return { code: "upstream_rate_limited", message: `${limit}${toAdvice(error)}`, ...toPatience(error) };
 }
 
-function toAdvice({ retryAfterMs }: UpstreamError): string {
-  if (retryAfterMs === undefined) return "";
-  const seconds = Math.max(Math.ceil(retryAfterMs / 1000), 1);
+function toAdvice(error: UpstreamError): string {
+  const waitMs = waitOf(error);
+  if (waitMs === undefined) return "";
+  const seconds = Math.max(Math.ceil(waitMs / 1000), 1);
   return ` Retry after ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;
 }
 
 /** The upstream's retry advice as options of a Failure. */
-function toPatience({ retryAfterMs, final = false }: UpstreamError): FailureOptions {
-  return { ...(retryAfterMs !== undefined && { retryAfterMs }), ...(final && { transient: false }) };
+function toPatience(error: UpstreamError): FailureOptions {
+  const waitMs = waitOf(error);
+  return { ...(waitMs !== undefined && { retryAfterMs: waitMs }), ...(error.final === true && { transient: false }) };
+}
+
+function waitOf({ retryAfterMs }: UpstreamError): number | undefined {
+  return retryAfterMs && Math.min(retryAfterMs, MAX_RETRY_MS);
 }
 
 function unavailable(error: UpstreamError, message: string): Classified {

@@ -121,8 +121,10 @@ describe.each(Object.entries(DIALECTS))("a refusal in the %s dialect", (_, { ref
     ["1", "Retry after 1 second."],
     ["1.2", "Retry after 2 seconds."],
     ["46", "Retry after 46 seconds."],
-  ])("of our rate, with %s seconds to wait, ends: %s", (seconds, advice) => {
-    const { message } = fail(429, "", { "retry-after": seconds });
+    ["999999999", "Retry after 86400 seconds."],
+    ["Fri, 31 Dec 9999 23:59:59 GMT", "Retry after 86400 seconds."],
+  ])("of our rate, with retry-after: %s, ends: %s", (wait, advice) => {
+    const { message } = fail(429, "", { "retry-after": wait, date: "Mon, 30 Nov 2026 00:00:00 GMT" });
     expect(message).toBe(`The upstream provider is rate limiting requests. ${advice}`);
   });
 
