@@ -99,12 +99,12 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     const nowMs = clock.now();
     let refusedMs = 0;
     await store.update(subject, (state) => {
-      refusedMs = Math.max((state?.blockedUntilMs ?? 0) - nowMs, 0);
+      refusedMs = waitOf(state, nowMs);
       return state !== undefined && refusedMs > 0 ? state : countFailure(state, { nowMs, firstWait });
     });
     if (refusedMs > 0) throw tooMany(refusedMs);
   };
-  /** Ends of full windows by subject. */
+  /** Ends of full windows by subject, by the clock's `monotonic`. */
   const full = new BoundedMap<string, number>(MAX_FULL_WINDOWS);
   /** Adds to the count of the current minute or hour. */
   const countInWindow = async (
@@ -118,7 +118,7 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
   };
   /** Throws `rate_limited` for a window that this process knows to be full. */
   const requireRoom = (subject: string): void => {
-    const waitMs = (full.get(subject) ?? 0) - clock.now();
+    const waitMs = (full.get(subject) ?? -Infinity) - clock.monotonic();
     if (waitMs > 0) throw tooMany(waitMs);
   };
   /**
@@ -131,10 +131,10 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     windowMs = WINDOW_MS,
   ): Promise<{ count: number; leftMs: number }> => {
     requireRoom(subject);
-    const nowMs = clock.now();
+    const atMs = clock.monotonic();
     const counted = await countInWindow(subject, 1, windowMs);
     if (counted.count <= most) return counted;
-    full.set(subject, nowMs + counted.leftMs);
+    full.set(subject, atMs + counted.leftMs);
     throw tooMany(counted.leftMs);
   };
   /** Takes the count of an attempt back, which makes room in its window. */
@@ -229,6 +229,12 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
  */
 function subjectOf(email: string): string {
   return `account:${hash("sha256", email, "hex")}`;
+}
+
+/** Time for which a subject has to wait. A longer one than any is from before the clock was set back. */
+function waitOf(state: ThrottleState | undefined, nowMs: number): number {
+  const waitMs = (state?.blockedUntilMs ?? 0) - nowMs;
+  return waitMs > LONGEST_WAIT_MS ? 0 : Math.max(waitMs, 0);
 }
 
 function countFailure(

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
 import { createThrottle, type Guesser, type Throttle } from "../../src/access/throttle.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { openMemoryStores } from "../support/memory-database.ts";
@@ -98,4 +99,26 @@ describe("a network with too many", () => {
     for (const attempt of attempts.slice(0, 2)) await attempt.succeeded();
     await enter();
   });
+});
+
+it("a clock that is set back by a day makes nobody wait for a day", async () => {
+  const clock = new FakeClock();
+  let backMs = 0;
+  const steppable: Clock = {
+    now: () => clock.now() - backMs,
+    monotonic: () => clock.monotonic(),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+  };
+  const throttle = createThrottle(openMemoryStores().throttles, steppable);
+  const guess = () => throttle.attempt("ada@example.com", { kind: "unknown", network: NETWORK }, true);
+  const fill = async (enter: () => Promise<unknown>): Promise<void> => {
+    for (let count = 0; count < 20; count += 1) await enter().catch(() => undefined);
+    await expect(enter()).rejects.toMatchObject({ code: "rate_limited" });
+  };
+  await fill(guess);
+  await fill(() => throttle.enterSignUp(NETWORK));
+  backMs = 24 * 60 * MINUTE_MS;
+  await guess();
+  clock.advance(MINUTE_MS);
+  await throttle.enterSignUp(NETWORK);
 });
