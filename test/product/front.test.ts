@@ -135,7 +135,7 @@ describe("a front before a core", () => {
     await expect(left).rejects.toThrow(/abort/i);
     await expect.poll(() => upstream.exchanges[0]!.closed).toBe(true);
 
-    const late = answerOf(post(front, core.firstKey, { headers: { "x-request-timeout-ms": "300" } }));
+    const late = answerOf(post(front, core.firstKey, { headers: { "x-request-timeout-ms": "2000" } }));
     expect(await late).toBe("503 deadline_exceeded");
     await expect.poll(() => upstream.exchanges[1]!.closed).toBe(true);
     await expect.poll(() => core.output.stderr).toMatch(/"outcome":"deadline_exceeded"/);
