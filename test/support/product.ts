@@ -18,7 +18,7 @@ export const FREE_PORTS = {
   operations: { listen: "127.0.0.1:0" },
 };
 /** Timeout for the start and for the exit, generous for busy machines. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 45_000;
 
 export interface ProductOptions {
   /** Configuration in addition to free ports and the data directory. */
