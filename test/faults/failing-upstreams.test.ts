@@ -65,7 +65,7 @@ describe("a provider that always fails", () => {
         atMost: 3,
       });
     },
-    timeLimit(30, 120),
+    timeLimit(60, 120),
   );
 
   it("is called once for each fallback, and twice for the primary", async () => {

@@ -41,7 +41,7 @@ async function answered(bytes: string | Buffer, { port = target.product.httpPort
 }
 
 describe("ambiguous requests", () => {
-  it("are refused once, and the connection is closed", { timeout: 30_000 }, async () => {
+  it("are refused once, and the connection is closed", async () => {
     const heardBefore = target.heard();
     const results = await Promise.all(
       AMBIGUITIES.map(async ({ name, bytes, valid }) => {

@@ -39,7 +39,7 @@ describe.each([
   ["of HTTP that reads the server's frames", { reads: true, blockOf: httpBlock }],
   ["of HTTP that reads nothing", { reads: false, blockOf: httpBlock }],
 ])("an HTTP/2 client %s", (kind, client) => {
-  it.each(FLOODS)("is disconnected when it sends $name", { timeout: timeLimit(30, 120) }, async (attack) => {
+  it.each(FLOODS)("is disconnected when it sends $name", { timeout: timeLimit(60, 120) }, async (attack) => {
     const before = target.product.rssBytes();
     let bestMs = Infinity;
     const tries = scale(TRIES, 2 * TRIES);

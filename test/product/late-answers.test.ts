@@ -59,5 +59,4 @@ it.each([
     await setTimeout(DEADLINE_MS + 200);
     expect(contentOf(await text(answer)) === TEXT).toBe(true);
   },
-  30_000,
 );

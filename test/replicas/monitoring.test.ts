@@ -103,7 +103,6 @@ describe("a Prometheus that scrapes two replicas, one with two workers", () => {
       };
       await expect.poll(without, { timeout: 30_000, interval: 500 }).toEqual([]);
     },
-    40_000,
   );
 
   it("finds every rule valid, and what is wrong here", async () => {
@@ -130,7 +129,7 @@ describe("a Prometheus that scrapes two replicas, one with two workers", () => {
     const texts = (await activeAlerts()).flatMap(({ annotations }) => Object.values(annotations));
     // A mistake in a template is in its text.
     expect(texts.filter((text) => /error|<no value>|\{\{/i.test(text))).toEqual([]);
-  }, 40_000);
+  });
 
   it("counts as many completions as were asked of all replicas and workers together", async () => {
     await stopAsking();
@@ -145,7 +144,7 @@ describe("a Prometheus that scrapes two replicas, one with two workers", () => {
     expect((await prometheus.query('parley_info{job="parley"}')).length).toBe(2);
     expect((await prometheus.query("sum(parley_workers_ready)"))[0]?.value).toBe(2);
     expect((await prometheus.query("max(parley_replicas)"))[0]?.value).toBe(3);
-  }, 30_000);
+  });
 
   it("shows a worker that was killed, and keeps what it had counted", async () => {
     const total = async (): Promise<number> =>
@@ -167,5 +166,5 @@ describe("a Prometheus that scrapes two replicas, one with two workers", () => {
   it("misses a replica that was killed", async () => {
     products[0]!.signal("SIGKILL");
     await expect.poll(names, { timeout: 20_000 }).toContain("ParleyDown");
-  }, 30_000);
+  });
 });

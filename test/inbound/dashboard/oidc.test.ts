@@ -708,7 +708,7 @@ describe("a provider that cannot be reached", () => {
     expect(pathOf(await signInAs(open, "ada"))).toBe("/sign-in?problem=unreachable");
     open.provider.answerWith(undefined);
     expect(pathOf(await signInAs(open, "ada"))).toBe("/");
-  }, 20_000);
+  });
 
   it("that refuses the client is a problem of the configuration, whose secret is not shown", async () => {
     await start({ oidc: { client_secret: "another-secret-than-the-client-has" } });

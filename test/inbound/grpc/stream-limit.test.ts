@@ -90,7 +90,7 @@ describe("a connection without calls in flight", () => {
   });
 });
 
-describe("500 calls at once on a new connection are all in flight", { timeout: 30_000 }, () => {
+describe("500 calls at once on a new connection are all in flight", () => {
   it.each([
     ["of grpc-js", callWithGrpcJs],
     ["of connect-node", callWithConnect],
