@@ -45,7 +45,7 @@ const BROKEN: readonly Broken[] = [
   {
     what: "whose deadline passes",
     breakage: "silence",
-    headers: { "x-request-timeout-ms": "400" },
+    headers: { "x-request-timeout-ms": "1000" },
     chat: { type: "service_unavailable", code: "deadline_exceeded" },
     responses: { code: "server_error" },
     messages: { type: "timeout_error" },

@@ -256,9 +256,11 @@ describe.each(DOORS)("embeddings over %s", (door) => {
   it("end with the deadline, and are recorded once", async () => {
     upstream.script("vectors-up", [staysSilent]);
     const from = gateway.log.length;
-    const failure = await failureOf(embed(door, { model: "vectors", inputs: toInputs(["a"]) }, { timeoutMs: 200 }));
+    const failure = await failureOf(embed(door, { model: "vectors", inputs: toInputs(["a"]) }, { timeoutMs: 1_000 }));
     expect(failure.code).toBe(Code.DeadlineExceeded);
-    expect(await untilLogged(from)).toMatchObject([{ outcome: "deadline_exceeded" }]);
+    // The client's own deadline also ends the call, on a slow machine long before the gateway's.
+    const outcome: unknown = expect.toBeOneOf(["deadline_exceeded", "cancelled"]);
+    expect(await untilLogged(from)).toMatchObject([{ outcome }]);
     await expect.poll(() => upstream.calls("vectors-up").at(-1)?.state).toBe("closed");
   });
 

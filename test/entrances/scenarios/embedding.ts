@@ -151,7 +151,7 @@ export const EMBEDDING: readonly Scenario[] = [
   {
     name: "responds in time when the deadline of embeddings passes",
     upstream: { alpha: [staysSilent] },
-    deadlineMs: 300,
+    deadlineMs: 1_000,
     expected: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"], breaker: "closed" },
   },
   {
