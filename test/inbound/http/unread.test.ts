@@ -61,11 +61,11 @@ async function checkUnread(entrance: typeof PLAIN | typeof TLS): Promise<void> {
   const reader = ask();
   let bytes = 0;
   reader.on("data", (piece: Buffer) => (bytes += piece.length));
-  await expect.poll(() => bytes, { timeout: 10_000 }).toBeGreaterThan(LARGE_BYTES);
+  await expect.poll(() => bytes, { timeout: 30_000 }).toBeGreaterThan(LARGE_BYTES);
   await closedWithoutReading(silent);
   expect(silent.bytesRead).toBeLessThan(LARGE_BYTES);
   reader.write(REQUEST);
-  await expect.poll(() => bytes, { timeout: 10_000 }).toBeGreaterThan(2 * LARGE_BYTES);
+  await expect.poll(() => bytes, { timeout: 30_000 }).toBeGreaterThan(2 * LARGE_BYTES);
 }
 
 /** The rest of what was sent is in the kernel, so only reading shows the end. */
@@ -96,7 +96,7 @@ it("is closed when it does not read the second of two documents that it asked fo
     bytes += piece.length;
     if (bytes > LARGE_BYTES) unread.pause();
   });
-  await expect.poll(() => bytes, { timeout: 10_000 }).toBeGreaterThan(LARGE_BYTES);
+  await expect.poll(() => bytes, { timeout: 30_000 }).toBeGreaterThan(LARGE_BYTES);
   unread.removeAllListeners("data");
   await closedWithoutReading(unread);
   expect(unread.bytesRead).toBeLessThan(2 * LARGE_BYTES);

@@ -458,7 +458,7 @@ describe("a connection of HTTP/2", () => {
   it("is closed when its server sends answers byte by byte, and not for pauses between them", async () => {
     const bytes = (write: Write, count: number): void =>
       write(Buffer.concat(Array<Buffer>(count).fill(frame(DATA, 0, " "))));
-    const fine = await startFrames((write) => bytes(write, 20_000));
+    const fine = await startFrames((write) => bytes(write, 60_000));
     const paused = await startFrames(async (write, _, untilRead) => {
       bytes(write, 9_000);
       await untilRead();
@@ -478,7 +478,7 @@ describe("a connection of HTTP/2", () => {
     ["ALTSVC frames", frame(ALTSVC, 0, '\0\0h3=":1"'), 100],
     ["ORIGIN frames", frame(ORIGIN, 0, "\0\x09https://a"), 100],
     ["WINDOW_UPDATE frames", frame(WINDOW_UPDATE, 0, "\0\0\0\x01"), 100_000],
-    ["more than 48,000 pieces of 64 bytes in a second", frame(DATA, 0, " ".repeat(64)), 60_000],
+    ["more than 48,000 pieces of 64 bytes in a second", frame(DATA, 0, " ".repeat(64)), 200_000],
   ])("is closed when its server sends %s", async (_, one, count) => {
     const port = await startFrames((write) => write(Buffer.concat(Array<Buffer>(count).fill(one))));
     const answer = post(connectTo(port), { body: "" }).then(textOf);
