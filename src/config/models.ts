@@ -34,6 +34,9 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 200_000,
     max_output_tokens: 64_000,
     modalities: { input: ["text", "image"], output: ["text"] },
+    // Source: `DEPRECATED_MODELS` of @anthropic-ai/sdk 1.11.
+    stage: "deprecated",
+    shutdown: "2026-11-30",
   },
   "alpha-haiku-4.5": {
     provider: "alpha",
