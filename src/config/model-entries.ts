@@ -51,6 +51,11 @@ interface EntryParts {
 function completeModel({ id, entry, provider, report }: EntryParts): CompleteModelInput | undefined {
   const known: ModelInput = { ...BUILT_IN_MODELS[id] };
   const moved = known.provider !== undefined && known.provider !== provider.name;
+  // Of the built-in upstream model.
+  if (entry.upstream_model !== undefined && entry.upstream_model !== known.upstream_model) {
+    delete known.stage;
+    delete known.shutdown;
+  }
   // The built-in upstream name is valid only at its own provider, the capabilities only in its dialect.
   if (moved) delete known.upstream_model;
   if (provider.dialect !== BUILT_IN_PROVIDERS[known.provider ?? ""]) delete known.capabilities;

@@ -632,6 +632,13 @@ describe("models", () => {
       "models.beta-3-flash.upstream_model: is required with another provider",
     );
   });
+
+  it("lose the built-in stage and end with another upstream model", () => {
+    const alpha = `providers: { alpha: { api_keys: [${KEY}] } }\nmodels: { alpha-sonnet-4.5: `;
+    const sonnet = (entry: string) => parse(`${alpha}${entry} }`).models.find(({ id }) => id === "alpha-sonnet-4.5");
+    expect(sonnet("{}")).toMatchObject({ stage: "deprecated" });
+    expect(sonnet("{ upstream_model: claude-sonnet-4-6 }")).toMatchObject({ stage: "stable", shutdown: undefined });
+  });
 });
 
 describe("models of embeddings", () => {
