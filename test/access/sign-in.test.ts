@@ -328,8 +328,10 @@ describe("a browser in which the account has signed in before", () => {
     const flood = Array.from({ length: 9 }, () => passwords.verify("x", encoded).then(() => order.push("unknown")));
     expect(() => passwords.requireRoom(undefined)).toThrow("busy checking passwords");
     await expect(passwords.verify("x", encoded)).rejects.toMatchObject({ code: "overloaded" });
+    // Some may have been checked by now.
+    const before = order.length;
     await passwords.verify(PASSWORD, encoded, { known: "acct_ada" }).then(() => order.push("known"));
-    expect(order.indexOf("known")).toBeLessThan(3);
+    expect(order.indexOf("known") - before).toBeLessThan(3);
     await Promise.all(flood);
   });
 });
