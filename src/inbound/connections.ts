@@ -26,18 +26,16 @@ const QUIET_MS = 1;
 const MAX_TURNS = 100;
 
 /**
- * Resolves after a short turn of the event loop and another one. To be awaited before a listener closes, which resets the connections that
- * the kernel holds, with requests that a proxy has sent: a turn accepts all of them, and during a short one few new ones arrive. The other
- * turn reads their requests: Node counts connections without one as idle.
+ * Resolves after a short turn of the event loop. To be awaited before a listener closes, which resets the connections that the kernel
+ * holds, with requests that a proxy has sent: a turn accepts all of them, and during a short one few new ones arrive.
  */
 export async function quietTurn(): Promise<void> {
   await nextTurn();
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
     const beganMs = performance.now();
     await nextTurn();
-    if (performance.now() - beganMs < QUIET_MS) break;
+    if (performance.now() - beganMs < QUIET_MS) return;
   }
-  await nextTurn();
 }
 
 const IDLE_CLOSED_EVERY_MS = 1_000;

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { startGrpcServer } from "../../src/inbound/grpc/server.ts";
 import { startHttpServer } from "../../src/inbound/http/server.ts";
 import type { EdgeServices } from "../../src/inbound/services.ts";
@@ -61,5 +62,32 @@ it.each([
   const drained = server.drain();
   expect(await ask(socket)).toBe(answer);
   socket.destroy();
+  await drained;
+});
+
+it("HTTP: a connection whose first request comes when the port is closed is served", async () => {
+  const connections = anyConnections();
+  const accepted = vi.spyOn(connections, "add");
+  const services: Partial<EdgeServices> = { clock: new FakeClock(), connections, refused: () => undefined };
+  const server = await startHttpServer(services as EdgeServices, { ...ADDRESS, corsOrigins: [] });
+  onTestFinished(() => server.close());
+  const socket = connect(server.port, ADDRESS.host);
+  onTestFinished(() => void socket.destroy());
+  await expect.poll(() => accepted.mock.calls.length).toBe(1);
+  // The idle connections are closed at intervals.
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const drained = server.drain();
+  const isRefused = async (): Promise<boolean> => {
+    const probe = connect(server.port, ADDRESS.host);
+    const refused = await once(probe, "connect").then(
+      () => false,
+      () => true,
+    );
+    probe.destroy();
+    return refused;
+  };
+  while (!(await isRefused())) await nextTurn();
+  expect(await askHealth(socket)).toBe("HTTP/1.1 200 OK");
   await drained;
 });

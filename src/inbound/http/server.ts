@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Model } from "../../../gen/parley/v1/model_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
@@ -144,6 +145,8 @@ export async function startHttpServer(
       front.announce();
       await quietTurn();
       const closed = front.drain(server);
+      // The first bytes of connections that have just been accepted are read in the next turn.
+      await nextTurn();
       prefaces.close();
       http2?.leave();
       await closed;
@@ -214,9 +217,10 @@ class Front {
     this.#draining = true;
   }
 
-  async drain(server: Pick<Server, "close" | "closeIdleConnections">): Promise<void> {
+  async drain(server: Server): Promise<void> {
     this.#console?.drain();
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    // That of HTTP also closes connections at once that have sent no request yet.
+    const closed = new Promise<void>((resolve) => void NetServer.prototype.close.call(server, () => resolve()));
     // Keep-alive connections from before the drain become idle one by one.
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     await closed;
