@@ -11,8 +11,8 @@ const MIB = 1024 * 1024;
 const LEAST_HEAP_BYTES = 256 * MIB;
 
 /**
- * Limits V8's old generation to half of a container's memory (in bytes; 0: not limited) where V8 would not, unless Node's options have a
- * limit: in a container of 256 MiB V8 would let garbage fill all of it.
+ * Limits V8's old generation to a third of a container's memory (in bytes; 0: not limited) where V8 would let it have more than half,
+ * unless Node's options have a limit: in a container of 256 MiB V8 would let garbage fill all of it.
  */
 export const heapFlags = (
   memoryBytes = process.constrainedMemory?.() ?? 0,
@@ -20,7 +20,7 @@ export const heapFlags = (
 ) => {
   const isSmall = memoryBytes > 0 && memoryBytes < 2 * LEAST_HEAP_BYTES;
   if (!isSmall || /--max[-_](old[-_]space|heap)[-_]size/.test(options)) return [];
-  return [`--max-old-space-size=${Math.floor(memoryBytes / 2 / MIB)}`];
+  return [`--max-old-space-size=${Math.floor(memoryBytes / 3 / MIB)}`];
 };
 
 /** Flags of Node for the program. `processors` is the number that it may use (unknown before Node 18.14). */

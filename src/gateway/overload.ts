@@ -101,7 +101,9 @@ function toMib(bytes: number): number {
  */
 export function createAnswerMemory({ workers }: Pick<Config, "workers">, clock: Clock): AnswerMemory {
   const memoryBytes = Math.min(containerShareBytes(workers), totalmem() / workers);
-  const process = Math.min(oldGenerationBytes(), memoryBytes) / 8;
+  // Less where memory is small, and an idle process has much of it.
+  const heapBytes = Math.max(getHeapStatistics().heap_size_limit - 3 * MAX_SEMI_SPACE_BYTES, 0);
+  const process = Math.min(heapBytes, memoryBytes) / 8;
   return new AnswerMemory({ process, provider: process / 2, account: process / 2, key: process / 4 }, clock);
 }
 
