@@ -13,12 +13,12 @@ export const PLANTED_PROMPT = "planted-prompt-Hq7Rt2Yb";
 
 /** Permitted heap growth after all calls and a garbage collection: caches fill and code is compiled. */
 const HEAP_LEEWAY = 24 * 1024 * 1024;
-/** The database opens some of its files on first use. */
-const DESCRIPTOR_LEEWAY = 4;
+/** The database opens some of its files on first use: up to 4, and in the first minute 7 of a thread for a periodic job. */
+const DESCRIPTOR_LEEWAY = 11;
 /** Timeout for connections to close after their other end is closed. */
 const SETTLING_MS = 20_000;
 /** Time for which the number of descriptors must not change before they are counted. */
-const STEADY_MS = 3_000;
+const STEADY_MS = 1_000;
 
 /** Resources of the idle product. */
 interface Holdings {
