@@ -1,3 +1,4 @@
+import { create } from "@bufbuild/protobuf";
 import {
   type ChoiceFinish,
   type CompletionChunk,
@@ -17,7 +18,6 @@ import {
 } from "../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { PartBudget } from "./part-budget.ts";
-import { create } from "@bufbuild/protobuf";
 
 /*
  * Plain objects of the shape that `create` returns. An answer has thousands of chunks, and `create` iterates over all fields

@@ -7,7 +7,7 @@ import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core
 import type { RemainderOutcome } from "../core/router.ts";
 import { addChunk, type AnswerSize, NOTHING_RECEIVED, sizeOfChoices } from "../core/token-estimate.ts";
 import type { BreakerPermit } from "./breaker.ts";
-import { TimeLimit } from "./time-limit.ts";
+import type { TimeLimit } from "./time-limit.ts";
 import type { LoadedCall } from "./upstream-load.ts";
 
 /** One call of an upstream model. Exactly one of `AttemptRun`'s `served` and `failed` ends it. */

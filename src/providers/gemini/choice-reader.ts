@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { type Image, ImageSchema, type TokenLogprob, type TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, toPart } from "../../core/chunks.ts";
-import { type PartBudget } from "../../core/part-budget.ts";
+import type { PartBudget } from "../../core/part-budget.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { FurtherFields, furtherOf } from "../wire/further-fields.ts";
 import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";

@@ -82,7 +82,7 @@ function holdLongStrings(pieces: readonly Buffer[]): HeldStrings {
   return { text: toText([...rest, ...run]), held };
 }
 
-/** Returns an unguessable placeholder for the string. */
+/** Keeps the string under a random name, which no response can have in it, and returns the name. */
 function hold(base64: Base64, held: Map<string, Base64>): Buffer {
   const name = randomUUID();
   held.set(name, base64);
